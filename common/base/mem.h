@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory: the allocator every module uses (so that tests can fail the n-th allocation through the fault point
+ * "mem.alloc"), and arenas for memory that is freed in one place.
+ *
+ * mem_*: any thread. An arena belongs to one thread at a time.
+ */
+#ifndef AIFS_COMMON_BASE_MEM_H
+#define AIFS_COMMON_BASE_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/compiler.h"
+
+/* NULL when out of memory (or the fault point says so); caller-owned, freed with mem_free(). */
+void *mem_alloc(size_t size) MUST_USE;
+void *mem_zalloc(size_t size) MUST_USE;
+void *mem_realloc(void *ptr, size_t size) MUST_USE;
+void *mem_array(size_t n, size_t size) MUST_USE; /* zeroed; NULL on overflow */
+void *mem_dup(const void *ptr, size_t size) MUST_USE;
+char *mem_strdup(const char *s) MUST_USE;
+char *mem_printf(const char *fmt, ...) MUST_USE PRINTF_LIKE(1, 2);
+void mem_free(void *ptr); /* NULL is a no-op */
+
+/*
+ * Arena: bump allocation in blocks, freed as a whole. Up to limit bytes (0: no limit): what a hostile message can make us
+ * allocate is bounded by giving its decoder an arena with a limit.
+ */
+struct arena_block;
+struct arena {
+    struct arena_block *head;
+    size_t used_bytes;  /* handed out */
+    size_t limit_bytes; /* 0 = none */
+    unsigned char first[512] __attribute__((aligned(16))); /* most requests need no more */
+    size_t first_used;
+};
+void arena_init(struct arena *a, size_t limit_bytes);
+void *arena_alloc(struct arena *a, size_t size) MUST_USE; /* 16-aligned, uninitialised */
+void *arena_zalloc(struct arena *a, size_t size) MUST_USE;
+void *arena_dup(struct arena *a, const void *ptr, size_t size) MUST_USE;
+void arena_reset(struct arena *a); /* frees everything handed out; the arena can be used again */
+
+#endif
