@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Assertions that stay on in release builds. For programmer errors only: anything that came from the network,
- * the disk, a user or a configuration file is checked and answered with an error, never asserted on.
+ * Assertions that stay on in release builds. For programmer errors only: anything that came from
+ * the network, the disk, a user or a configuration file is checked and answered with an error,
+ * never asserted on.
  */
 #ifndef AIFS_COMMON_BASE_ASSERT_H
 #define AIFS_COMMON_BASE_ASSERT_H

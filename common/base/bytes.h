@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads and stores of fixed-width integers in a stated byte order, at any alignment. Little-endian on the wire, big-endian in keys. */
+/* Loads and stores of fixed-width integers in a stated byte order, at any alignment. Little-endian
+ * on the wire, big-endian in keys. */
 #ifndef AIFS_COMMON_BASE_BYTES_H
 #define AIFS_COMMON_BASE_BYTES_H
 

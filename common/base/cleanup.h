@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scope-bound cleanup by attribute: AUTO_FREE char *p = ...; AUTO_CLOSE int fd = ...; AUTO_UNLOCK(&mutex); */
+/* Scope-bound cleanup by attribute: AUTO_FREE char *p = ...; AUTO_CLOSE int fd = ...;
+ * AUTO_UNLOCK(&mutex); */
 #ifndef AIFS_COMMON_BASE_CLEANUP_H
 #define AIFS_COMMON_BASE_CLEANUP_H
 
@@ -35,6 +36,7 @@ static inline pthread_mutex_t *cleanup_lock(pthread_mutex_t *m)
 #define AUTO_FREE  __attribute__((cleanup(cleanup_free)))
 #define AUTO_CLOSE __attribute__((cleanup(cleanup_close)))
 #define AUTO_LOCK(mutex)                                                                           \
-    pthread_mutex_t *auto_lock_ __attribute__((cleanup(cleanup_unlock), unused)) = cleanup_lock(mutex)
+    pthread_mutex_t *auto_lock_ __attribute__((cleanup(cleanup_unlock), unused)) =                 \
+        cleanup_lock(mutex)
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time as an object, so that tests and the simulator can drive it. clock_real() is the machine's; a virtual clock moves only when told.
- * mono_ns: monotonic, for deadlines. wall_ns: since 1970, for time stamps. Any thread for clock_real(); a virtual clock belongs to its test.
+ * Time as an object, so that tests and the simulator can drive it. clock_real() is the machine's; a
+ * virtual clock moves only when told. mono_ns: monotonic, for deadlines. wall_ns: since 1970, for
+ * time stamps. Any thread for clock_real(); a virtual clock belongs to its test.
  */
 #ifndef AIFS_COMMON_BASE_CLOCK_H
 #define AIFS_COMMON_BASE_CLOCK_H

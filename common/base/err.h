@@ -2,10 +2,11 @@
 /*
  * The one table of errors.
  *
- * Every function that can fail returns int: 0 (or a count) on success, a negative number on failure. The
- * number is either -errno, with Linux's generic numbering (it travels on the wire, so the numbers are those
- * of asm-generic whatever the host), or -AIFS_E..., an outcome POSIX has no word for, numbered from 1000.
- * Every AIFS_E... has a parent errno; only an edge (FUSE reply, libaifs) maps it with err_to_errno().
+ * Every function that can fail returns int: 0 (or a count) on success, a negative number on
+ * failure. The number is either -errno, with Linux's generic numbering (it travels on the wire, so
+ * the numbers are those of asm-generic whatever the host), or -AIFS_E..., an outcome POSIX has no
+ * word for, numbered from 1000. Every AIFS_E... has a parent errno; only an edge (FUSE reply,
+ * libaifs) maps it with err_to_errno().
  *
  * Any thread may call any function here; nothing here allocates or fails.
  */
@@ -52,7 +53,8 @@ const char *err_name(int err);
 const char *err_text(int err);
 /* Positive errno for the edge: the number itself, or the parent of an AIFS_E...; 0 for 0. */
 int err_to_errno(int err);
-/* Wire form of a result (0 or -err) and back; a number this version does not know becomes -AIFS_EUNKNOWN. */
+/* Wire form of a result (0 or -err) and back; a number this version does not know becomes
+ * -AIFS_EUNKNOWN. */
 uint32_t err_to_wire(int err);
 int err_from_wire(uint32_t wire);
 

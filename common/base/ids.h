@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random 128-bit identifiers in the usual text form (RFC 4122 version 4), for clusters, nodes, targets and clients. */
+/* Random 128-bit identifiers in the usual text form (RFC 4122 version 4), for clusters, nodes,
+ * targets and clients. */
 #ifndef AIFS_COMMON_BASE_IDS_H
 #define AIFS_COMMON_BASE_IDS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Intrusive doubly linked list: a head and the links inside the elements; the caller owns both. Not thread-safe. */
+/* Intrusive doubly linked list: a head and the links inside the elements; the caller owns both. Not
+ * thread-safe. */
 #ifndef AIFS_COMMON_BASE_LIST_H
 #define AIFS_COMMON_BASE_LIST_H
 
@@ -40,7 +41,8 @@ static inline void list_push_front(struct list *head, struct list *e)
     list_insert_(e, head, head->next);
 }
 
-/* Leaves e initialised, so that removing twice is harmless and list_empty(e) tells whether it is on a list. */
+/* Leaves e initialised, so that removing twice is harmless and list_empty(e) tells whether it is on
+ * a list. */
 static inline void list_remove(struct list *e)
 {
     e->prev->next = e->next;
@@ -73,6 +75,7 @@ static inline void list_splice(struct list *dst, struct list *src)
 #define list_entry(ptr, type, member) container_of(ptr, type, member)
 #define list_for_each(pos, head)      for ((pos) = (head)->next; (pos) != (head); (pos) = (pos)->next)
 #define list_for_each_safe(pos, tmp, head)                                                         \
-    for ((pos) = (head)->next, (tmp) = (pos)->next; (pos) != (head); (pos) = (tmp), (tmp) = (pos)->next)
+    for ((pos) = (head)->next, (tmp) = (pos)->next; (pos) != (head);                               \
+         (pos) = (tmp), (tmp) = (pos)->next)
 
 #endif

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Logging. The function that first sees a failure logs it once with the exact cause; callers propagate.
+ * Logging. The function that first sees a failure logs it once with the exact cause; callers
+ * propagate.
  *
- * A line reads "LEVEL tag: text": the tag names the object ("target 3", "session 17", "net 10.0.0.1:7000"). To stderr it
- * carries a time stamp, or the "<n>" prefix that the journal turns into a priority when stderr is the journal
- * ($JOURNAL_STREAM); log_open_syslog() sends to syslog instead. Each call site may print log_cfg.burst lines a second; the
- * rest is counted and reported as one line when the second is over. Any thread may call.
+ * A line reads "LEVEL tag: text": the tag names the object ("target 3", "session 17",
+ * "net 10.0.0.1:7000"). To stderr it carries a time stamp, or the "<n>" prefix that the journal
+ * turns into a priority when stderr is the journal
+ * ($JOURNAL_STREAM); log_open_syslog() sends to syslog instead. Each call site of a
+ * warning, error or info line may print 20 lines a second (log_set_burst()); the rest is counted,
+ * and the count is reported before the site's next line in a later second. Debug and trace lines
+ * are not limited. Any thread may call.
  */
 #ifndef AIFS_COMMON_BASE_LOG_H
 #define AIFS_COMMON_BASE_LOG_H
@@ -16,7 +20,13 @@
 
 #include "common/base/compiler.h"
 
-enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG, LOG_LEVEL_TRACE };
+enum log_level {
+    LOG_LEVEL_ERROR,
+    LOG_LEVEL_WARN,
+    LOG_LEVEL_INFO,
+    LOG_LEVEL_DEBUG,
+    LOG_LEVEL_TRACE
+};
 
 /* Per call site; zero-initialised static storage. */
 struct log_site {
@@ -28,6 +38,8 @@ struct log_site {
 extern _Atomic int log_threshold; /* enum log_level; lines above it cost one load */
 
 void log_set_level(enum log_level level);
+/* Lines a second and call site; 0 = no limit. */
+void log_set_burst(uint32_t lines);
 /* "error", "warn", "info", "debug", "trace"; -EINVAL for anything else. */
 int log_level_parse(const char *name, enum log_level *ret_level) MUST_USE;
 const char *log_level_name(enum log_level level);

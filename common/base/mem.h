@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory: the allocator every module uses (so that tests can fail the n-th allocation through the fault point
- * "mem.alloc"), and arenas for memory that is freed in one place.
+ * Memory: the allocator every module uses (so that tests can fail the n-th allocation through the
+ * fault point "mem.alloc"), and arenas for memory that is freed in one place.
  *
  * mem_*: any thread. An arena belongs to one thread at a time.
  */
@@ -24,14 +24,14 @@ char *mem_printf(const char *fmt, ...) MUST_USE PRINTF_LIKE(1, 2);
 void mem_free(void *ptr); /* NULL is a no-op */
 
 /*
- * Arena: bump allocation in blocks, freed as a whole. Up to limit bytes (0: no limit): what a hostile message can make us
- * allocate is bounded by giving its decoder an arena with a limit.
+ * Arena: bump allocation in blocks, freed as a whole. Up to limit bytes (0: no limit): what a
+ * hostile message can make us allocate is bounded by giving its decoder an arena with a limit.
  */
 struct arena_block;
 struct arena {
     struct arena_block *head;
-    size_t used_bytes;  /* handed out */
-    size_t limit_bytes; /* 0 = none */
+    size_t used_bytes;                                     /* handed out */
+    size_t limit_bytes;                                    /* 0 = none */
     unsigned char first[512] __attribute__((aligned(16))); /* most requests need no more */
     size_t first_used;
 };

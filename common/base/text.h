@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsing and printing for people: sizes ("4M", "4Mi", "4MiB" are all 4194304), durations ("250ms", "3s", "2min"), bounded string building. */
+/* Parsing and printing for people: sizes ("4M", "4Mi", "4MiB" are all 4194304), durations ("250ms",
+ * "3s", "2min"), bounded string building. */
 #ifndef AIFS_COMMON_BASE_TEXT_H
 #define AIFS_COMMON_BASE_TEXT_H
 
@@ -9,10 +10,11 @@
 
 #include "common/base/compiler.h"
 
-int text_parse_u64(const char *s, uint64_t *ret_value) MUST_USE; /* whole string, decimal or 0x; -EINVAL, -ERANGE */
+int text_parse_u64(const char *s, uint64_t *ret_value)
+    MUST_USE; /* whole string, decimal or 0x; -EINVAL, -ERANGE */
 int text_parse_size(const char *s, uint64_t *ret_bytes) MUST_USE;
 int text_parse_duration(const char *s, uint64_t *ret_ns) MUST_USE; /* a bare number is seconds */
-int text_parse_bool(const char *s, bool *ret_value) MUST_USE;     /* yes/no true/false on/off 1/0 */
+int text_parse_bool(const char *s, bool *ret_value) MUST_USE; /* yes/no true/false on/off 1/0 */
 /* "812.4MiB", "13.4GiB", "17B"; returns out. */
 const char *text_format_size(uint64_t bytes, char *out, size_t out_len);
 /* Edit distance for "did you mean"; bounded to strings of 64 bytes. */

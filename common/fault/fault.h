@@ -6,8 +6,9 @@
  *         return -EIO;
  *     FAULT_CRASH("mds.truncate.after_commit");   // _exit(137) here, as kill -9 would
  *
- * Armed by AIFS_FAULT="name=action[:arg][@nth][,...]" in the environment or fault_arm(); action is error, crash or delay:MS; @n: only the n-th time (from 1), @n+ from then on.
- * When nothing is armed a fault point costs one load. Any thread.
+ * Armed by AIFS_FAULT="name=action[:arg][@nth][,...]" in the environment or fault_arm(); action is
+ * error, crash or delay:MS; @n: only the n-th time (from 1), @n+ from then on. When nothing is
+ * armed a fault point costs one load. Any thread.
  */
 #ifndef AIFS_COMMON_FAULT_FAULT_H
 #define AIFS_COMMON_FAULT_FAULT_H
@@ -25,7 +26,8 @@ void fault_disarm_all(void);
 unsigned fault_count(const char *name); /* how often an armed point was passed */
 int fault_arm_from_env(void) MUST_USE;
 
-#define FAULT(name) (UNLIKELY(atomic_load_explicit(&fault_armed, memory_order_relaxed) != 0) && fault_hit(name))
+#define FAULT(name)                                                                                \
+    (UNLIKELY(atomic_load_explicit(&fault_armed, memory_order_relaxed) != 0) && fault_hit(name))
 #define FAULT_CRASH(name) ((void)FAULT(name))
 
 #endif
