@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reactor: one thread that owns its connections, rings and timers, runs every callback to completion and never blocks but in one place.
+ * Reactor: one thread that owns its connections, rings and timers, runs every callback to
+ * completion and never blocks but in one place.
  *
- * A turn: run posted and deferred work, poll sources (UCX workers, io_uring), fire due timers, then, if nothing was done: spin for spin_ns while requests
- * are in flight, arm every source, and sleep in epoll_wait with a finite time-out. Waking an idle core costs more than most requests; reactor_stats counts each sleep.
+ * A turn: run posted and deferred work, poll sources (UCX workers, io_uring), fire due timers. If
+ * nothing was done: spin (up to spin_ns, and only while a source has requests in flight), then arm
+ * every source and sleep in epoll with a finite time-out. Waking an idle core costs more than most
+ * requests: reactor_stats counts each sleep, and a post to a reactor that is awake costs no system
+ * call.
  *
- * Threads: everything but reactor_post() and reactor_stop() is called by the reactor's own thread, or before it runs. All objects are embedded in and owned by
- * their user, and must be removed before they are freed. Callbacks may add and remove anything, themselves included.
+ * Threads: everything but reactor_post(), reactor_stop(), reactor_is_current() and
+ * reactor_get_stats() is called by the reactor's own thread, or before it runs. All objects are
+ * embedded in and owned by their user, and must be removed before they are freed. Callbacks may add
+ * and remove anything, themselves included; a watch or source that was removed is not called again,
+ * not even for an event that had already been fetched. Callbacks never run the reactor.
+ *
+ * On a virtual clock use reactor_run_once(r, 0): it fires what is due by that clock and never
+ * waits.
  */
 #ifndef AIFS_COMMON_RT_REACTOR_H
 #define AIFS_COMMON_RT_REACTOR_H
@@ -27,19 +37,27 @@ struct reactor_options {
     uint64_t max_sleep_ns;     /* 0: 1 s. Never sleeps longer, whatever a source promises */
 };
 
-/* Work to run once on the reactor: posted from any thread, or deferred by its own. Free for use again when fn starts. */
+/*
+ * Work to run once on the reactor: posted from any thread, or deferred by its own. Free for use
+ * again when fn starts.
+ */
 struct reactor_work {
     struct reactor_work *next;
     void (*fn)(struct reactor_work *w);
 };
 
+/* One shot. Due timers fire in the order of their deadlines, equal ones in the order of starting.
+ */
 struct reactor_timer {
     uint64_t deadline_ns; /* on the reactor's clock */
-    unsigned heap_index;  /* 0: not started */
     void (*fn)(struct reactor_timer *t);
+    /* private */
+    uint64_t order; /* 0: not started */
+    struct reactor_timer *child, *next, *prev;
 };
 
-/* A file descriptor; events are EPOLLIN/EPOLLOUT..., level-triggered. */
+/* A file descriptor; events are EPOLLIN/EPOLLOUT..., level-triggered. Remove it before closing fd.
+ */
 struct reactor_watch {
     int fd;
     uint32_t events;
@@ -47,45 +65,70 @@ struct reactor_watch {
     bool added;
 };
 
-/* Something that is polled in user space and can be armed so that its descriptor becomes readable when there is more. */
+/*
+ * Something that is polled in user space and can be armed so that its descriptor becomes readable
+ * when there is more.
+ */
 struct reactor_source {
     struct list link;
     int (*progress)(struct reactor_source *s); /* how many things were done */
-    bool (*arm)(struct reactor_source *s);     /* false: there is more already, do not sleep. May be NULL */
-    bool (*busy)(struct reactor_source *s);    /* requests in flight, worth spinning for. May be NULL */
+    bool (*arm)(
+        struct reactor_source *s); /* false: there is more already, do not sleep. May be NULL */
+    bool (*busy)(
+        struct reactor_source *s); /* requests in flight, worth spinning for. May be NULL */
 };
 
 struct reactor_stats {
-    uint64_t turns, sleeps, spins, timers_fired, work_run;
+    uint64_t turns, sleeps, spins, timers_fired, work_run,
+        wakes; /* wakes: posts that had to wake it */
 };
 
+/* -ENOMEM or the errno of epoll_create1(2), eventfd(2). */
 int reactor_create(const struct reactor_options *options, struct reactor **ret_reactor) MUST_USE;
-void reactor_destroy(struct reactor *r); /* not running; no timers, watches or sources left */
-void reactor_run(struct reactor *r);     /* until reactor_stop() */
-bool reactor_run_once(struct reactor *r, uint64_t max_wait_ns); /* one turn; true if anything was done */
-void reactor_stop(struct reactor *r);                           /* any thread, also from a signal handler */
-bool reactor_is_current(const struct reactor *r);               /* is this its thread? */
+/*
+ * Not running; no timers, watches, sources or work left (run_once() until it returns false), and
+ * every thread that posts has come back from its last reactor_post(). NULL is a no-op.
+ */
+void reactor_destroy(struct reactor *r);
+/* Until reactor_stop(); at once if that came first. Names the thread, unless it is the main one. */
+void reactor_run(struct reactor *r);
+/* One turn, waiting up to max_wait_ns for something to do; true if anything was done. */
+bool reactor_run_once(struct reactor *r, uint64_t max_wait_ns);
+/* Any thread, also from a signal handler. */
+void reactor_stop(struct reactor *r);
+/* Is this its thread (the one that created it, until another runs it)? Any thread. */
+bool reactor_is_current(const struct reactor *r);
+/* The spin_ns to use where nobody configured one: 0 on up to two cores. */
+uint64_t reactor_spin_default_ns(void);
 
-void reactor_post(struct reactor *r, struct reactor_work *w);  /* any thread; order kept per poster */
-void reactor_defer(struct reactor *r, struct reactor_work *w); /* own thread: later in this turn or in the next */
+/* Any thread; order kept per poster. */
+void reactor_post(struct reactor *r, struct reactor_work *w);
+/* Own thread: runs later in this turn or in the next. */
+void reactor_defer(struct reactor *r, struct reactor_work *w);
 
 void reactor_timer_init(struct reactor_timer *t, void (*fn)(struct reactor_timer *t));
-void reactor_timer_start(struct reactor *r, struct reactor_timer *t, uint64_t deadline_ns); /* restarts a running one */
-void reactor_timer_cancel(struct reactor *r, struct reactor_timer *t);                      /* no-op if not started */
+/* Restarts a running one. A deadline in the past fires in this turn or the next, never inside. */
+void reactor_timer_start(struct reactor *r, struct reactor_timer *t, uint64_t deadline_ns);
+/* No-op if not started. */
+void reactor_timer_cancel(struct reactor *r, struct reactor_timer *t);
 static inline bool reactor_timer_running(const struct reactor_timer *t)
 {
-    return t->heap_index != 0;
+    return t->order != 0;
 }
 
-int reactor_watch_add(struct reactor *r, struct reactor_watch *w) MUST_USE; /* fd, events, fn filled in by the caller */
+/* fd, events and fn are filled in by the caller; -errno of epoll_ctl(2). */
+int reactor_watch_add(struct reactor *r, struct reactor_watch *w) MUST_USE;
 int reactor_watch_modify(struct reactor *r, struct reactor_watch *w, uint32_t events) MUST_USE;
+/* No-op if not added. */
 void reactor_watch_remove(struct reactor *r, struct reactor_watch *w);
 
 void reactor_source_add(struct reactor *r, struct reactor_source *s);
 void reactor_source_remove(struct reactor *r, struct reactor_source *s);
 
-uint64_t reactor_now_ns(struct reactor *r); /* monotonic, read once per turn */
+/* Monotonic, read once per turn. */
+uint64_t reactor_now_ns(struct reactor *r);
 const struct clock *reactor_clock(const struct reactor *r);
+/* Any thread; the counters are read one by one. */
 void reactor_get_stats(const struct reactor *r, struct reactor_stats *ret_stats);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declared state machines: the states of an operation in a table with their allowed successors; every move is checked and traced. A move that the table does not allow is a
- * programmer's error.
+ * Declared state machines: the states of an operation in a table with their allowed successors;
+ * every move is checked and traced. A move that the table does not allow is a programmer's error.
  */
 #ifndef AIFS_COMMON_RT_SM_H
 #define AIFS_COMMON_RT_SM_H
@@ -29,6 +29,7 @@ struct sm {
 
 #define SM_BIT(state) (1u << (state))
 
+/* Sets id to 0. */
 void sm_init(struct sm *m, const struct sm_conf *conf, unsigned state);
 void sm_move(struct sm *m, unsigned state);
 void sm_fini(struct sm *m); /* must be in a final state */

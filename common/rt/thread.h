@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Named threads, and a pool of workers for work that blocks (RocksDB, fsync, path resolution). A job runs on a worker, then its done() on the reactor that submitted it.
+ * Named threads, and a pool of workers for work that blocks (RocksDB, fsync, path resolution). A
+ * job runs on a worker, then its done() on the reactor that submitted it.
  */
 #ifndef AIFS_COMMON_RT_THREAD_H
 #define AIFS_COMMON_RT_THREAD_H
@@ -9,7 +10,8 @@
 
 #include "common/rt/reactor.h"
 
-int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *arg), void *arg) MUST_USE; /* blocks all signals in it */
+int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *arg),
+                 void *arg) MUST_USE; /* blocks all signals in it */
 
 struct worker_job {
     struct reactor_work work; /* first member; used by the pool */
@@ -20,7 +22,8 @@ struct worker_job {
 
 struct worker_pool;
 int worker_pool_create(const char *name, unsigned threads, struct worker_pool **ret_pool) MUST_USE;
-void worker_pool_destroy(struct worker_pool *p); /* runs what is queued, then joins; done() may still be pending on reactors */
+void worker_pool_destroy(struct worker_pool *p); /* runs what is queued, then joins; done() may
+                                                    still be pending on reactors */
 void worker_pool_submit(struct worker_pool *p, struct reactor *reactor, struct worker_job *j);
 
 #endif
