@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Addresses: text to struct net_addr and back. "host:port", "[v6]:port", a bare host with the
+ * default port, "*:port" for every address of this machine, "loop:name". Failure: -EINVAL with one
+ * clause for people.
+ */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/base/err.h"
+#include "common/net/net_int.h"
+
+static_assert(sizeof(struct sockaddr_storage) <= sizeof(((struct net_addr *)0)->sockaddr),
+              "a socket address fits");
+
+/* Splits text into host and port text; port stays empty when there is none. */
+static int split(const char *text, char *host, size_t host_len, char *port, size_t port_len)
+{
+    const char *colon = strrchr(text, ':');
+    const char *h = text;
+    size_t hl = strlen(text);
+
+    port[0] = '\0';
+    if (text[0] == '[') {
+        const char *end = strchr(text, ']');
+
+        if (!end || (end[1] != '\0' && end[1] != ':'))
+            return -EINVAL;
+        h = text + 1;
+        hl = (size_t)(end - h);
+        colon = end[1] ? end + 1 : NULL;
+    } else if (colon && strchr(text, ':') != colon) {
+        colon = NULL; /* several colons and no brackets: an IPv6 address alone */
+    } else if (colon) {
+        hl = (size_t)(colon - text);
+    }
+    if (colon && (colon[1] == '\0' || strlen(colon + 1) >= port_len))
+        return -EINVAL;
+    if (colon)
+        snprintf(port, port_len, "%s", colon + 1);
+    if (hl == 0 || hl >= host_len)
+        return -EINVAL;
+    memcpy(host, h, hl);
+    host[hl] = '\0';
+    return 0;
+}
+
+static bool port_ok(const char *port)
+{
+    char *end;
+    unsigned long v = strtoul(port, &end, 10);
+
+    return port[0] >= '0' && port[0] <= '9' && *end == '\0' && v <= 65535;
+}
+
+static int lookup(const char *host, const char *port, struct net_addr *a, char *err, size_t err_len)
+{
+    bool any = strcmp(host, "*") == 0;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICSERV | (any ? AI_PASSIVE : 0)};
+    struct addrinfo *list;
+    int rc = getaddrinfo(any ? NULL : host, port, &hints, &list);
+
+    if (rc != 0) {
+        snprintf(err, err_len, "cannot resolve \"%s\": %s", host, gai_strerror(rc));
+        return -EINVAL;
+    }
+    memcpy(a->sockaddr, list->ai_addr, list->ai_addrlen);
+    a->sockaddr_len = (uint32_t)list->ai_addrlen;
+    freeaddrinfo(list);
+    return 0;
+}
+
+int net_addr_resolve(const char *text, uint16_t default_port, struct net_addr *ret_addr, char *err,
+                     size_t err_len)
+{
+    struct net_addr a = {.loop = strncmp(text, "loop:", 5) == 0};
+    char host[NET_ADDR_BYTES];
+    char port[8];
+    int rc;
+
+    if (strlen(text) >= sizeof a.text || (a.loop && text[5] == '\0'))
+        goto err_form;
+    snprintf(a.text, sizeof a.text, "%s", text);
+    if (a.loop) {
+        *ret_addr = a;
+        return 0;
+    }
+    if (split(text, host, sizeof host, port, sizeof port) < 0)
+        goto err_form;
+    if (port[0] == '\0')
+        snprintf(port, sizeof port, "%u", default_port);
+    if (!port_ok(port))
+        goto err_form;
+    rc = lookup(host, port, &a, err, err_len);
+    if (rc < 0)
+        return rc;
+    *ret_addr = a;
+    return 0;
+
+err_form:
+    snprintf(err, err_len, "\"%.100s\" is not an address: want HOST:PORT or [IPV6]:PORT", text);
+    return -EINVAL;
+}
+
+void addr_format(const void *sockaddr, char *text, size_t len)
+{
+    const struct sockaddr *sa = sockaddr;
+    char host[INET6_ADDRSTRLEN] = "?";
+
+    if (sa->sa_family == AF_INET) {
+        const struct sockaddr_in *in = sockaddr;
+
+        inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
+        snprintf(text, len, "%s:%u", host, ntohs(in->sin_port));
+    } else if (sa->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = sockaddr;
+
+        inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
+        snprintf(text, len, "[%s]:%u", host, ntohs(in6->sin6_port));
+    } else {
+        snprintf(text, len, "?");
+    }
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bulk buffer pools. One mapping, touched at start; a free list used last in first out, so that the
+ * buffer handed out is the one still in the cache; waiters served first come, first served,
+ * whenever a buffer comes back. Failure: only at creation (-ENOMEM). A pool that runs dry makes its
+ * users wait.
+ */
+#include "common/net/buf.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/base/assert.h"
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+
+struct buf_pool {
+    const char *name;
+    struct buf *bufs;
+    uint8_t *memory;
+    size_t memory_bytes;
+    struct list free;
+    struct list waiters;
+    bool serving; /* inside serve(): buf_put() from a waiter's fn must not recurse */
+    uint32_t total;
+    uint32_t in_use;
+    uint32_t high_water;
+    uint64_t empties;
+};
+
+static int map_memory(struct buf_pool *p)
+{
+    void *m =
+        mmap(NULL, p->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (m == MAP_FAILED)
+        return -ENOMEM;
+    memset(m, 0, p->memory_bytes); /* touch: fresh pages cost more than the network */
+    p->memory = m;
+    return 0;
+}
+
+int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n, struct buf_pool **ret_pool)
+{
+    struct buf_pool *p;
+
+    ASSERT(size_bytes > 0 && size_bytes % 4096 == 0 && n > 0);
+    p = mem_zalloc(sizeof *p);
+    if (!p)
+        return -ENOMEM;
+    p->name = name;
+    p->total = n;
+    p->memory_bytes = (size_t)size_bytes * n;
+    list_init(&p->free);
+    list_init(&p->waiters);
+    p->bufs = mem_array(n, sizeof *p->bufs);
+    if (!p->bufs)
+        goto err_pool;
+    if (map_memory(p) < 0)
+        goto err_bufs;
+    for (uint32_t i = n; i-- > 0;) {
+        struct buf *b = &p->bufs[i];
+
+        b->pool = p;
+        b->data = p->memory + (size_t)i * size_bytes;
+        b->size_bytes = size_bytes;
+        b->memory = BUF_HOST;
+        list_push_front(&p->free, &b->link);
+    }
+    *ret_pool = p;
+    return 0;
+
+err_bufs:
+    mem_free(p->bufs);
+err_pool:
+    LOG_ERROR("buf", "pool %s: no memory for %u buffers of %u bytes", name, n, size_bytes);
+    mem_free(p);
+    return -ENOMEM;
+}
+
+void buf_pool_destroy(struct buf_pool *p)
+{
+    if (!p)
+        return;
+    ASSERT(p->in_use == 0 && list_empty(&p->waiters));
+    munmap(p->memory, p->memory_bytes);
+    mem_free(p->bufs);
+    mem_free(p);
+}
+
+static struct buf *take(struct buf_pool *p)
+{
+    struct list *e = list_pop_front(&p->free);
+    struct buf *b;
+
+    if (!e)
+        return NULL;
+    b = list_entry(e, struct buf, link);
+    b->refs = 1;
+    p->in_use++;
+    p->high_water = MAX(p->high_water, p->in_use);
+    return b;
+}
+
+struct buf *buf_get(struct buf_pool *p)
+{
+    struct buf *b = list_empty(&p->waiters) ? take(p) : NULL; /* never past those who wait */
+
+    if (!b)
+        p->empties++;
+    return b;
+}
+
+/* Hands free buffers to waiters, in order. A waiter's fn may put, get and wait again. */
+static void serve(struct buf_pool *p)
+{
+    if (p->serving)
+        return;
+    p->serving = true;
+    while (!list_empty(&p->free) && !list_empty(&p->waiters)) {
+        struct buf_waiter *w = list_entry(list_pop_front(&p->waiters), struct buf_waiter, link);
+
+        w->fn(w, take(p));
+    }
+    p->serving = false;
+}
+
+void buf_wait(struct buf_pool *p, struct buf_waiter *w)
+{
+    if (list_empty(&p->free))
+        p->empties++;
+    list_push_back(&p->waiters, &w->link);
+    serve(p);
+}
+
+void buf_wait_cancel(struct buf_waiter *w)
+{
+    list_remove(&w->link);
+}
+
+void buf_ref(struct buf *b)
+{
+    ASSERT(b->refs > 0);
+    b->refs++;
+}
+
+void buf_put(struct buf *b)
+{
+    struct buf_pool *p;
+
+    if (!b)
+        return;
+    ASSERT(b->refs > 0);
+    if (--b->refs > 0)
+        return;
+    p = b->pool;
+    p->in_use--;
+    list_push_front(&p->free, &b->link);
+    serve(p);
+}
+
+void buf_pool_get_stats(const struct buf_pool *p, struct buf_pool_stats *ret_stats)
+{
+    const struct list *e;
+    uint32_t waiters = 0;
+
+    list_for_each (e, &p->waiters)
+        waiters++;
+    *ret_stats = (struct buf_pool_stats){.total = p->total,
+                                         .in_use = p->in_use,
+                                         .high_water = p->high_water,
+                                         .waiters = waiters,
+                                         .empties = p->empties};
+}

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The socket transport: frames (frame_fmt.h) over a non-blocking stream socket.
+ *
+ * Sending: net_send() queues; flush gathers as many queued messages as fit into one sendmsg(). What
+ * the kernel does not take waits for EPOLLOUT. Receiving: a read-ahead buffer collects prefixes and
+ * heads, so that small messages cost one read for many; bulk is read straight into the owner's iov,
+ * with the read-ahead buffer behind it for what follows. Only what of a bulk was already read ahead
+ * is copied. A head longer than the buffer gets memory of its own.
+ *
+ * Failure: end of file, an error or a frame that is none of ours closes this connection with one
+ * log line. While the owner has no room (stalled) nothing is read; the kernel still tells us when
+ * the peer goes away.
+ */
+#include "common/net/net_int.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/assert.h"
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+
+#define READ_AHEAD_BYTES (16 * KIB)
+#define READS_PER_EVENT  8u /* then other connections get their turn */
+#define SENDS_PER_FLUSH  8u
+#define SEND_IOVS        256u
+#define N_CONTROLS       (FRAME_TYPE_END - FRAME_PING)
+
+enum rx_state { RX_PREFIX, RX_HEAD, RX_BULK, RX_DISCARD };
+
+struct net_sock {
+    struct net_conn *conn;
+    int fd;
+    struct reactor_watch watch;
+    struct list tx_queue;
+    struct net_tx controls[N_CONTROLS];
+    bool control_queued[N_CONTROLS];
+    bool want_out;
+
+    enum rx_state rx_state;
+    struct frame frame;
+    uint8_t prefix[FRAME_BYTES];
+    struct net_rx rx;
+    unsigned rx_iov;    /* first iov not full */
+    size_t rx_off;      /* within it */
+    uint32_t bulk_left; /* RX_BULK, RX_DISCARD */
+    uint8_t *big;       /* a head longer than the read-ahead buffer */
+    uint32_t big_have;
+    uint32_t begin, end; /* of what the buffer holds */
+    uint8_t buffer[READ_AHEAD_BYTES];
+};
+
+/* ---- events wanted ---- */
+
+static void update_events(struct net_conn *c)
+{
+    struct net_sock *s = c->sock;
+    uint32_t events = EPOLLRDHUP | (c->stalled ? 0u : EPOLLIN) | (s->want_out ? EPOLLOUT : 0u);
+    int rc;
+
+    if (!s->watch.added || events == s->watch.events)
+        return;
+    rc = reactor_watch_modify(c->reactor, &s->watch, events);
+    if (rc < 0)
+        net_conn_close(c, rc);
+}
+
+/* ---- sending ---- */
+
+static unsigned gather_one(const struct net_tx *tx, struct iovec *v, unsigned room)
+{
+    uint64_t skip = tx->sent_bytes;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < 2 + tx->n_iov && n < room; i++) {
+        struct iovec part = i == 0   ? (struct iovec){(void *)tx->prefix, FRAME_BYTES}
+                            : i == 1 ? (struct iovec){(void *)tx->head, tx->head_len}
+                                     : tx->iov[i - 2];
+
+        if (skip >= part.iov_len) {
+            skip -= part.iov_len;
+            continue;
+        }
+        v[n++] = (struct iovec){(uint8_t *)part.iov_base + skip, part.iov_len - skip};
+        skip = 0;
+    }
+    return n;
+}
+
+static unsigned gather(struct net_sock *s, struct iovec v[SEND_IOVS])
+{
+    struct list *e;
+    unsigned n = 0;
+
+    list_for_each (e, &s->tx_queue) {
+        if (n == SEND_IOVS)
+            break;
+        n += gather_one(list_entry(e, struct net_tx, link), v + n, SEND_IOVS - n);
+    }
+    return n;
+}
+
+static uint64_t tx_left(const struct net_tx *tx)
+{
+    return FRAME_BYTES + tx->head_len + tx_bulk_bytes(tx) - tx->sent_bytes;
+}
+
+static void finish_tx(struct net_conn *c, struct net_tx *tx, int status)
+{
+    list_remove(&tx->link);
+    if (tx->done)
+        conn_tx_done(c, tx, status);
+    else
+        c->sock->control_queued[tx - c->sock->controls] = false;
+}
+
+static void took(struct net_conn *c, uint64_t bytes)
+{
+    struct net_sock *s = c->sock;
+
+    while (bytes > 0) {
+        struct net_tx *tx = list_entry(s->tx_queue.next, struct net_tx, link);
+        uint64_t left = tx_left(tx);
+
+        if (bytes < left) {
+            tx->sent_bytes += bytes;
+            return;
+        }
+        bytes -= left;
+        finish_tx(c, tx, 0);
+    }
+}
+
+static void sock_flush(struct net_conn *c)
+{
+    struct net_sock *s = c->sock;
+    struct iovec v[SEND_IOVS];
+    ssize_t n = 0;
+
+    for (unsigned round = 0; round < SENDS_PER_FLUSH && !list_empty(&s->tx_queue) && conn_alive(c);
+         round++) {
+        struct msghdr m = {.msg_iov = v, .msg_iovlen = gather(s, v)};
+
+        n = sendmsg(s->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0)
+            break;
+        took(c, (uint64_t)n);
+    }
+    if (!conn_alive(c))
+        return;
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        LOG_DEBUG("net", "%s: send: %m", c->describe);
+        net_conn_close(c, -AIFS_ECONN);
+        return;
+    }
+    s->want_out = !list_empty(&s->tx_queue);
+    update_events(c);
+}
+
+static void queue(struct net_conn *c, struct net_tx *tx, enum frame_type type, bool urgent)
+{
+    struct net_sock *s = c->sock;
+    struct list *first = s->tx_queue.next;
+    bool started = first != &s->tx_queue && list_entry(first, struct net_tx, link)->sent_bytes > 0;
+
+    frame_encode(tx->prefix, type, tx->head, tx->head_len, (uint32_t)tx_bulk_bytes(tx));
+    if (!urgent)
+        list_push_back(&s->tx_queue, &tx->link);
+    else if (started)
+        list_push_front(first, &tx->link); /* behind the one that is half sent */
+    else
+        list_push_front(&s->tx_queue, &tx->link);
+    if (!s->want_out)
+        conn_kick(c, KICK_FLUSH);
+}
+
+static void sock_send(struct net_conn *c, struct net_tx *tx)
+{
+    queue(c, tx, FRAME_MESSAGE, false);
+}
+
+void sock_control(struct net_conn *c, enum frame_type type)
+{
+    struct net_sock *s = c->sock;
+    unsigned i = (unsigned)(type - FRAME_PING);
+
+    if (s->control_queued[i] || c->state >= CONN_CLOSING)
+        return;
+    s->control_queued[i] = true;
+    s->controls[i] = (struct net_tx){0};
+    queue(c, &s->controls[i], type, type == FRAME_PING || type == FRAME_PONG);
+}
+
+bool sock_peer_gone(const struct net_conn *c)
+{
+    char byte;
+    ssize_t n = recv(c->sock->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* ---- receiving ---- */
+
+static void garbage(struct net_conn *c, const char *what)
+{
+    LOG_WARN("net", "%s: %s: not an aifs peer, or a damaged frame; closing the connection",
+             c->describe, what);
+    net_conn_close(c, -AIFS_EPROTO);
+}
+
+static void on_control(struct net_conn *c, enum frame_type type)
+{
+    if (type == FRAME_PING)
+        sock_control(c, FRAME_PONG);
+    else if (type != FRAME_PONG)
+        ucx_control(c, type);
+}
+
+static void finish_message(struct net_conn *c, int status)
+{
+    struct net_sock *s = c->sock;
+    void *token = s->rx.token;
+
+    s->rx_state = RX_PREFIX;
+    c->ops->received(c, token, status);
+}
+
+/* The head is complete: checks it and offers it. False: stop reading for now. */
+static bool take_head(struct net_conn *c, const uint8_t *head)
+{
+    struct net_sock *s = c->sock;
+
+    if (frame_crc(s->prefix, head, s->frame.head_len) != s->frame.crc) {
+        garbage(c, "checksum of a head is wrong");
+        return false;
+    }
+    if (s->frame.type != FRAME_MESSAGE) {
+        s->rx_state = RX_PREFIX;
+        on_control(c, (enum frame_type)s->frame.type);
+        return true;
+    }
+    switch (conn_offer_head(c, head, s->frame.head_len, s->frame.bulk_len, &s->rx)) {
+    case OFFERED_TAKEN:
+        break;
+    case OFFERED_STALLED:
+        c->stalled = true;
+        update_events(c);
+        return false;
+    case OFFERED_CLOSED:
+        return false;
+    }
+    s->rx_iov = 0;
+    s->rx_off = 0;
+    s->bulk_left = s->frame.bulk_len;
+    s->rx_state = s->rx.n_iov ? RX_BULK : RX_DISCARD;
+    if (s->bulk_left == 0)
+        finish_message(c, 0);
+    return true;
+}
+
+static bool parse_prefix(struct net_conn *c)
+{
+    struct net_sock *s = c->sock;
+
+    if (s->end - s->begin < FRAME_BYTES)
+        return false;
+    memcpy(s->prefix, s->buffer + s->begin, FRAME_BYTES);
+    if (!frame_decode(s->prefix, NET_HEAD_MAX, NET_BULK_MAX, &s->frame)) {
+        garbage(c, "no frame");
+        return false;
+    }
+    s->begin += FRAME_BYTES;
+    if (s->frame.head_len > READ_AHEAD_BYTES) {
+        s->big = mem_alloc(s->frame.head_len);
+        if (!s->big) {
+            LOG_ERROR("net", "%s: no memory for a head of %u bytes", c->describe,
+                      s->frame.head_len);
+            net_conn_close(c, -ENOMEM);
+            return false;
+        }
+        s->big_have = 0;
+    }
+    s->rx_state = RX_HEAD;
+    return true;
+}
+
+static void drop_big(struct net_sock *s)
+{
+    mem_free(s->big);
+    s->big = NULL;
+}
+
+static bool parse_head(struct net_conn *c)
+{
+    struct net_sock *s = c->sock;
+    uint32_t have = s->end - s->begin;
+    uint32_t n;
+    bool more;
+
+    if (!s->big) {
+        if (have < s->frame.head_len)
+            return false;
+        more = take_head(c, s->buffer + s->begin);
+        if (s->rx_state != RX_HEAD)
+            s->begin += s->frame.head_len;
+        return more;
+    }
+    n = MIN(have, s->frame.head_len - s->big_have);
+    memcpy(s->big + s->big_have, s->buffer + s->begin, n);
+    s->big_have += n;
+    s->begin += n;
+    if (s->big_have < s->frame.head_len)
+        return false;
+    more = take_head(c, s->big);
+    if (s->rx_state != RX_HEAD)
+        drop_big(s);
+    return more;
+}
+
+/* n bytes of the current iov have been filled. */
+static void advance_iov(struct net_sock *s, size_t n)
+{
+    s->bulk_left -= (uint32_t)n;
+    while (n > 0) {
+        size_t room = s->rx.iov[s->rx_iov].iov_len - s->rx_off;
+
+        if (n < room) {
+            s->rx_off += n;
+            return;
+        }
+        n -= room;
+        s->rx_iov++;
+        s->rx_off = 0;
+    }
+}
+
+/* Copies what was read ahead of a bulk. */
+static bool parse_bulk(struct net_conn *c)
+{
+    struct net_sock *s = c->sock;
+
+    while (s->bulk_left > 0 && s->begin < s->end) {
+        size_t n = MIN(s->bulk_left, s->end - s->begin);
+
+        if (s->rx_state == RX_DISCARD) {
+            s->bulk_left -= (uint32_t)n;
+        } else {
+            const struct iovec *v = &s->rx.iov[s->rx_iov];
+
+            n = MIN(n, v->iov_len - s->rx_off);
+            memcpy((uint8_t *)v->iov_base + s->rx_off, s->buffer + s->begin, n);
+            advance_iov(s, n);
+        }
+        s->begin += (uint32_t)n;
+    }
+    if (s->bulk_left > 0)
+        return false;
+    finish_message(c, 0);
+    return true;
+}
+
+static void parse(struct net_conn *c)
+{
+    bool more = true;
+
+    while (more && conn_alive(c) && !c->stalled) {
+        switch (c->sock->rx_state) {
+        case RX_PREFIX:
+            more = parse_prefix(c);
+            break;
+        case RX_HEAD:
+            more = parse_head(c);
+            break;
+        case RX_BULK:
+        case RX_DISCARD:
+            more = parse_bulk(c);
+            break;
+        }
+    }
+}
+
+static ssize_t fill(struct net_sock *s, size_t *ret_asked)
+{
+    struct iovec v[NET_IOV_MAX + 1];
+    unsigned n = 0;
+    size_t direct = 0;
+    ssize_t got;
+
+    if (s->begin > 0) {
+        memmove(s->buffer, s->buffer + s->begin, s->end - s->begin);
+        s->end -= s->begin;
+        s->begin = 0;
+    }
+    if (s->rx_state == RX_HEAD && s->big) {
+        v[n++] = (struct iovec){s->big + s->big_have, s->frame.head_len - s->big_have};
+        direct = v[0].iov_len;
+    } else if (s->rx_state == RX_BULK) {
+        size_t off = s->rx_off;
+
+        for (unsigned i = s->rx_iov; direct < s->bulk_left; i++, off = 0) {
+            size_t len = MIN(s->rx.iov[i].iov_len - off, s->bulk_left - direct);
+
+            if (len > 0)
+                v[n++] = (struct iovec){(uint8_t *)s->rx.iov[i].iov_base + off, len};
+            direct += len;
+        }
+    }
+    v[n++] = (struct iovec){s->buffer + s->end, READ_AHEAD_BYTES - s->end};
+    *ret_asked = direct + v[n - 1].iov_len;
+    got = readv(s->fd, v, (int)n);
+    if (got <= 0)
+        return got < 0 ? -errno : 0;
+    if (direct > 0) {
+        size_t d = MIN((size_t)got, direct);
+
+        if (s->rx_state == RX_BULK)
+            advance_iov(s, d);
+        else
+            s->big_have += (uint32_t)d;
+        s->end += (uint32_t)((size_t)got - d);
+    } else {
+        s->end += (uint32_t)got;
+    }
+    return got;
+}
+
+static void on_readable(struct net_conn *c)
+{
+    for (unsigned round = 0; round < READS_PER_EVENT && conn_alive(c) && !c->stalled; round++) {
+        size_t asked;
+        ssize_t n = fill(c->sock, &asked);
+
+        if (n == -EAGAIN || n == -EINTR)
+            return;
+        if (n <= 0) {
+            if (n < 0)
+                LOG_DEBUG("net", "%s: read: %s", c->describe, err_text((int)n));
+            net_conn_close(c, -AIFS_ECONN);
+            return;
+        }
+        conn_heard(c);
+        parse(c);
+        if ((size_t)n < asked)
+            return; /* drained; level-triggered, so nothing is lost if not */
+    }
+}
+
+static void on_event(struct reactor_watch *w, uint32_t events)
+{
+    struct net_sock *s = container_of(w, struct net_sock, watch);
+    struct net_conn *c = s->conn;
+
+    if (!conn_alive(c))
+        return;
+    if (events & EPOLLIN)
+        on_readable(c);
+    if (conn_alive(c) && (events & EPOLLOUT))
+        sock_flush(c);
+    /* Stalled, so we shall not read up to the end of file; or an error without anything to read. */
+    if (conn_alive(c) && (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) &&
+        (!(events & EPOLLIN) || c->stalled))
+        net_conn_close(c, -AIFS_ECONN);
+}
+
+static void sock_resume(struct net_conn *c)
+{
+    if (c->stalled) {
+        c->stalled = false;
+        parse(c);
+        if (conn_alive(c))
+            update_events(c);
+    }
+    if (conn_alive(c))
+        ucx_resume(c);
+}
+
+/* ---- life ---- */
+
+static void sock_start(struct net_conn *c)
+{
+    int rc = reactor_watch_add(c->reactor, &c->sock->watch);
+
+    if (rc < 0) {
+        LOG_ERROR("net", "%s: watch: %s", c->describe, err_text(rc));
+        net_conn_close(c, rc);
+    } else if (!list_empty(&c->sock->tx_queue)) {
+        conn_kick(c, KICK_FLUSH);
+    }
+}
+
+static void sock_abort(struct net_conn *c)
+{
+    struct net_sock *s = c->sock;
+
+    if (s->watch.added)
+        reactor_watch_remove(c->reactor, &s->watch);
+    close(s->fd); /* first: the peer sees it before anything we do next */
+    s->fd = -1;
+    ucx_abort(c);
+    if (s->rx_state == RX_BULK || s->rx_state == RX_DISCARD)
+        finish_message(c, -AIFS_ECONN);
+    while (!list_empty(&s->tx_queue))
+        finish_tx(c, list_entry(s->tx_queue.next, struct net_tx, link), -AIFS_ECONN);
+    drop_big(s);
+}
+
+static void sock_release(struct net_conn *c)
+{
+    ucx_release(c);
+    mem_free(c->sock);
+}
+
+const struct net_transport sock_transport = {
+    .start = sock_start,
+    .send = sock_send,
+    .flush = sock_flush,
+    .resume = sock_resume,
+    .ping = sock_control,
+    .abort = sock_abort,
+    .release = sock_release,
+};
+
+int sock_conn_create(struct reactor *r, const struct net_options *o, int fd, const char *peer,
+                     struct net_conn **ret_conn)
+{
+    struct net_sock *s = mem_alloc(sizeof *s);
+    struct net_conn *c = conn_create(r, o, &sock_transport, NET_SOCKET, peer);
+
+    if (!s || !c) {
+        mem_free(s);
+        mem_free(c);
+        return -ENOMEM;
+    }
+    memset(s, 0, offsetof(struct net_sock, buffer));
+    s->conn = c;
+    s->fd = fd;
+    s->watch = (struct reactor_watch){.fd = fd, .events = EPOLLIN | EPOLLRDHUP, .fn = on_event};
+    list_init(&s->tx_queue);
+    c->sock = s;
+    *ret_conn = c;
+    return 0;
+}
