@@ -2,9 +2,11 @@
 /*
  * Counters, gauges and latency histograms.
  *
- * Objects are static or embedded in their owner and registered under a name and a fixed label string; recording is one relaxed atomic add, from any thread,
- * and never fails. A histogram is log-linear (8 sub-buckets per power of two, 1 ns to 2^40 ns: about 6 % relative error), so that histograms of
- * several processes can be added bucket by bucket. stat_print_prometheus() writes everything registered in the text format 0.0.4.
+ * Objects are static or embedded in their owner and registered under a name and a fixed label
+ * string; recording is one relaxed atomic add, from any thread, and never fails. A histogram is
+ * log-linear (8 sub-buckets per power of two, 1 ns to 2^40 ns: about 6 % relative error), so that
+ * histograms of several processes can be added bucket by bucket. stat_print_prometheus() writes
+ * everything registered in the text format 0.0.4.
  */
 #ifndef AIFS_COMMON_STAT_STAT_H
 #define AIFS_COMMON_STAT_STAT_H
@@ -53,11 +55,14 @@ struct stat_callback {
 };
 
 /* Register; unregister before the memory goes away. Both may be called by any thread. */
-void stat_counter_register(struct stat_counter *c, const char *name, const char *labels, const char *help);
-void stat_gauge_register(struct stat_gauge *g, const char *name, const char *labels, const char *help);
-void stat_histogram_register(struct stat_histogram *h, const char *name, const char *labels, const char *help);
-void stat_callback_register(struct stat_callback *c, const char *name, const char *labels, const char *help,
-                            int64_t (*fn)(void *arg), void *arg);
+void stat_counter_register(struct stat_counter *c, const char *name, const char *labels,
+                           const char *help);
+void stat_gauge_register(struct stat_gauge *g, const char *name, const char *labels,
+                         const char *help);
+void stat_histogram_register(struct stat_histogram *h, const char *name, const char *labels,
+                             const char *help);
+void stat_callback_register(struct stat_callback *c, const char *name, const char *labels,
+                            const char *help, int64_t (*fn)(void *arg), void *arg);
 void stat_unregister(struct stat *s);
 
 static inline void stat_add(struct stat_counter *c, uint64_t n)
@@ -86,10 +91,12 @@ static inline void stat_gauge_set(struct stat_gauge *g, int64_t v)
 }
 
 void stat_record(struct stat_histogram *h, uint64_t ns);
-/* Upper bound of the bucket that holds the p-th part (0..1) of all records; 0 when there are none. */
+/* Upper bound of the bucket that holds the p-th part (0..1) of all records; 0 when there are none.
+ */
 uint64_t stat_percentile(const struct stat_histogram *h, double p);
 unsigned stat_bucket_of(uint64_t ns);
 uint64_t stat_bucket_upper(unsigned bucket);
+/* A histogram named "..._seconds" is printed in seconds, any other in its own unit. */
 void stat_print_prometheus(struct strbuf *out);
 
 #endif
