@@ -13,8 +13,10 @@
 #include "common/base/compiler.h"
 #include "common/base/mem.h"
 
-/* Encodes the request (or reply) struct of op; the bytes are in the arena. */
+/* Encodes the request (or reply) struct of op; the bytes are in the arena. msg NULL: nothing, which an empty message is. */
 int codec_encode(unsigned op, bool reply, const void *msg, struct arena *a, const void **ret_data, uint32_t *ret_len) MUST_USE;
+/* The same with room bytes left free before them, for a header: *ret_mem is the start of the room, *ret_len does not count it. */
+int codec_encode_room(unsigned op, bool reply, const void *msg, uint32_t room, struct arena *a, void **ret_mem, uint32_t *ret_len) MUST_USE;
 int codec_decode(unsigned op, bool reply, const void *data, uint32_t len, struct arena *a, void **ret_msg) MUST_USE;
 
 struct cluster_map;

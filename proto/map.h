@@ -16,6 +16,7 @@
 #define MAP_NAME_BYTES 64
 #define MAP_ADDRS      4
 #define MAP_ADDR_BYTES 108
+#define MAP_ITEMS_MAX  65536u /* of any array in a map */
 
 enum map_node_type { MAP_NODE_MDS = 1, MAP_NODE_OSS = 2 };
 enum map_target_state { MAP_TARGET_ONLINE = 1, MAP_TARGET_OFFLINE = 2 };

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The name space: inodes, names, opens, leases. */
+#include "proto/codec/codec_int.h"
+#include "proto/layout.h"
+#include "proto/schema/inode.pb-c.h"
+
+/* ---- parts ---- */
+
+#define CRED(F) F(num, uid) F(num, gid) F(u32s, groups, MSG_GROUPS_MAX)
+CODEC_MSG(cred, Cred, CRED)
+
+#define ATTR(F)                                                                                    \
+    F(num, ino)                                                                                    \
+    F(num, mode)                                                                                   \
+    F(num, nlink)                                                                                  \
+    F(num, uid)                                                                                    \
+    F(num, gid)                                                                                    \
+    F(num, rdev)                                                                                   \
+    F(num, flags)                                                                                  \
+    F(num, size)                                                                                   \
+    F(time, atime)                                                                                 \
+    F(time, mtime)                                                                                 \
+    F(time, ctime)                                                                                 \
+    F(time, btime)                                                                                 \
+    F(num, change)                                                                                 \
+    F(num, truncate_gen)
+CODEC_MSG(attr, Attr, ATTR)
+
+#define LAYOUT(F)                                                                                  \
+    F(num, pool)                                                                                   \
+    F(num, copies)                                                                                 \
+    F(num, table_len)                                                                              \
+    F(num, chunk_bytes)                                                                            \
+    F(num, stripe_count)                                                                           \
+    F(num, start)                                                                                  \
+    F(num, generation)
+CODEC_MSG(layout, Layout, LAYOUT)
+
+#define STRIPE(F)                                                                                  \
+    F(text, pool, MSG_NAME_MAX)                                                                    \
+    F(num, chunk_bytes)                                                                            \
+    F(num, stripe_count)                                                                           \
+    F(flag, all)                                                                                   \
+    F(num, copies)                                                                                 \
+    F(flag, has_start)                                                                             \
+    F(num, start)                                                                                  \
+    F(flag, inherit)
+CODEC_MSG(stripe, Stripe, STRIPE)
+
+/* ---- replies ---- */
+
+/* By hand: the message is flat where the struct is not, and most inodes have no layout. */
+static bool inode_rep_enc(struct enc *e, const void *msg, void *pb)
+{
+    const struct msg_inode_rep *r = msg;
+    const struct msg_inode *m = &r->inode;
+    Aifs__InodeRep *p = pb;
+    bool ok = true;
+
+    ENC_sub(attr, attr) if (m->layout.chunk_bytes){ENC_sub(layout, layout)} p->has_data =
+        m->has_data;
+    if (m->has_data) {
+        ENC_bytes(data, 0)
+    }
+    ENC_lease(lease) p->lease_seq = m->lease_seq;
+    p->open_id = r->open_id;
+    p->created = r->created;
+    return ok;
+}
+
+static bool inode_rep_dec(struct dec *d, const void *pb, void *msg)
+{
+    const Aifs__InodeRep *p = pb;
+    struct msg_inode_rep *r = msg;
+    struct msg_inode *m = &r->inode;
+    bool ok = true;
+
+    DEC_sub(attr, attr) if (p->layout)
+    {
+        DEC_sub(layout, layout) ok = ok && layout_check(&m->layout) == 0;
+    }
+    DEC_flag(has_data) DEC_bytes(data, MSG_INLINE_MAX) DEC_lease(lease) DEC_num(lease_seq)
+        r->open_id = p->open_id;
+    r->created = p->created != 0;
+    return ok;
+}
+const struct codec codec_inode_rep = {&aifs__inode_rep__descriptor, sizeof(struct msg_inode_rep),
+                                      inode_rep_enc, inode_rep_dec};
+
+#define GLIMPSE_REP(F) F(flag, held) F(num, size) F(time, mtime)
+CODEC_MSG(glimpse_rep, GlimpseRep, GLIMPSE_REP)
+
+#define APPEND_REP(F) F(num, offset) F(sub, attr, attr)
+CODEC_MSG(append_rep, AppendRep, APPEND_REP)
+
+#define READDIR_REP(F) F(num, count) F(flag, eof) F(num, parent)
+CODEC_MSG(readdir_rep, ReaddirRep, READDIR_REP)
+
+#define BYTES_REP(F) F(bytes, value, MSG_XATTR_MAX)
+CODEC_MSG(bytes_rep, BytesRep, BYTES_REP)
+
+#define STATFS_REP(F)                                                                              \
+    F(num, total_bytes) F(num, free_bytes) F(num, avail_bytes) F(num, files) F(num, files_free)
+CODEC_MSG(statfs_rep, StatfsRep, STATFS_REP)
+
+/* ---- requests ---- */
+
+#define NAME_REQ(F) F(sub, cred, cred) F(num, parent) F(name, name)
+CODEC_MSG(name_req, NameReq, NAME_REQ)
+
+#define INO_REQ(F) F(sub, cred, cred) F(num, ino) F(num, flags)
+CODEC_MSG(ino_req, InoReq, INO_REQ)
+
+#define SETATTR_REQ(F)                                                                             \
+    F(sub, cred, cred)                                                                             \
+    F(num, ino)                                                                                    \
+    F(num, set)                                                                                    \
+    F(num, mode)                                                                                   \
+    F(num, uid)                                                                                    \
+    F(num, gid)                                                                                    \
+    F(num, size)                                                                                   \
+    F(time, atime)                                                                                 \
+    F(time, mtime)                                                                                 \
+    F(num, open_id)
+CODEC_MSG(setattr_req, SetattrReq, SETATTR_REQ)
+
+#define CREATE_REQ(F)                                                                              \
+    F(sub, cred, cred)                                                                             \
+    F(num, parent)                                                                                 \
+    F(name, name)                                                                                  \
+    F(num, mode)                                                                                   \
+    F(num, rdev)                                                                                   \
+    F(num, flags)                                                                                  \
+    F(num, open_flags)                                                                             \
+    F(bytes, target, MSG_PATH_MAX - 1)                                                             \
+    F(opt, stripe, stripe)
+CODEC_MSG(create_req, CreateReq, CREATE_REQ)
+
+#define RENAME_REQ(F)                                                                              \
+    F(sub, cred, cred)                                                                             \
+    F(num, parent) F(num, new_parent) F(name, name) F(name, new_name) F(num, flags)
+CODEC_MSG(rename_req, RenameReq, RENAME_REQ)
+
+#define LINK_REQ(F) F(sub, cred, cred) F(num, ino) F(num, new_parent) F(name, new_name)
+CODEC_MSG(link_req, LinkReq, LINK_REQ)
+
+#define OPEN_REQ(F) F(sub, cred, cred) F(num, ino) F(num, flags)
+CODEC_MSG(open_req, OpenReq, OPEN_REQ)
+
+#define CLOSE_ITEM(F) F(num, ino) F(num, open_id)
+CODEC_MSG(close_item, CloseItem, CLOSE_ITEM)
+
+#define CLOSE_REQ(F) F(subs, close_item, items, MSG_ITEMS_MAX)
+CODEC_MSG(close_req, CloseReq, CLOSE_REQ)
+
+#define LEASE_REQ(F)                                                                               \
+    F(num, ino)                                                                                    \
+    F(lease, lease)                                                                                \
+    F(num, lease_seq)                                                                              \
+    F(flag, has_size)                                                                              \
+    F(num, size)                                                                                   \
+    F(time, mtime)                                                                                 \
+    F(num, truncate_gen)
+CODEC_MSG(lease_req, LeaseReq, LEASE_REQ)
+
+#define RECALL_REQ(F) F(num, ino) F(num, lease_seq) F(lease, keep)
+CODEC_MSG(recall_req, RecallReq, RECALL_REQ)
+
+#define WRITE_INLINE_REQ(F)                                                                        \
+    F(sub, cred, cred)                                                                             \
+    F(num, ino)                                                                                    \
+    F(num, open_id)                                                                                \
+    F(num, offset)                                                                                 \
+    F(flag, append)                                                                                \
+    F(flag, replace)                                                                               \
+    F(time, mtime)                                                                                 \
+    F(num, truncate_gen)                                                                           \
+    F(num, layout_generation)
+CODEC_MSG(write_inline_req, WriteInlineReq, WRITE_INLINE_REQ)
+
+#define SIZE_REQ(F)                                                                                \
+    F(num, ino)                                                                                    \
+    F(num, open_id) F(num, size) F(time, mtime) F(num, truncate_gen) F(num, layout_generation)
+CODEC_MSG(size_req, SizeReq, SIZE_REQ)
+
+#define APPEND_REQ(F) F(num, ino) F(num, open_id) F(num, len) F(num, truncate_gen)
+CODEC_MSG(append_req, AppendReq, APPEND_REQ)
+
+#define READDIR_REQ(F) F(sub, cred, cred) F(num, ino) F(num, cookie) F(num, max_bytes) F(flag, plus)
+CODEC_MSG(readdir_req, ReaddirReq, READDIR_REQ)
+
+#define XATTR_REQ(F)                                                                               \
+    F(sub, cred, cred) F(num, ino) F(name, name) F(bytes, value, MSG_XATTR_MAX) F(num, flags)
+CODEC_MSG(xattr_req, XattrReq, XATTR_REQ)

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Changes of a cluster map that nobody else sees yet: nodes, targets, pools, and chains for new
+ * targets. A failure (-ENOMEM, -EEXIST, -ENOENT) leaves the map as it was, but for
+ * map_grow_tables(), which may have appended some of the chains: the caller throws the copy away.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+#include "proto/map.h"
+
+/* Makes room for one more element at index at; NULL when out of memory. */
+static void *map_insert(void **array, uint32_t *n, uint32_t at, size_t size)
+{
+    char *a = mem_realloc(*array, (*n + 1) * size);
+
+    if (!a)
+        return NULL;
+    memmove(a + (at + 1) * size, a + at * size, (*n - at) * size);
+    *array = a;
+    *n += 1;
+    return a + at * size;
+}
+
+int map_add_node(struct cluster_map *m, const struct map_node *node)
+{
+    uint32_t at = 0;
+    void *array = m->nodes;
+    struct map_node *to;
+
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        if (m->nodes[i].id == node->id || uuid_equal(&m->nodes[i].uuid, &node->uuid))
+            return -EEXIST;
+        if (m->nodes[i].id < node->id)
+            at = i + 1;
+    }
+    to = map_insert(&array, &m->n_nodes, at, sizeof *to);
+    if (!to)
+        return -ENOMEM;
+    m->nodes = array;
+    *to = *node;
+    return 0;
+}
+
+int map_add_target(struct cluster_map *m, const struct map_target *target)
+{
+    uint32_t at = 0;
+    void *array = m->targets;
+    struct map_target *to;
+
+    if (!map_node(m, target->node) || (target->pool && !map_pool(m, target->pool)))
+        return -ENOENT;
+    for (uint32_t i = 0; i < m->n_targets; i++) {
+        if (m->targets[i].id == target->id || uuid_equal(&m->targets[i].uuid, &target->uuid))
+            return -EEXIST;
+        if (m->targets[i].id < target->id)
+            at = i + 1;
+    }
+    to = map_insert(&array, &m->n_targets, at, sizeof *to);
+    if (!to)
+        return -ENOMEM;
+    m->targets = array;
+    *to = *target;
+    return 0;
+}
+
+int map_add_pool(struct cluster_map *m, const char *name, uint32_t *ret_id)
+{
+    size_t len = strlen(name);
+    void *array = m->pools;
+    struct map_pool *to;
+
+    if (len == 0 || len >= MAP_NAME_BYTES)
+        return -EINVAL;
+    if (map_pool_by_name(m, name, (uint32_t)len))
+        return -EEXIST;
+    to = map_insert(&array, &m->n_pools, m->n_pools, sizeof *to);
+    if (!to)
+        return -ENOMEM;
+    m->pools = array;
+    memset(to, 0, sizeof *to);
+    to->id = m->n_pools > 1 ? m->pools[m->n_pools - 2].id + 1 : 1;
+    memcpy(to->name, name, len);
+    *ret_id = to->id;
+    return 0;
+}
+
+/* ---- chains ---- */
+
+struct grow_item {
+    uint32_t rank, node, target; /* rank: the how-manieth new target of its node */
+};
+
+static int grow_compare(const void *a, const void *b)
+{
+    const struct grow_item *x = a, *y = b;
+
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    return x->target < y->target ? -1 : x->target > y->target;
+}
+
+static struct map_table *grow_table(struct cluster_map *m, uint32_t pool)
+{
+    struct map_table *t = (struct map_table *)map_table(m, pool, 1);
+    void *array = m->tables;
+
+    if (t)
+        return t;
+    t = map_insert(&array, &m->n_tables, m->n_tables, sizeof *t);
+    if (!t)
+        return NULL;
+    m->tables = array;
+    *t = (struct map_table){.pool = pool, .copies = 1};
+    return t;
+}
+
+static bool grow_has_chain(const struct cluster_map *m, const struct map_table *t, uint32_t target)
+{
+    for (uint32_t i = 0; i < t->n_chains; i++) {
+        const struct map_chain *c = map_chain(m, t->chains[i]);
+
+        if (c && c->targets[0] == target)
+            return true;
+    }
+    return false;
+}
+
+static int grow_append(struct cluster_map *m, struct map_table *t, uint32_t target)
+{
+    uint32_t *ids = mem_realloc(t->chains, (t->n_chains + 1) * sizeof *ids);
+    void *array = m->chains;
+    struct map_chain *c;
+
+    if (!ids)
+        return -ENOMEM;
+    t->chains = ids;
+    c = map_insert(&array, &m->n_chains, m->n_chains, sizeof *c);
+    if (!c)
+        return -ENOMEM;
+    m->chains = array;
+    *c = (struct map_chain){.version = 1, .n_targets = 1, .targets = {target}};
+    c->id = m->n_chains > 1 ? m->chains[m->n_chains - 2].id + 1 : 1;
+    t->chains[t->n_chains++] = c->id;
+    return 0;
+}
+
+/*
+ * New targets are taken in turn from each node (first all first targets, then all second ones), so
+ * that neighbours in the table are on different servers.
+ */
+int map_grow_tables(struct cluster_map *m, uint32_t pool)
+{
+    struct grow_item *items = mem_array(m->n_targets, sizeof *items);
+    struct map_table *t;
+    uint32_t n = 0;
+    int rc = 0;
+
+    if (!items)
+        return -ENOMEM;
+    t = map_pool(m, pool) ? grow_table(m, pool) : NULL;
+    if (!t)
+        rc = map_pool(m, pool) ? -ENOMEM : -ENOENT;
+    for (uint32_t i = 0; rc == 0 && i < m->n_targets; i++) {
+        const struct map_target *x = &m->targets[i];
+
+        if (x->pool != pool || grow_has_chain(m, t, x->id))
+            continue;
+        items[n] = (struct grow_item){.node = x->node, .target = x->id};
+        for (uint32_t k = 0; k < n; k++)
+            items[n].rank += items[k].node == x->node;
+        n++;
+    }
+    if (n > 1)
+        qsort(items, n, sizeof *items, grow_compare);
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        rc = grow_append(m, t, items[i].target);
+    mem_free(items);
+    return rc;
+}
