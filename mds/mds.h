@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The metadata server's parts and the seams between them.
+ *
+ *   dispatch   takes requests from the wire: reads are answered from the committed view, changes
+ * are resolved, prepared, submitted, answered shard      executes and commits (mds/shard) session
+ * sessions, opens, data leases, recalls, glimpses, eviction: the leader's memory       struct
+ * mds_session_ops cluster    the map, nodes, targets, pools, heartbeats struct mds_cluster_ops gc
+ * workers of the destroy, punch and recovery queues                                     struct
+ * mds_gc_ops
+ *
+ * Life of a change: dispatch resolves names in the view → session.prepare() freezes the touched
+ * inodes and recalls conflicting leases; ready() → the entry is submitted → done → session.finish()
+ * unfreezes and registers what was opened → gc is kicked → reply. On -AIFS_ERETRY from execution,
+ * finish() and once more from the start (at most MDS_RETRY_MAX times). Which operation is whose:
+ * session serves SESSION_*, RECLAIM, CLOSE, LEASE_GET, LEASE_RELEASE; cluster serves MAP_GET,
+ * NODE_REGISTER, HEARTBEAT, STATUS, POOL_*, DUMP; dispatch the rest of 32..56.
+ *
+ * Threads: everything here belongs to the server's reactor.
+ */
+#ifndef AIFS_MDS_MDS_H
+#define AIFS_MDS_MDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+#include "common/conf/conf.h"
+#include "common/rt/reactor.h"
+#include "common/rt/thread.h"
+#include "mds/shard/shard.h"
+#include "mds/shard/view.h"
+#include "proto/map.h"
+#include "proto/msg.h"
+#include "proto/rpc.h"
+
+#define MDS_SHARDS_MAX 4096
+#define MDS_RETRY_MAX  16
+
+struct mds;
+
+/* ---- session ---- */
+
+enum mds_access {
+    MDS_ACCESS_NAME = 1, /* its name or attributes change, its data does not */
+    MDS_ACCESS_TIMES,  /* atime or mtime are set: a writer's own mtime must not come later and undo
+                          it */
+    MDS_ACCESS_UNLINK, /* loses a name; out: is_open */
+    MDS_ACCESS_OPEN,   /* open_flags: O_ACCMODE and O_TRUNC; out: open_id, lease, lease_seq */
+    MDS_ACCESS_CUT,    /* size is set: leases of others are recalled */
+    MDS_ACCESS_WRITE,  /* WRITE_INLINE, APPEND_RANGE without a lease: leases of others are recalled;
+                          open_id must be open for writing (-EBADF) */
+    MDS_ACCESS_REPORT, /* SIZE, GROW: never waits for a freeze or a recall; open_id must be open for
+                          writing */
+};
+
+struct mds_touch {
+    uint64_t
+        ino; /* 0 with MDS_ACCESS_OPEN: a file that does not exist yet; finish() gets its number */
+    enum mds_access access;
+    uint32_t open_flags;
+    uint64_t open_id;     /* in: WRITE, REPORT, and CUT (0: not by an open file). out: OPEN */
+    enum msg_lease lease; /* out */
+    uint64_t lease_seq;   /* out */
+    bool is_open;         /* out: any session has it open */
+    void *hook;           /* the session module's */
+};
+
+struct mds_prepare {
+    struct list link; /* the session module's until ready() */
+    struct mds *mds;
+    uint64_t session;
+    uint32_t slot,
+        sequence;         /* a repeated OPEN that changes nothing durable is recognised by them */
+    uint64_t deadline_ns; /* reactor clock; 0: none. Past it ready(-AIFS_ETIMEOUT) */
+    unsigned n_touch;
+    struct mds_touch touch[SHARD_RESOLVED_MAX];
+    /* Once, maybe before prepare() returns. Not 0: nothing is frozen, finish() is not called. */
+    void (*ready)(struct mds_prepare *p, int status);
+    void *hook;
+};
+
+struct mds_outcome {
+    int status;
+    uint32_t result; /* SHARD_R_* */
+    uint64_t ino;    /* result_ino: orphaned, created, ... */
+    /*
+     * An open in the reply: in: as prepared, or, with SHARD_R_DUPLICATE, as in the kept reply
+     * (registered anew if a restart has lost it; what touch[] got is given back). out: lease may be
+     * lowered, the reply then says so.
+     */
+    uint64_t open_id, open_ino, lease_seq;
+    enum msg_lease lease;
+};
+
+struct mds_glimpse { /* size and mtime of a file under somebody's write lease */
+    struct list link;
+    uint64_t session, ino;
+    bool fresh; /* out: size and mtime are set */
+    uint64_t size;
+    struct msg_time mtime;
+    void (*done)(struct mds_glimpse *g);
+};
+
+struct mds_session_ops {
+    /* May this request be served? Renews the session. 0, -AIFS_ESESSION. Also asked by dispatch for
+     * reads. */
+    int (*check)(struct mds *m, struct rpc_req *req);
+    void (*prepare)(struct mds *m, struct mds_prepare *p);
+    void (*finish)(struct mds *m, struct mds_prepare *p, struct mds_outcome *o);
+    /* false: nobody else has a write lease, the recorded attributes are right, done() is not
+     * called. true: done() comes later (with fresh == false if the holder did not answer). */
+    bool (*glimpse)(struct mds *m, struct mds_glimpse *g);
+};
+
+/* ---- cluster ---- */
+
+struct mds_cluster_ops {
+    struct cluster_map *(*map)(
+        struct mds *m); /* borrowed until the reactor's next turn; never NULL */
+    void (*statfs)(struct mds *m,
+                   struct msg_statfs_rep *ret_rep); /* bytes; dispatch fills in files */
+};
+
+/* ---- gc ---- */
+
+struct mds_punch_wait {
+    struct list link;
+    uint64_t ino;
+    uint64_t timeout_ns; /* gives up then: done(-AIFS_ETIMEOUT) */
+    void (*done)(struct mds_punch_wait *w, int status);
+};
+
+struct mds_gc_ops {
+    void (*kick)(struct mds *m, enum key_type queue); /* there is a new item */
+    void (*punch_wait)(struct mds *m,
+                       struct mds_punch_wait *w); /* done() when ino has no punch item any more */
+};
+
+/* ---- the server ---- */
+
+struct mds_config {
+    const char *dir, *name, *listen, *advertise, *run_dir;
+    char fs_name[64];
+    uint32_t inline_max;
+    uint64_t lease_ns;
+    uint32_t slots;
+    bool sync;
+};
+
+/* A part that is started in order and stopped in reverse; stop() reports through stopped() when
+ * nothing of it is outstanding. */
+struct mds_module {
+    const char *name;
+    int (*start)(struct mds *m); /* registers handlers, sets its ops in struct mds */
+    void (*stop)(struct mds *m, void (*stopped)(void *arg), void *arg);
+};
+
+struct mds {
+    struct mds_config conf;
+    struct reactor *reactor;
+    struct rpc_node *node;
+    struct worker_pool *workers; /* for what blocks: checkpoints, scans */
+    struct shard *shards[MDS_SHARDS_MAX];
+    uint32_t n_shards;
+    struct uuid fs;
+    struct uuid boot;
+    uint64_t started_ns;
+    const struct mds_session_ops *session_ops;
+    const struct mds_cluster_ops *cluster_ops;
+    const struct mds_gc_ops *gc_ops;
+    void *session, *cluster, *gc; /* each module's own state */
+    struct mds_dispatch *dispatch;
+};
+
+/* The shard that owns an inode; NULL if it is none of ours. */
+static inline struct shard *mds_shard_of(struct mds *m, uint64_t ino)
+{
+    uint64_t id = ino >> KEY_INODE_BITS;
+
+    return id < m->n_shards ? m->shards[id] : NULL;
+}
+
+extern const struct mds_module mds_dispatch_module;
+
+#endif
