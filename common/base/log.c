@@ -224,7 +224,7 @@ void log_write(struct log_site *site, enum log_level level, const char *tag, con
     if (level <= LOG_LEVEL_INFO && !site_admit(site, &dropped))
         return;
     if (dropped)
-        emit_text(level, tag, "%u more lines like the next were left out", dropped);
+        emit_text(level, tag, "lines like the next left out: %u", dropped);
     va_start(ap, fmt);
     errno = saved;
     emit(level, tag, fmt, ap);

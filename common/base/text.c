@@ -134,7 +134,10 @@ int text_parse_duration(const char *s, uint64_t *ret_ns)
     for (i = 0; i < ARRAY_LEN(units); i++) {
         if (strcmp(s, units[i].name) != 0)
             continue;
-        return __builtin_mul_overflow(v, units[i].ns, ret_ns) ? -ERANGE : 0;
+        if (__builtin_mul_overflow(v, units[i].ns, &v))
+            return -ERANGE;
+        *ret_ns = v;
+        return 0;
     }
     return -EINVAL;
 }

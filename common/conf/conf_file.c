@@ -142,17 +142,20 @@ static int parse_line(struct parser *p, char *line)
 static int parse_stream(struct parser *p, FILE *f)
 {
     char line[LINE_BYTES];
+    size_t len;
     int rc = 0;
 
     while (!rc) {
-        memset(line, 0, sizeof line);
+        memset(line, 'x',
+               sizeof line); /* so that the last NUL is the one fgets() put behind the line */
         if (!fgets(line, sizeof line, f))
             break;
+        len = (size_t)((char *)memrchr(line, '\0', sizeof line) - line);
         snprintf(p->where, sizeof p->where, "%s:%u", p->path, ++p->line);
-        if (strlen(line) == sizeof line - 1 && line[sizeof line - 2] != '\n')
-            rc = fail_at(p, "line too long");
-        else if (!feof(f) && !strchr(line, '\n'))
+        if (strlen(line) != len)
             rc = fail_at(p, "not a text file: it contains a NUL byte");
+        else if (len == sizeof line - 1 && line[len - 1] != '\n')
+            rc = fail_at(p, "line too long");
         else if (p->line > LINES_MAX)
             rc = fail_at(p, "too many lines");
         else

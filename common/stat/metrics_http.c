@@ -20,6 +20,7 @@
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/text.h"
 #include "common/stat/stat.h"
 
 #define TAG              "metrics"
@@ -45,9 +46,11 @@ static int parse_address(const char *address, struct addrinfo **ret_info)
                              .ai_socktype = SOCK_STREAM};
     const char *colon = strrchr(address, ':');
     char host[HOST_BYTES];
+    uint64_t port;
     size_t len;
 
-    if (!colon)
+    /* getaddrinfo() would cut a larger port down to 16 bits. */
+    if (!colon || text_parse_u64(colon + 1, &port) || port > UINT16_MAX)
         return -EINVAL;
     len = (size_t)(colon - address);
     if (len >= 2 && address[0] == '[' && colon[-1] == ']') {

@@ -10,8 +10,8 @@
 #include "common/base/compiler.h"
 
 struct metrics_http;
-/* address "127.0.0.1:0" picks a free port. ready() is asked on the HTTP thread. -errno when the
- * port cannot be had. */
+/* address is numeric ("127.0.0.1:9100", "[::1]:9100"); "127.0.0.1:0" picks a free port. ready() is
+ * asked on the HTTP thread. -errno when the port cannot be had. */
 int metrics_http_start(const char *address, bool (*ready)(void *arg), void *arg,
                        struct metrics_http **ret_server) MUST_USE;
 uint16_t metrics_http_port(const struct metrics_http *s);

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Text for people: numbers, sizes, durations, suggestions, growing buffers, JSON strings. */
+#include "common/base/text.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/support/suite.h"
+
+struct sample {
+    const char *text;
+    int rc;
+    uint64_t value;
+};
+
+static void check(int (*parse)(const char *, uint64_t *), const struct sample *s)
+{
+    for (; s->text; s++) {
+        uint64_t v = 12345;
+        int rc = parse(s->text, &v);
+
+        ck_assert_msg(rc == s->rc, "\"%s\": %d, not %d", s->text, rc, s->rc);
+        ck_assert_msg(v == (rc ? 12345 : s->value), "\"%s\": %llu", s->text, (unsigned long long)v);
+    }
+}
+
+START_TEST(numbers)
+{
+    static const struct sample samples[] = {{"0", 0, 0},
+                                            {"42", 0, 42},
+                                            {"0x1F", 0, 31},
+                                            {"18446744073709551615", 0, UINT64_MAX},
+                                            {"18446744073709551616", -ERANGE, 0},
+                                            {"0xffffffffffffffff", 0, UINT64_MAX},
+                                            {"0x10000000000000000", -ERANGE, 0},
+                                            {"", -EINVAL, 0},
+                                            {"0x", -EINVAL, 0},
+                                            {"-1", -EINVAL, 0},
+                                            {"+1", -EINVAL, 0},
+                                            {" 1", -EINVAL, 0},
+                                            {"1 ", -EINVAL, 0},
+                                            {"1a", -EINVAL, 0},
+                                            {NULL, 0, 0}};
+
+    check(text_parse_u64, samples);
+}
+END_TEST
+
+START_TEST(sizes)
+{
+    static const struct sample samples[] = {{"0", 0, 0},
+                                            {"17", 0, 17},
+                                            {"17B", 0, 17},
+                                            {"4M", 0, 4194304},
+                                            {"4Mi", 0, 4194304},
+                                            {"4MiB", 0, 4194304},
+                                            {"4m", 0, 4194304},
+                                            {"256Ki", 0, 262144},
+                                            {"1.5K", 0, 1536},
+                                            {"0.25GiB", 0, 268435456},
+                                            {"15E", 0, 15ull << 60},
+                                            {"16E", -ERANGE, 0},
+                                            {"99999999999999999999", -ERANGE, 0},
+                                            {"4MB", -EINVAL, 0},
+                                            {"4X", -EINVAL, 0},
+                                            {"4 M", -EINVAL, 0},
+                                            {"1.", -EINVAL, 0},
+                                            {".5M", -EINVAL, 0},
+                                            {"1.0000000000M", -EINVAL, 0},
+                                            {"M", -EINVAL, 0},
+                                            {"-1M", -EINVAL, 0},
+                                            {"", -EINVAL, 0},
+                                            {NULL, 0, 0}};
+
+    check(text_parse_size, samples);
+}
+END_TEST
+
+START_TEST(durations)
+{
+    static const struct sample samples[] = {{"3", 0, 3000000000},
+                                            {"3s", 0, 3000000000},
+                                            {"250ms", 0, 250000000},
+                                            {"7us", 0, 7000},
+                                            {"9ns", 0, 9},
+                                            {"2min", 0, 120000000000},
+                                            {"2m", 0, 120000000000},
+                                            {"1h", 0, 3600000000000},
+                                            {"1d", 0, 86400000000000},
+                                            {"99999999999d", -ERANGE, 0},
+                                            {"3 s", -EINVAL, 0},
+                                            {"s", -EINVAL, 0},
+                                            {"3S", -EINVAL, 0},
+                                            {NULL, 0, 0}};
+
+    check(text_parse_duration, samples);
+}
+END_TEST
+
+START_TEST(truth)
+{
+    const char *const yes[] = {"yes", "true", "on", "1", "YES"}, *const no[] = {"no", "false",
+                                                                                "off", "0", "Off"};
+    bool b;
+
+    for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
+        ck_assert(text_parse_bool(yes[i], &b) == 0 && b);
+        ck_assert(text_parse_bool(no[i], &b) == 0 && !b);
+    }
+    ck_assert_int_eq(text_parse_bool("maybe", &b), -EINVAL);
+    ck_assert_int_eq(text_parse_bool("", &b), -EINVAL);
+}
+END_TEST
+
+START_TEST(sizes_are_printed_short)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } samples[] = {{0, "0B"},
+                   {17, "17B"},
+                   {1023, "1023B"},
+                   {1024, "1.0KiB"},
+                   {1536, "1.5KiB"},
+                   {1048575, "1.0MiB"},
+                   {851864780, "812.4MiB"},
+                   {14388140000, "13.4GiB"},
+                   {UINT64_MAX, "16.0EiB"}};
+    char out[16];
+
+    for (size_t i = 0; i < ARRAY_LEN(samples); i++)
+        ck_assert_str_eq(text_format_size(samples[i].bytes, out, sizeof out), samples[i].text);
+}
+END_TEST
+
+START_TEST(distances)
+{
+    char longer[200];
+
+    ck_assert_uint_eq(text_distance("", ""), 0);
+    ck_assert_uint_eq(text_distance("abc", ""), 3);
+    ck_assert_uint_eq(text_distance("", "abc"), 3);
+    ck_assert_uint_eq(text_distance("kitten", "sitting"), 3);
+    ck_assert_uint_eq(text_distance("level", "elvel"), 1);
+    ck_assert_uint_eq(text_distance("abcd", "badc"), 2);
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    ck_assert_uint_eq(text_distance(longer, "x"), 63);
+    ck_assert_uint_eq(text_distance(longer, longer), 0);
+}
+END_TEST
+
+START_TEST(suggestions_are_near_or_none)
+{
+    const char *const words[] = {"net.ping_interval", "net.ping_timeout", "log.level"};
+
+    ck_assert_str_eq(text_nearest("net.ping_intervall", words, 3), "net.ping_interval");
+    ck_assert_str_eq(text_nearest("ping_interval", words, 3), "net.ping_interval");
+    ck_assert_str_eq(text_nearest("loglevel", words, 3), "log.level");
+    ck_assert_ptr_null(text_nearest("colour", words, 3));
+    ck_assert_ptr_null(text_nearest("x", words, 0));
+}
+END_TEST
+
+START_TEST(a_buffer_grows_and_stays_terminated)
+{
+    struct strbuf b;
+
+    strbuf_init(&b);
+    for (int i = 0; i < 1000; i++)
+        strbuf_printf(&b, "%d,", i);
+    strbuf_append(&b, "\0x", 2);
+    ck_assert_uint_eq(b.len, 3892);
+    ck_assert_uint_eq(strlen(b.data), 3890);
+    ck_assert_int_eq(memcmp(b.data, "0,1,2,", 6), 0);
+    ck_assert(!strbuf_failed(&b));
+    strbuf_fini(&b);
+}
+END_TEST
+
+static void check_json(const char *in, size_t len, const char *out)
+{
+    struct strbuf b;
+
+    strbuf_init(&b);
+    strbuf_json(&b, in, len);
+    ck_assert_str_eq(b.data, out);
+    strbuf_fini(&b);
+}
+
+START_TEST(json_strings_are_escaped_and_always_valid_utf8)
+{
+    check_json("", 0, "\"\"");
+    check_json("a\"b\\c\n\t\r\x7f", 9, "\"a\\\"b\\\\c\\n\\t\\u000d\\u007f\"");
+    check_json("\0", 1, "\"\\u0000\"");
+    check_json("gr\xc3\xbc\xc3\x9f", 6, "\"gr\xc3\xbc\xc3\x9f\"");
+    check_json("\xf0\x9f\x98\x80", 4, "\"\xf0\x9f\x98\x80\"");
+    check_json("\xff\xfe", 2, "\"\\u00ff\\u00fe\"");
+    check_json("\xc3", 1, "\"\\u00c3\"");                                  /* cut off */
+    check_json("\xc0\xaf", 2, "\"\\u00c0\\u00af\"");                       /* overlong */
+    check_json("\xed\xa0\x80", 3, "\"\\u00ed\\u00a0\\u0080\"");            /* surrogate */
+    check_json("\xf4\x90\x80\x80", 4, "\"\\u00f4\\u0090\\u0080\\u0080\""); /* past U+10FFFF */
+    check_json("\xe2\x82"
+               "A",
+               3, "\"\\u00e2\\u0082A\"");
+}
+END_TEST
+
+SUITE_MAIN("text", NULL, NULL, numbers, sizes, durations, truth, sizes_are_printed_short, distances,
+           suggestions_are_near_or_none, a_buffer_grows_and_stays_terminated,
+           json_strings_are_escaped_and_always_valid_utf8)
