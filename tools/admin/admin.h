@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * aifs-admin: `aifs-admin <noun> <verb> [args]`. One file per noun; every verb is a row of a table
+ * (commands.c) from which dispatch, help and suggestions come.
+ *
+ * Standard output carries data only, standard error everything else. Exit codes: enum admin_exit.
+ * Nothing hangs when a server is down: every RPC has a deadline (--timeout, 5 s), a server that
+ * does not answer is a row with state "unreachable", and the exit code says so.
+ */
+#ifndef AIFS_TOOLS_ADMIN_ADMIN_H
+#define AIFS_TOOLS_ADMIN_ADMIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/compiler.h"
+#include "proto/map.h"
+#include "proto/msg.h"
+#include "proto/rpc.h"
+
+enum admin_exit {
+    ADMIN_OK = 0,
+    ADMIN_FAILED = 1,
+    ADMIN_USAGE = 2,
+    ADMIN_PARTIAL = 3,
+    ADMIN_NOT_FOUND = 4,
+    ADMIN_CONFLICT = 5,
+    ADMIN_PERMISSION = 6,
+    ADMIN_UNREACHABLE = 7,
+    ADMIN_CONFIRM = 8,
+};
+
+struct admin {
+    bool json, yes, no_header, raw, quiet;
+    uint64_t timeout_ns;
+    const char *config; /* --config FILE or AIFS_CONFIG */
+    const char *mds;    /* --mds, AIFS_MDS, or from the configuration */
+    const char *key_file;
+    char mds_text[1024], key_text[1024];
+    struct rpc_sync *sync; /* made by admin_connect() */
+    struct rpc_peer *mds_peer;
+    char mds_address[NET_ADDR_BYTES];
+};
+
+struct admin_command {
+    const char *noun, *verb; /* verb NULL: the noun alone ("status") */
+    const char *args;        /* for help */
+    const char *help;
+    int (*run)(struct admin *a, int argc,
+               char **argv); /* argv[0] is the first argument; returns enum admin_exit */
+};
+
+extern const struct admin_command admin_commands[];
+extern const unsigned admin_n_commands;
+
+/* ---- talking to people ---- */
+
+/* "aifs-admin: ..." on standard error. */
+void admin_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* Prints what failed and how, returns the exit code for err. */
+int admin_fail(int err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Usage error of the running command: prints its synopsis. */
+int admin_usage(const char *noun, const char *verb, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* Options of one command: "--name VALUE", "--name=VALUE" or "-n VALUE"; flags have no value.
+ * Permutes: what is left over stays in argv. */
+struct admin_option {
+    const char *name;   /* without dashes */
+    char letter;        /* 0: none */
+    const char **value; /* where the value goes, or */
+    bool *flag;
+};
+/* Number of remaining arguments, or -1 after printing why. */
+int admin_options(const struct admin_option *options, unsigned n, int argc, char **argv);
+
+/* ---- tables, as text or JSON (see out.c) ---- */
+
+enum out_kind { OUT_TEXT, OUT_SIZE, OUT_COUNT, OUT_PERCENT, OUT_AGE };
+struct out_column {
+    const char *title; /* "USED"; JSON name is the title in lower case with '-' as '_' unless json
+                          is given */
+    enum out_kind kind;
+    const char *json;
+};
+struct out;
+struct out *out_table(const struct admin *a, const char *schema, const struct out_column *columns,
+                      unsigned n);
+void out_text(struct out *o, const char *value); /* the next cell; NULL prints "-" */
+void out_number(struct out *o, uint64_t value);
+void out_none(struct out *o); /* "-" or null */
+void out_warning(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void out_print(struct out *o); /* and frees it */
+
+/* ---- talking to servers (see connect.c) ---- */
+
+int admin_connect(struct admin *a); /* 0, or an exit code after printing why */
+void admin_disconnect(struct admin *a);
+/* Reply is valid until the next call. */
+int admin_call_mds(struct admin *a, unsigned op, const void *req, const void **ret_rep);
+int admin_get_map(struct admin *a, struct cluster_map **ret_map); /* counted: map_put() */
+int admin_connect_node(struct admin *a, const struct map_node *node, struct rpc_peer **ret_peer);
+/* Target by number or alias; NULL if there is none. */
+const struct map_target *admin_find_target(const struct cluster_map *map, const char *text);
+
+/* ---- commands ---- */
+
+int cmd_demo_up(struct admin *a, int argc, char **argv);
+int cmd_demo_down(struct admin *a, int argc, char **argv);
+int cmd_demo_status(struct admin *a, int argc, char **argv);
+int cmd_demo_mount(struct admin *a, int argc, char **argv);
+int cmd_demo_umount(struct admin *a, int argc, char **argv);
+int cmd_status(struct admin *a, int argc, char **argv);
+int cmd_node_list(struct admin *a, int argc, char **argv);
+int cmd_node_show(struct admin *a, int argc, char **argv);
+int cmd_client_list(struct admin *a, int argc, char **argv);
+int cmd_target_list(struct admin *a, int argc, char **argv);
+int cmd_target_show(struct admin *a, int argc, char **argv);
+int cmd_target_add(struct admin *a, int argc, char **argv);
+int cmd_df(struct admin *a, int argc, char **argv);
+int cmd_pool_list(struct admin *a, int argc, char **argv);
+int cmd_pool_show(struct admin *a, int argc, char **argv);
+int cmd_pool_create(struct admin *a, int argc, char **argv);
+int cmd_pool_add(struct admin *a, int argc, char **argv);
+int cmd_pool_remove(struct admin *a, int argc, char **argv);
+int cmd_stripe_get(struct admin *a, int argc, char **argv);
+int cmd_stripe_set(struct admin *a, int argc, char **argv);
+int cmd_stripe_create(struct admin *a, int argc, char **argv);
+int cmd_file_info(struct admin *a, int argc, char **argv);
+int cmd_file_where(struct admin *a, int argc, char **argv);
+int cmd_mds_dump(struct admin *a, int argc, char **argv);
+int cmd_mds_load(struct admin *a, int argc, char **argv);
+int cmd_fsck_check(struct admin *a, int argc, char **argv);
+int cmd_key_create(struct admin *a, int argc, char **argv);
+int cmd_key_derive(struct admin *a, int argc, char **argv);
+int cmd_version(struct admin *a, int argc, char **argv);
+
+#endif

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `aifs-admin demo`: a whole cluster on this machine. `up` is idempotent: it starts what is not
+ * running, with the data that is there, and mounts what was mounted; `down` stops everything, and
+ * with --purge removes the data. Ports are chosen free the first time and kept.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/err.h"
+#include "common/base/text.h"
+#include "tools/admin/admin.h"
+#include "tools/admin/demo.h"
+#include "tools/admin/demo_mount.h"
+#include "tools/admin/proc.h"
+
+#define START_TIMEOUT_MS 30000u
+#define STOP_PATIENCE_MS 20000u
+
+static int resolve_dir(struct demo *d, const char *dir)
+{
+    char absolute[PATH_MAX];
+
+    if (!dir)
+        dir = geteuid() == 0 ? "/var/lib/aifs-demo" : NULL;
+    if (!dir) {
+        admin_error("demo: say where with --dir DIR");
+        return ADMIN_USAGE;
+    }
+    if (mkdir(dir, 0755) != 0 && errno != EEXIST)
+        return admin_fail(-errno, "demo: cannot make %s", dir);
+    if (!realpath(dir, absolute))
+        return admin_fail(-errno, "demo: %s", dir);
+    if (strlen(absolute) >= sizeof d->dir) {
+        admin_error("demo: the path of %s is too long", absolute);
+        return ADMIN_USAGE;
+    }
+    snprintf(d->dir, sizeof d->dir, "%s", absolute);
+    return ADMIN_OK;
+}
+
+/* One command at a time per demo; the lock goes with the process. */
+static int lock_dir(const struct demo *d)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/lock", d->dir);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0 || flock(fd, LOCK_EX) != 0)
+        return admin_fail(-errno, "demo: cannot lock %s", path);
+    return ADMIN_OK;
+}
+
+static int open_demo(struct demo *d, const char *dir)
+{
+    int rc = resolve_dir(d, dir);
+
+    if (rc != ADMIN_OK)
+        return rc;
+    rc = demo_load(d);
+    if (rc == -ENOENT) {
+        admin_error("there is no demo in %s (start one with: aifs-admin demo up --dir %s)", d->dir,
+                    d->dir);
+        return ADMIN_NOT_FOUND;
+    }
+    if (rc < 0)
+        return admin_fail(rc, "demo: %s/demo.json is damaged", d->dir);
+    return lock_dir(d);
+}
+
+static void tail_log(const char *log)
+{
+    char text[1500];
+    ssize_t n;
+    off_t size;
+    int fd = open(log, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    size = lseek(fd, 0, SEEK_END);
+    n = pread(fd, text, sizeof text - 1, size > (off_t)sizeof text ? size - (off_t)sizeof text : 0);
+    close(fd);
+    if (n <= 0)
+        return;
+    text[n] = '\0';
+    fprintf(stderr, "--- the end of %s:\n%s", log, text);
+}
+
+/* Starts the daemon of DIR/<folder> and learns its port. */
+static int start_daemon(const struct demo *d, const char *program, const char *folder,
+                        const char *conf, const char *extra, uint16_t *port)
+{
+    char path[PATH_MAX], dir[PATH_MAX], config[PATH_MAX + 16], log[PATH_MAX], text[32],
+        stale[PATH_MAX + 16];
+    const char *argv[] = {path, "--config", config, extra, NULL};
+    pid_t pid;
+    int rc;
+
+    snprintf(dir, sizeof dir, "%s/%s", d->dir, folder);
+    snprintf(config, sizeof config, "%s/%s", dir, conf);
+    snprintf(log, sizeof log, "%s/%s/log", d->dir, folder);
+    snprintf(stale, sizeof stale, "%s/run/port", dir);
+    unlink(stale);
+    rc = proc_program(program, path, sizeof path);
+    if (rc < 0)
+        return admin_fail(rc, "demo: the program %s is not installed", program);
+    rc = proc_start(argv, log, &pid);
+    if (rc == 0)
+        rc = proc_wait_file(dir, "port", pid, START_TIMEOUT_MS, text, sizeof text);
+    if (rc < 0) {
+        tail_log(log);
+        return admin_fail(rc, "demo: %s did not come up", folder);
+    }
+    *port = (uint16_t)atoi(text);
+    return ADMIN_OK;
+}
+
+static bool port_is_free(uint16_t port)
+{
+    struct net_addr addr;
+    char text[32], err[128];
+    int fd, one = 1;
+    bool free_now;
+
+    if (port == 0)
+        return true;
+    snprintf(text, sizeof text, "127.0.0.1:%u", port);
+    if (net_addr_resolve(text, 0, &addr, err, sizeof err) < 0)
+        return false;
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    free_now = fd >= 0 && bind(fd, (const struct sockaddr *)(const void *)addr.sockaddr,
+                               addr.sockaddr_len) == 0;
+    if (fd >= 0)
+        close(fd);
+    return free_now;
+}
+
+static int start_mds(struct demo *d)
+{
+    char dir[PATH_MAX], current[PATH_MAX + 32];
+    bool fresh;
+    int rc;
+
+    snprintf(dir, sizeof dir, "%s/mds", d->dir);
+    if (proc_running(dir))
+        return ADMIN_OK;
+    if (!port_is_free(d->mds_port))
+        d->mds_port = 0;
+    rc = demo_write_mds_conf(d);
+    if (rc < 0)
+        return admin_fail(rc, "demo: cannot write %s/mds.conf", dir);
+    snprintf(current, sizeof current, "%s/formatted", dir);
+    fresh = access(current, F_OK) != 0;
+    rc = start_daemon(d, "aifs-mds", "mds", "mds.conf", fresh ? "--mds.format=yes" : NULL,
+                      &d->mds_port);
+    if (rc == ADMIN_OK && fresh) {
+        int fd = open(current, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+
+        if (fd >= 0)
+            close(fd);
+    }
+    return rc;
+}
+
+static int start_oss(struct demo *d, unsigned n)
+{
+    char folder[32], dir[PATH_MAX];
+    int rc;
+
+    snprintf(folder, sizeof folder, "oss%u", n);
+    snprintf(dir, sizeof dir, "%s/%s", d->dir, folder);
+    if (proc_running(dir))
+        return ADMIN_OK;
+    if (!port_is_free(d->oss_port[n - 1]))
+        d->oss_port[n - 1] = 0;
+    rc = demo_write_oss_conf(d, n);
+    if (rc < 0)
+        return admin_fail(rc, "demo: cannot write %s/oss.conf", dir);
+    return start_daemon(d, "aifs-oss", folder, "oss.conf", NULL, &d->oss_port[n - 1]);
+}
+
+static int save(const struct demo *d)
+{
+    int rc = demo_save(d);
+
+    if (rc == 0)
+        rc = demo_write_admin_conf(d);
+    return rc < 0 ? admin_fail(rc, "demo: cannot write into %s", d->dir) : ADMIN_OK;
+}
+
+static unsigned targets_online(const struct cluster_map *map)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < map->n_targets; i++)
+        n += map->targets[i].state == MAP_TARGET_ONLINE;
+    return n;
+}
+
+/* Waits until the MDS has seen every target. */
+static int wait_online(struct admin *a, const struct demo *d)
+{
+    uint64_t end = clock_mono_ns(clock_real()) + START_TIMEOUT_MS * NS_PER_MS;
+    char config[PATH_MAX];
+    unsigned want = d->oss * d->targets, have = 0;
+    int rc;
+
+    snprintf(config, sizeof config, "%s/admin.conf", d->dir);
+    a->config = config;
+    a->mds = a->key_file = NULL;
+    rc = admin_connect(a);
+    while (rc == ADMIN_OK) {
+        struct cluster_map *map;
+
+        rc = admin_get_map(a, &map);
+        if (rc != ADMIN_OK)
+            break;
+        have = targets_online(map);
+        map_put(map);
+        if (have >= want)
+            break;
+        if (clock_mono_ns(clock_real()) > end) {
+            admin_error("demo: only %u of %u targets came online; see the logs in %s/oss*/log",
+                        have, want, d->dir);
+            rc = ADMIN_FAILED;
+            break;
+        }
+        poll(NULL, 0, 50);
+    }
+    admin_disconnect(a);
+    return rc;
+}
+
+struct up_options {
+    const char *oss, *targets, *dir, *mount, *net, *capacity, *targets_dir;
+};
+
+static int number(const char *text, const char *what, unsigned fallback, unsigned max,
+                  unsigned *ret)
+{
+    uint64_t v = fallback;
+
+    if (text && (text_parse_u64(text, &v) < 0 || v < 1 || v > max)) {
+        admin_error("demo: %s must be a number from 1 to %u, not \"%s\"", what, max, text);
+        return ADMIN_USAGE;
+    }
+    *ret = (unsigned)v;
+    return ADMIN_OK;
+}
+
+static int new_demo(struct demo *d, const struct up_options *o)
+{
+    uint64_t bytes;
+    int rc = number(o->oss, "--oss", 4, DEMO_OSS_MAX, &d->oss);
+
+    if (rc == ADMIN_OK)
+        rc = number(o->targets, "--targets", 1, 16, &d->targets);
+    if (rc != ADMIN_OK)
+        return rc;
+    if (o->net && strcmp(o->net, "auto") && strcmp(o->net, "tcp") && strcmp(o->net, "shm")) {
+        admin_error("demo: --net is auto, tcp or shm, not \"%s\"", o->net);
+        return ADMIN_USAGE;
+    }
+    if (o->capacity && text_parse_size(o->capacity, &bytes) < 0) {
+        admin_error("demo: --capacity \"%s\" is not a size", o->capacity);
+        return ADMIN_USAGE;
+    }
+    snprintf(d->net, sizeof d->net, "%s", o->net ? o->net : "auto");
+    snprintf(d->capacity, sizeof d->capacity, "%s", o->capacity ? o->capacity : "");
+    snprintf(d->targets_dir, sizeof d->targets_dir, "%s", o->targets_dir ? o->targets_dir : "");
+    d->next_mount = 1;
+    return ADMIN_OK;
+}
+
+/* A demo that is there keeps its shape: asking for another one is a conflict, not a silent change.
+ */
+static int same_shape(const struct demo *d, const struct up_options *o)
+{
+    char oss[16], targets[16];
+
+    snprintf(oss, sizeof oss, "%u", d->oss);
+    snprintf(targets, sizeof targets, "%u", d->targets);
+    if ((o->oss && strcmp(o->oss, oss)) || (o->targets && strcmp(o->targets, targets)) ||
+        (o->net && strcmp(o->net, d->net))) {
+        admin_error("demo: the one in %s has --oss %s --targets %s --net %s; purge it first "
+                    "(aifs-admin demo down --purge --dir %s)",
+                    d->dir, oss, targets, d->net, d->dir);
+        return ADMIN_CONFLICT;
+    }
+    return ADMIN_OK;
+}
+
+static int bring_up(struct admin *a, struct demo *d, const char *mount)
+{
+    int rc = start_mds(d);
+
+    for (unsigned n = 1; rc == ADMIN_OK && n <= d->oss; n++)
+        rc = start_oss(d, n);
+    if (rc == ADMIN_OK)
+        rc = save(d);
+    if (rc == ADMIN_OK)
+        rc = wait_online(a, d);
+    if (rc != ADMIN_OK)
+        return rc;
+    demo_publish(d);
+    rc = demo_mount_again(d);
+    if (rc == ADMIN_OK && mount)
+        rc = demo_mount_add(d, mount, NULL);
+    return rc;
+}
+
+static void describe(const struct admin *a, const struct demo *d)
+{
+    if (a->quiet)
+        return;
+    printf("demo        %s: 1 MDS, %u OSS, %u target%s\n", d->dir, d->oss, d->oss * d->targets,
+           d->oss * d->targets == 1 ? "" : "s");
+    for (unsigned i = 0; i < d->n_mounts; i++)
+        printf("mounted     %s\n", d->mounts[i].path);
+    printf("next        aifs-admin --config %s/admin.conf status\n", d->dir);
+}
+
+int cmd_demo_up(struct admin *a, int argc, char **argv)
+{
+    struct up_options o = {0};
+    const struct admin_option options[] = {
+        {"oss", 0, &o.oss, NULL},
+        {"targets", 0, &o.targets, NULL},
+        {"dir", 0, &o.dir, NULL},
+        {"mount", 0, &o.mount, NULL},
+        {"net", 0, &o.net, NULL},
+        {"capacity", 0, &o.capacity, NULL},
+        {"targets-dir", 0, &o.targets_dir, NULL},
+    };
+    struct demo *d = calloc(1, sizeof *d);
+    int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
+
+    if (!d || n != 0) {
+        free(d);
+        return n > 0 ? admin_usage("demo", "up", "unexpected argument %s", argv[0]) : ADMIN_USAGE;
+    }
+    rc = resolve_dir(d, o.dir);
+    if (rc == ADMIN_OK)
+        rc = lock_dir(d);
+    if (rc == ADMIN_OK) {
+        int found = demo_load(d);
+
+        rc = found == -ENOENT ? new_demo(d, &o)
+             : found < 0      ? admin_fail(found, "demo: %s/demo.json is damaged", d->dir)
+                              : same_shape(d, &o);
+    }
+    if (rc == ADMIN_OK) {
+        int made = demo_prepare(d);
+
+        rc = made < 0 ? admin_fail(made, "demo: cannot prepare %s", d->dir) : save(d);
+    }
+    if (rc == ADMIN_OK)
+        rc = bring_up(a, d, o.mount);
+    if (rc == ADMIN_OK)
+        describe(a, d);
+    free(d);
+    return rc;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static int stop_servers(const struct demo *d)
+{
+    char dir[PATH_MAX];
+    int rc = ADMIN_OK;
+
+    for (unsigned n = 1; n <= d->oss; n++) {
+        snprintf(dir, sizeof dir, "%s/oss%u", d->dir, n);
+        if (!proc_stop(dir, STOP_PATIENCE_MS))
+            rc = admin_fail(-ETIMEDOUT, "demo: oss%u does not stop", n);
+    }
+    snprintf(dir, sizeof dir, "%s/mds", d->dir);
+    if (!proc_stop(dir, STOP_PATIENCE_MS))
+        rc = admin_fail(-ETIMEDOUT, "demo: the mds does not stop");
+    return rc;
+}
+
+int cmd_demo_down(struct admin *a, int argc, char **argv)
+{
+    const char *dir = NULL;
+    bool purge = false;
+    const struct admin_option options[] = {{"dir", 0, &dir, NULL}, {"purge", 0, NULL, &purge}};
+    struct demo *d = calloc(1, sizeof *d);
+    int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
+
+    if (!d || n != 0) {
+        free(d);
+        return n > 0 ? admin_usage("demo", "down", "unexpected argument %s", argv[0]) : ADMIN_USAGE;
+    }
+    rc = open_demo(d, dir);
+    if (rc == ADMIN_OK) {
+        int unmounted = demo_umount_all(d);
+
+        rc = unmounted == ADMIN_OK ? stop_servers(d) : unmounted;
+    }
+    if (rc == ADMIN_OK) {
+        demo_unpublish(d);
+        if (d->targets_dir[0] && purge)
+            nftw(d->targets_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+        if (purge && nftw(d->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
+            rc = admin_fail(-errno, "demo: cannot remove %s", d->dir);
+        else if (!a->quiet)
+            printf("demo        %s: down%s\n", d->dir, purge ? ", data removed" : "");
+    }
+    free(d);
+    return rc;
+}
+
+int cmd_demo_mount(struct admin *a, int argc, char **argv)
+{
+    const char *dir = NULL, *extra = NULL;
+    const struct admin_option options[] = {{"dir", 0, &dir, NULL}, {"options", 'o', &extra, NULL}};
+    struct demo *d = calloc(1, sizeof *d);
+    int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
+
+    if (!d || n != 1) {
+        free(d);
+        return n < 0 ? ADMIN_USAGE : admin_usage("demo", "mount", "say where: one directory");
+    }
+    rc = open_demo(d, dir);
+    if (rc == ADMIN_OK)
+        rc = demo_mount_add(d, argv[0], extra);
+    if (rc == ADMIN_OK && !a->quiet)
+        printf("mounted     %s\n", argv[0]);
+    free(d);
+    return rc;
+}
+
+int cmd_demo_umount(struct admin *a, int argc, char **argv)
+{
+    const char *dir = NULL;
+    const struct admin_option options[] = {{"dir", 0, &dir, NULL}};
+    struct demo *d = calloc(1, sizeof *d);
+    int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
+
+    (void)a;
+    if (!d || n != 1) {
+        free(d);
+        return n < 0 ? ADMIN_USAGE : admin_usage("demo", "umount", "say what: one directory");
+    }
+    rc = open_demo(d, dir);
+    if (rc == ADMIN_OK)
+        rc = demo_umount_one(d, argv[0]);
+    free(d);
+    return rc;
+}
+
+int cmd_demo_status(struct admin *a, int argc, char **argv)
+{
+    static const struct out_column columns[] = {{"DAEMON", OUT_TEXT, NULL},
+                                                {"STATE", OUT_TEXT, NULL},
+                                                {"PID", OUT_COUNT, NULL},
+                                                {"PORT", OUT_COUNT, NULL}};
+    const char *dir = NULL;
+    const struct admin_option options[] = {{"dir", 0, &dir, NULL}};
+    struct demo *d = calloc(1, sizeof *d);
+    bool all = true;
+    int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
+
+    if (!d || n != 0) {
+        free(d);
+        return n > 0 ? admin_usage("demo", "status", "unexpected argument %s", argv[0])
+                     : ADMIN_USAGE;
+    }
+    rc = open_demo(d, dir);
+    if (rc == ADMIN_OK) {
+        struct out *o = out_table(a, "aifs.demo.status/1", columns, ARRAY_LEN(columns));
+
+        for (unsigned i = 0; i <= d->oss; i++) {
+            char name[32], path[PATH_MAX];
+            pid_t pid;
+
+            snprintf(name, sizeof name, i ? "oss%u" : "mds", i);
+            snprintf(path, sizeof path, "%s/%s", d->dir, name);
+            pid = proc_running(path);
+            all = all && pid;
+            out_text(o, name);
+            out_text(o, pid ? "running" : "stopped");
+            pid ? out_number(o, (uint64_t)pid) : out_none(o);
+            out_number(o, i ? d->oss_port[i - 1] : d->mds_port);
+        }
+        out_print(o);
+        rc = all ? ADMIN_OK : ADMIN_PARTIAL;
+    }
+    free(d);
+    return rc;
+}

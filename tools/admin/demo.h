@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A demo: a whole cluster on this machine in one folder.
+ *
+ *   DIR/demo.json     what it is: number of servers and targets, ports, mounts
+ *   DIR/admin.conf    how to reach it (aifs-admin --config DIR/admin.conf)
+ *   DIR/key/          server.key admin.key client.key
+ *   DIR/mds/          mds.conf data/ run/ log
+ *   DIR/ossN/         oss.conf tM/ run/ log
+ *   DIR/mntN/         run/ log of the N-th mount
+ */
+#ifndef AIFS_TOOLS_ADMIN_DEMO_H
+#define AIFS_TOOLS_ADMIN_DEMO_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/compiler.h"
+
+#define DEMO_OSS_MAX    64
+#define DEMO_MOUNTS_MAX 64
+#define DEMO_PATH_BYTES 1024 /* leaves room for file names in PATH_MAX */
+
+struct demo_mount {
+    char path[PATH_MAX];
+    unsigned number; /* DIR/mntN */
+};
+
+struct demo {
+    char dir[DEMO_PATH_BYTES]; /* absolute */
+    char net[8];
+    char capacity[32];                 /* per target; "" = what the file system has */
+    char targets_dir[DEMO_PATH_BYTES]; /* where target data goes; "" = in dir */
+    unsigned oss, targets;
+    uint16_t mds_port;
+    uint16_t oss_port[DEMO_OSS_MAX];
+    unsigned n_mounts, next_mount;
+    struct demo_mount mounts[DEMO_MOUNTS_MAX];
+};
+
+int demo_load(struct demo *d) MUST_USE; /* d->dir set; -ENOENT: no demo there; -EINVAL */
+int demo_save(const struct demo *d) MUST_USE;
+/* Keys and folders that are not there yet. */
+int demo_prepare(const struct demo *d) MUST_USE;
+int demo_write_mds_conf(const struct demo *d) MUST_USE;
+int demo_write_oss_conf(const struct demo *d, unsigned n) MUST_USE; /* n from 1 */
+int demo_write_admin_conf(const struct demo *d) MUST_USE;
+/* A place where aifs-admin finds clusters of this machine without being told: /run/aifs/admin.d
+ * (root only; others skip it). */
+void demo_publish(const struct demo *d);
+void demo_unpublish(const struct demo *d);
+
+#endif

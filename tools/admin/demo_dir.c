@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of a demo: its description, keys and the daemons' configuration files. Every file is
+ * written beside its name and renamed, so that a stop in between leaves the old one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/crc.h"
+#include "common/base/err.h"
+#include "common/crypto/crypto.h"
+#include "tools/admin/demo.h"
+
+static int make_dir(const char *path)
+{
+    return mkdir(path, 0750) == 0 || errno == EEXIST ? 0 : -errno;
+}
+
+PRINTF_LIKE(3, 4) static int write_file(const char *dir, const char *name, const char *fmt, ...)
+{
+    char path[PATH_MAX], temporary[PATH_MAX];
+    va_list ap;
+    FILE *f;
+    int rc = 0;
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    snprintf(temporary, sizeof temporary, "%s/%s.new", dir, name);
+    f = fopen(temporary, "we");
+    if (!f)
+        return -errno;
+    va_start(ap, fmt);
+    if (vfprintf(f, fmt, ap) < 0)
+        rc = -errno;
+    va_end(ap);
+    if (fclose(f) != 0)
+        rc = -errno;
+    if (rc == 0 && rename(temporary, path) != 0)
+        rc = -errno;
+    return rc;
+}
+
+static unsigned read_unsigned(const json_t *root, const char *name, unsigned max)
+{
+    json_int_t v = json_integer_value(json_object_get(root, name));
+
+    return v > 0 && v <= max ? (unsigned)v : 0;
+}
+
+static void read_text(const json_t *root, const char *name, char *out, size_t len)
+{
+    const char *s = json_string_value(json_object_get(root, name));
+
+    snprintf(out, len, "%s", s ? s : "");
+}
+
+static void read_mounts(struct demo *d, const json_t *list)
+{
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(list, i, item)
+    {
+        struct demo_mount *m = &d->mounts[d->n_mounts];
+
+        if (d->n_mounts == DEMO_MOUNTS_MAX)
+            break;
+        read_text(item, "path", m->path, sizeof m->path);
+        m->number = read_unsigned(item, "number", 1u << 20);
+        d->n_mounts++;
+    }
+}
+
+int demo_load(struct demo *d)
+{
+    char path[PATH_MAX];
+    json_error_t error;
+    json_t *root, *ports;
+
+    snprintf(path, sizeof path, "%s/demo.json", d->dir);
+    if (access(path, F_OK) != 0)
+        return -errno;
+    root = json_load_file(path, 0, &error);
+    if (!root)
+        return -EINVAL;
+    d->oss = read_unsigned(root, "oss", DEMO_OSS_MAX);
+    d->targets = read_unsigned(root, "targets", 64);
+    d->mds_port = (uint16_t)read_unsigned(root, "mds_port", 65535);
+    d->next_mount = read_unsigned(root, "next_mount", 1u << 20);
+    read_text(root, "net", d->net, sizeof d->net);
+    read_text(root, "capacity", d->capacity, sizeof d->capacity);
+    read_text(root, "targets_dir", d->targets_dir, sizeof d->targets_dir);
+    ports = json_object_get(root, "oss_ports");
+    for (unsigned i = 0; i < d->oss; i++)
+        d->oss_port[i] = (uint16_t)json_integer_value(json_array_get(ports, i));
+    d->n_mounts = 0;
+    read_mounts(d, json_object_get(root, "mounts"));
+    json_decref(root);
+    return d->oss && d->targets ? 0 : -EINVAL;
+}
+
+int demo_save(const struct demo *d)
+{
+    json_t *ports = json_array(), *mounts = json_array(), *root;
+    char *text;
+    int rc;
+
+    for (unsigned i = 0; i < d->oss; i++)
+        json_array_append_new(ports, json_integer(d->oss_port[i]));
+    for (unsigned i = 0; i < d->n_mounts; i++)
+        json_array_append_new(mounts, json_pack("{s:s, s:i}", "path", d->mounts[i].path, "number",
+                                                (int)d->mounts[i].number));
+    root = json_pack("{s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:o, s:o}", "oss", (int)d->oss, "targets",
+                     (int)d->targets, "mds_port", (int)d->mds_port, "next_mount",
+                     (int)d->next_mount, "net", d->net, "capacity", d->capacity, "targets_dir",
+                     d->targets_dir, "oss_ports", ports, "mounts", mounts);
+    text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    rc = text ? write_file(d->dir, "demo.json", "%s\n", text) : -ENOMEM;
+    free(text);
+    json_decref(root);
+    return rc;
+}
+
+static int prepare_keys(const struct demo *d)
+{
+    static const enum crypto_role roles[] = {CRYPTO_ROLE_ADMIN, CRYPTO_ROLE_CLIENT};
+    struct crypto_key key, derived;
+    char path[PATH_MAX], err[256];
+    int rc;
+
+    snprintf(path, sizeof path, "%s/key", d->dir);
+    rc = make_dir(path);
+    if (rc < 0)
+        return rc;
+    snprintf(path, sizeof path, "%s/key/server.key", d->dir);
+    if (access(path, F_OK) == 0)
+        rc = crypto_key_load(path, &key, err, sizeof err);
+    else if ((rc = crypto_key_create(&key)) == 0)
+        rc = crypto_key_save(path, &key);
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(roles); i++) {
+        snprintf(path, sizeof path, "%s/key/%s.key", d->dir, crypto_role_name(roles[i]));
+        if (access(path, F_OK) == 0)
+            continue;
+        rc = crypto_key_derive(&key, roles[i], &derived);
+        if (rc == 0)
+            rc = crypto_key_save(path, &derived);
+    }
+    return rc;
+}
+
+static int prepare_oss(const struct demo *d, unsigned n)
+{
+    char path[PATH_MAX];
+    int rc;
+
+    snprintf(path, sizeof path, "%s/oss%u", d->dir, n);
+    rc = make_dir(path);
+    snprintf(path, sizeof path, "%s/oss%u/run", d->dir, n);
+    if (rc == 0)
+        rc = make_dir(path);
+    if (rc == 0 && d->targets_dir[0]) {
+        snprintf(path, sizeof path, "%s/oss%u", d->targets_dir, n);
+        rc = make_dir(d->targets_dir);
+        if (rc == 0)
+            rc = make_dir(path);
+    }
+    for (unsigned t = 1; rc == 0 && t <= d->targets; t++) {
+        snprintf(path, sizeof path, "%s/oss%u/t%u", d->targets_dir[0] ? d->targets_dir : d->dir, n,
+                 t);
+        rc = make_dir(path);
+    }
+    return rc;
+}
+
+int demo_prepare(const struct demo *d)
+{
+    static const char *const dirs[] = {"mds", "mds/run", "mds/data"};
+    char path[PATH_MAX];
+    int rc = prepare_keys(d);
+
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(dirs); i++) {
+        snprintf(path, sizeof path, "%s/%s", d->dir, dirs[i]);
+        rc = make_dir(path);
+    }
+    for (unsigned n = 1; rc == 0 && n <= d->oss; n++)
+        rc = prepare_oss(d, n);
+    return rc;
+}
+
+int demo_write_mds_conf(const struct demo *d)
+{
+    char dir[PATH_MAX];
+
+    snprintf(dir, sizeof dir, "%s/mds", d->dir);
+    return write_file(dir, "mds.conf",
+                      "mds.listen = 127.0.0.1:%u\n"
+                      "mds.name = mds1\n"
+                      "mds.fs_name = demo\n"
+                      "mds.dir = %s/mds/data\n"
+                      "mds.run_dir = %s/mds/run\n"
+                      "key_file = %s/key/server.key\n"
+                      "net.transport = %s\n",
+                      d->mds_port, d->dir, d->dir, d->dir, d->net);
+}
+
+int demo_write_oss_conf(const struct demo *d, unsigned n)
+{
+    char dir[PATH_MAX], targets[8192] = "", extra[96] = "";
+    size_t at = 0;
+
+    for (unsigned t = 1; t <= d->targets; t++) {
+        int len = snprintf(targets + at, sizeof targets - at, "%s%s/oss%u/t%u", t > 1 ? "," : "",
+                           d->targets_dir[0] ? d->targets_dir : d->dir, n, t);
+
+        if (len < 0 || (size_t)len >= sizeof targets - at)
+            return -ENAMETOOLONG;
+        at += (size_t)len;
+    }
+    if (d->capacity[0])
+        snprintf(extra, sizeof extra, "target.capacity = %s\n", d->capacity);
+    snprintf(dir, sizeof dir, "%s/oss%u", d->dir, n);
+    return write_file(dir, "oss.conf",
+                      "oss.listen = 127.0.0.1:%u\n"
+                      "oss.name = oss%u\n"
+                      "oss.targets = %s\n"
+                      "oss.mds = 127.0.0.1:%u\n"
+                      "oss.run_dir = %s/oss%u/run\n"
+                      "key_file = %s/key/server.key\n"
+                      "net.transport = %s\n%s",
+                      d->oss_port[n - 1], n, targets, d->mds_port, d->dir, n, d->dir, d->net,
+                      extra);
+}
+
+int demo_write_admin_conf(const struct demo *d)
+{
+    return write_file(d->dir, "admin.conf", "mds = 127.0.0.1:%u\nkey_file = %s/key/admin.key\n",
+                      d->mds_port, d->dir);
+}
+
+static void published_name(const struct demo *d, char *out, size_t len)
+{
+    snprintf(out, len, "/run/aifs/admin.d/demo-%08x.conf", crc32c(d->dir, strlen(d->dir)));
+}
+
+void demo_publish(const struct demo *d)
+{
+    char name[128], target[PATH_MAX];
+
+    if (geteuid() != 0)
+        return;
+    make_dir("/run/aifs");
+    make_dir("/run/aifs/admin.d");
+    published_name(d, name, sizeof name);
+    snprintf(target, sizeof target, "%s/admin.conf", d->dir);
+    unlink(name);
+    if (symlink(target, name) != 0)
+        return; /* a convenience only: --config always works */
+}
+
+void demo_unpublish(const struct demo *d)
+{
+    char name[128];
+
+    published_name(d, name, sizeof name);
+    unlink(name);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mounts of a demo cluster: each is an aifs-mount of its own, remembered in demo.json so that `up`
+ * mounts it again. All return enum admin_exit after printing why. */
+#ifndef AIFS_TOOLS_ADMIN_DEMO_MOUNT_H
+#define AIFS_TOOLS_ADMIN_DEMO_MOUNT_H
+
+#include "tools/admin/demo.h"
+
+int demo_mount_add(struct demo *d, const char *path, const char *options);
+int demo_mount_again(struct demo *d); /* those remembered that are not mounted */
+int demo_umount_one(struct demo *d, const char *path);
+int demo_umount_all(const struct demo *d); /* they stay remembered */
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Daemons of a demo cluster as processes. A daemon writes run/pid and run/port into its folder when
+ * it serves; we trust a pid only if the command line of that process names the folder, for a pid
+ * file may be left over from before a reboot.
+ */
+#include "tools/admin/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+
+int proc_program(const char *name, char *ret_path, size_t len)
+{
+    static const char *const places[] = {
+        "%s/%s",           "%s/../sbin/%s",           "%s/../bin/%s",  "%s/../../mds/%s",
+        "%s/../../oss/%s", "%s/../../client/fuse/%s", "%s/../bench/%s"};
+    char self[PATH_MAX], path[PATH_MAX + 64];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *slash;
+
+    if (n < 0)
+        return -errno;
+    self[n] = '\0';
+    slash = strrchr(self, '/');
+    if (!slash)
+        return -ENOENT;
+    *slash = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(path, sizeof path, places[i], self, name);
+#pragma GCC diagnostic pop
+        if (access(path, X_OK) == 0 && realpath(path, self)) {
+            snprintf(ret_path, len, "%s", self);
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+int proc_start(const char *const *argv, const char *log_path, pid_t *ret_pid)
+{
+    pid_t pid;
+    int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+
+    if (log < 0)
+        return -errno;
+    pid = fork();
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+        setsid();
+        dup2(null, 0);
+        dup2(log, 1);
+        dup2(log, 2);
+        syscall(SYS_close_range, 3, ~0u, 0);
+        execv(argv[0], (char *const *)argv);
+        dprintf(2, "cannot start %s: %m\n", argv[0]);
+        _exit(127);
+    }
+    close(log);
+    if (pid < 0)
+        return -errno;
+    *ret_pid = pid;
+    return 0;
+}
+
+static bool names_dir(pid_t pid, const char *dir)
+{
+    char path[64], line[8192];
+    size_t dir_len = strlen(dir);
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, line, sizeof line);
+    close(fd);
+    return n > 0 && memmem(line, (size_t)n, dir, dir_len) != NULL;
+}
+
+static ssize_t read_small(const char *dir, const char *file, char *out, size_t len)
+{
+    char path[PATH_MAX];
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "%s/run/%s", dir, file);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    n = read(fd, out, len - 1);
+    close(fd);
+    if (n < 0)
+        return -errno;
+    out[n] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+    return (ssize_t)strlen(out);
+}
+
+pid_t proc_running(const char *dir)
+{
+    char text[32];
+    pid_t pid;
+
+    if (read_small(dir, "pid", text, sizeof text) <= 0)
+        return 0;
+    pid = (pid_t)atoi(text);
+    return pid > 1 && names_dir(pid, dir) ? pid : 0;
+}
+
+static bool wait_gone(int pidfd, pid_t pid, unsigned timeout_ms)
+{
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    bool gone = poll(&p, 1, (int)timeout_ms) > 0;
+
+    waitpid(pid, NULL, WNOHANG); /* when it is our own child */
+    return gone;
+}
+
+bool proc_stop(const char *dir, unsigned patience_ms)
+{
+    pid_t pid = proc_running(dir);
+    bool gone;
+    int pidfd;
+
+    if (pid == 0)
+        return true;
+    pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0)
+        return errno == ESRCH;
+    syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0);
+    gone = wait_gone(pidfd, pid, patience_ms);
+    if (!gone) {
+        syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+        gone = wait_gone(pidfd, pid, 5000);
+    }
+    close(pidfd);
+    return gone;
+}
+
+int proc_wait_file(const char *dir, const char *file, pid_t pid, unsigned timeout_ms,
+                   char *ret_text, size_t len)
+{
+    uint64_t end = clock_mono_ns(clock_real()) + timeout_ms * NS_PER_MS;
+    char run[PATH_MAX], event[4096];
+    int rc = -ETIMEDOUT, note = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd p[2] = {{.fd = note, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
+
+    snprintf(run, sizeof run, "%s/run", dir);
+    if (note < 0 || inotify_add_watch(note, run, IN_CLOSE_WRITE | IN_MOVED_TO) < 0) {
+        rc = -errno;
+        goto out;
+    }
+    for (;;) {
+        uint64_t now = clock_mono_ns(clock_real());
+
+        if (read_small(dir, file, ret_text, len) > 0) {
+            rc = 0;
+            break;
+        }
+        if (pidfd < 0 || (p[1].revents & POLLIN)) {
+            rc = -ESRCH;
+            break;
+        }
+        if (now >= end)
+            break;
+        poll(p, 2, (int)((end - now) / NS_PER_MS + 1));
+        while (read(note, event, sizeof event) > 0)
+            ;
+    }
+out:
+    if (note >= 0)
+        close(note);
+    if (pidfd >= 0)
+        close(pidfd);
+    return rc;
+}
+
+int proc_run(const char *const *argv, bool quiet)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid < 0)
+        return -errno;
+    if (pid == 0) {
+        if (quiet) {
+            int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+            dup2(null, 1);
+            dup2(null, 2);
+        }
+        execvp(argv[0], (char *const *)argv);
+        dprintf(2, "cannot start %s: %m\n", argv[0]);
+        _exit(127);
+    }
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

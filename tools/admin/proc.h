@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting and stopping the daemons of a demo cluster: by pid file, and only processes whose
+ * command line names the demo's folder. */
+#ifndef AIFS_TOOLS_ADMIN_PROC_H
+#define AIFS_TOOLS_ADMIN_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "common/base/compiler.h"
+
+/* Path of a program of ours: beside this one, in ../sbin, or where the build puts it. -ENOENT. */
+int proc_program(const char *name, char *ret_path, size_t len) MUST_USE;
+/* Starts argv in a session of its own, output appended to log_path. -errno. */
+int proc_start(const char *const *argv, const char *log_path, pid_t *ret_pid) MUST_USE;
+/* The pid in dir/run/pid if that process lives and its command line contains dir; else 0. */
+pid_t proc_running(const char *dir);
+/* SIGTERM, after patience_ms SIGKILL; true when it is gone. */
+bool proc_stop(const char *dir, unsigned patience_ms);
+/* Waits until dir/run/<file> exists and holds something, or the process is gone: -ESRCH,
+ * -ETIMEDOUT. */
+int proc_wait_file(const char *dir, const char *file, pid_t pid, unsigned timeout_ms,
+                   char *ret_text, size_t len) MUST_USE;
+int proc_run(const char *const *argv, bool quiet); /* exit status, or -errno */
+
+#endif
