@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding the cluster and talking to it. Where is it: --mds and --key-file; else the file named by
+ * --config or $AIFS_CONFIG; else /etc/aifs/admin.conf; else the one file in /run/aifs/admin.d
+ * (clusters running on this machine). The file has lines "mds = ADDRESS[,ADDRESS]" and "key_file =
+ * PATH".
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/err.h"
+#include "common/base/text.h"
+#include "common/conf/conf.h"
+#include "tools/admin/admin.h"
+
+static const struct conf_option options[] = {
+    {.name = "mds", .type = CONF_STRING, .help = "addresses of the metadata server"},
+    {.name = "key_file", .type = CONF_STRING, .help = "key of role admin or server"},
+    {.name = NULL},
+};
+
+static int read_config(struct admin *a, const char *path)
+{
+    const struct conf_option *const tables[] = {options, NULL};
+    struct conf *c;
+    char err[512];
+    int rc = conf_create(tables, &c);
+
+    if (rc < 0)
+        return admin_fail(rc, "configuration");
+    rc = conf_load_file(c, path, err, sizeof err);
+    if (rc == -AIFS_ECONFIG) {
+        admin_error("%s", err);
+        conf_destroy(c);
+        return ADMIN_USAGE;
+    }
+    if (rc < 0) {
+        conf_destroy(c);
+        return admin_fail(rc, "%s", path);
+    }
+    if (!a->mds && conf_str(c, "mds")) {
+        snprintf(a->mds_text, sizeof a->mds_text, "%s", conf_str(c, "mds"));
+        a->mds = a->mds_text;
+    }
+    if (!a->key_file && conf_str(c, "key_file")) {
+        snprintf(a->key_text, sizeof a->key_text, "%s", conf_str(c, "key_file"));
+        a->key_file = a->key_text;
+    }
+    conf_destroy(c);
+    return ADMIN_OK;
+}
+
+/* The only cluster known here. */
+static int read_published(struct admin *a)
+{
+    static const char dir[] = "/run/aifs/admin.d";
+    char path[512] = "";
+    unsigned n = 0;
+    struct dirent *e;
+    DIR *d = opendir(dir);
+
+    while (d && (e = readdir(d))) {
+        char candidate[512];
+
+        snprintf(candidate, sizeof candidate, "%s/%.200s", dir, e->d_name);
+        if (e->d_name[0] == '.' || access(candidate, R_OK) != 0)
+            continue;
+        memcpy(path, candidate, sizeof path);
+        n++;
+    }
+    if (d)
+        closedir(d);
+    if (n == 1)
+        return read_config(a, path);
+    if (n == 0)
+        admin_error("no cluster known: say --config FILE, or --mds ADDRESS and --key-file FILE");
+    else
+        admin_error("%u clusters run here: say which with --config FILE (see %s)", n, dir);
+    return ADMIN_USAGE;
+}
+
+static int find_cluster(struct admin *a)
+{
+    int rc = ADMIN_OK;
+
+    if (a->mds && a->key_file)
+        return ADMIN_OK;
+    if (a->config)
+        rc = read_config(a, a->config);
+    else if (access("/etc/aifs/admin.conf", R_OK) == 0)
+        rc = read_config(a, "/etc/aifs/admin.conf");
+    else
+        rc = read_published(a);
+    if (rc == ADMIN_OK && (!a->mds || !a->key_file)) {
+        admin_error("%s is not known: say --%s", a->mds ? "the key" : "the metadata server",
+                    a->mds ? "key-file FILE" : "mds ADDRESS");
+        rc = ADMIN_USAGE;
+    }
+    return rc;
+}
+
+int admin_connect(struct admin *a)
+{
+    struct crypto_key key;
+    char err[512], first[NET_ADDR_BYTES];
+    const char *at;
+    int rc;
+
+    if (a->mds_peer)
+        return ADMIN_OK;
+    rc = find_cluster(a);
+    if (rc != ADMIN_OK)
+        return rc;
+    rc = crypto_key_load(a->key_file, &key, err, sizeof err);
+    if (rc < 0) {
+        admin_error("%s", err);
+        return rc == -ENOENT ? ADMIN_NOT_FOUND : ADMIN_PERMISSION;
+    }
+    rc = rpc_sync_create(&key, "aifs-admin", &a->sync);
+    if (rc < 0)
+        return admin_fail(rc, "cannot start");
+    for (at = a->mds; *at;) { /* the first that answers */
+        size_t len = strcspn(at, ",");
+
+        snprintf(first, sizeof first, "%.*s", (int)len, at);
+        rc = rpc_sync_connect(a->sync, first, a->timeout_ns, &a->mds_peer);
+        if (rc == 0)
+            break;
+        at += len + (at[len] == ',');
+    }
+    if (rc < 0) {
+        rc = admin_fail(rc, "metadata server %s", a->mds);
+        admin_disconnect(a);
+        return rc;
+    }
+    memcpy(a->mds_address, first, sizeof first);
+    return ADMIN_OK;
+}
+
+void admin_disconnect(struct admin *a)
+{
+    if (a->sync)
+        rpc_sync_destroy(a->sync); /* and its peers */
+    a->sync = NULL;
+    a->mds_peer = NULL;
+}
+
+int admin_call_mds(struct admin *a, unsigned op, const void *req, const void **ret_rep)
+{
+    int rc = rpc_sync_call(a->sync, a->mds_peer, op, req, a->timeout_ns, ret_rep);
+
+    return rc < 0 ? admin_fail(rc, "%s at %s", rpc_op_name(op), a->mds_address) : ADMIN_OK;
+}
+
+int admin_get_map(struct admin *a, struct cluster_map **ret_map)
+{
+    struct msg_map_req req = {.epoch = 0};
+    const struct msg_map_rep *rep;
+    const void *answer;
+    int rc = admin_call_mds(a, RPC_OP_MAP_GET, &req, &answer);
+
+    if (rc != ADMIN_OK)
+        return rc;
+    rep = answer;
+    *ret_map = rep->map ? map_copy(rep->map) : NULL;
+    return *ret_map ? ADMIN_OK : admin_fail(-ENOMEM, "cluster map");
+}
+
+int admin_connect_node(struct admin *a, const struct map_node *node, struct rpc_peer **ret_peer)
+{
+    int rc = -EHOSTUNREACH;
+
+    for (uint32_t i = 0; i < node->n_addresses && rc < 0; i++)
+        rc = rpc_sync_connect(a->sync, node->addresses[i], a->timeout_ns, ret_peer);
+    return rc;
+}
+
+const struct map_target *admin_find_target(const struct cluster_map *map, const char *text)
+{
+    uint64_t id;
+
+    if (text_parse_u64(text, &id) == 0 && id <= UINT32_MAX)
+        return map_target(map, (uint32_t)id);
+    for (uint32_t i = 0; i < map->n_targets; i++)
+        if (!strcmp(map->targets[i].alias, text))
+            return &map->targets[i];
+    return NULL;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tables: cells are collected row by row, then printed as aligned text or as one JSON document
+ * {"schema": "...", "items": [{...}], "warnings": [...]}. In JSON numbers are integers in base
+ * units and absent values null; warnings also go to standard error in text mode.
+ */
+#include <ctype.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/text.h"
+#include "tools/admin/admin.h"
+
+struct out_cell {
+    char *text; /* NULL: a number, or none */
+    uint64_t number;
+    bool none;
+};
+
+struct out {
+    const struct admin *admin;
+    const char *schema;
+    const struct out_column *columns;
+    unsigned n_columns;
+    struct out_cell *cells;
+    size_t n_cells, cap;
+    json_t *warnings;
+};
+
+struct out *out_table(const struct admin *a, const char *schema, const struct out_column *columns,
+                      unsigned n)
+{
+    struct out *o = calloc(1, sizeof *o);
+
+    if (!o) {
+        admin_error("out of memory");
+        exit(ADMIN_FAILED);
+    }
+    o->admin = a;
+    o->schema = schema;
+    o->columns = columns;
+    o->n_columns = n;
+    o->warnings = json_array();
+    return o;
+}
+
+static struct out_cell *next_cell(struct out *o)
+{
+    if (o->n_cells == o->cap) {
+        o->cap = o->cap ? o->cap * 2 : 64;
+        o->cells = realloc(o->cells, o->cap * sizeof *o->cells);
+        if (!o->cells) {
+            admin_error("out of memory");
+            exit(ADMIN_FAILED);
+        }
+    }
+    o->cells[o->n_cells] = (struct out_cell){0};
+    return &o->cells[o->n_cells++];
+}
+
+void out_text(struct out *o, const char *value)
+{
+    struct out_cell *c = next_cell(o);
+
+    c->none = !value || !*value;
+    c->text = c->none ? NULL : strdup(value);
+}
+
+void out_number(struct out *o, uint64_t value)
+{
+    next_cell(o)->number = value;
+}
+
+void out_none(struct out *o)
+{
+    next_cell(o)->none = true;
+}
+
+void out_warning(struct out *o, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    json_array_append_new(o->warnings, json_string(text));
+    fprintf(stderr, "aifs-admin: warning: %s\n", text);
+}
+
+static const char *cell_text(const struct out *o, const struct out_cell *c, enum out_kind kind,
+                             char buf[64])
+{
+    if (c->none)
+        return "-";
+    if (c->text)
+        return c->text;
+    if (o->admin->raw || kind == OUT_COUNT || kind == OUT_TEXT)
+        snprintf(buf, 64, "%llu", (unsigned long long)c->number);
+    else if (kind == OUT_SIZE)
+        text_format_size(c->number, buf, 64);
+    else if (kind == OUT_PERCENT)
+        snprintf(buf, 64, "%llu%%", (unsigned long long)c->number);
+    else if (c->number < 10 * NS_PER_S)
+        snprintf(buf, 64, "%.1fs", (double)c->number / (double)NS_PER_S);
+    else
+        snprintf(buf, 64, "%llus", (unsigned long long)(c->number / NS_PER_S));
+    return buf;
+}
+
+static void print_text(const struct out *o)
+{
+    size_t rows = o->n_cells / o->n_columns;
+    char buf[64];
+    size_t *width = calloc(o->n_columns, sizeof *width);
+
+    if (!width)
+        return;
+    for (unsigned c = 0; c < o->n_columns; c++) {
+        width[c] = o->admin->no_header ? 1 : strlen(o->columns[c].title);
+        for (size_t r = 0; r < rows; r++) {
+            size_t len =
+                strlen(cell_text(o, &o->cells[r * o->n_columns + c], o->columns[c].kind, buf));
+
+            width[c] = MAX(width[c], len);
+        }
+    }
+    for (size_t r = 0; r <= rows; r++) {
+        if (r == 0 && o->admin->no_header)
+            continue;
+        for (unsigned c = 0; c < o->n_columns; c++) {
+            const char *s = r == 0 ? o->columns[c].title
+                                   : cell_text(o, &o->cells[(r - 1) * o->n_columns + c],
+                                               o->columns[c].kind, buf);
+
+            if (c + 1 < o->n_columns)
+                printf("%-*s  ", (int)width[c], s);
+            else
+                fputs(s, stdout);
+        }
+        putchar('\n');
+    }
+    free(width);
+}
+
+static void json_name(const struct out_column *c, char out[64])
+{
+    size_t n = 0;
+
+    if (c->json) {
+        snprintf(out, 64, "%s", c->json);
+        return;
+    }
+    for (const char *p = c->title; *p && n < 63; p++)
+        if (*p != '%')
+            out[n++] = *p == '-' || *p == ' ' ? '_' : (char)tolower((unsigned char)*p);
+    out[n] = '\0';
+}
+
+static void print_json(struct out *o)
+{
+    size_t rows = o->n_cells / o->n_columns;
+    json_t *items = json_array(), *root;
+
+    for (size_t r = 0; r < rows; r++) {
+        json_t *row = json_object();
+
+        for (unsigned c = 0; c < o->n_columns; c++) {
+            const struct out_cell *cell = &o->cells[r * o->n_columns + c];
+            char name[64];
+
+            json_name(&o->columns[c], name);
+            json_object_set_new(row, name,
+                                cell->none   ? json_null()
+                                : cell->text ? json_string(cell->text)
+                                             : json_integer((json_int_t)cell->number));
+        }
+        json_array_append_new(items, row);
+    }
+    root =
+        json_pack("{s:s, s:o, s:O}", "schema", o->schema, "items", items, "warnings", o->warnings);
+    json_dumpf(root, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(root);
+}
+
+void out_print(struct out *o)
+{
+    if (o->admin->json)
+        print_json(o);
+    else
+        print_text(o);
+    for (size_t i = 0; i < o->n_cells; i++)
+        free(o->cells[i].text);
+    free(o->cells);
+    json_decref(o->warnings);
+    free(o);
+}
