@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `status`, `node` and `client`: what the metadata server knows of the cluster. */
+#include "tools/admin/cluster.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/text.h"
+
+int cluster_get(struct admin *a, struct cluster *ret_cluster)
+{
+    static const struct msg_empty none;
+    const void *rep;
+    int rc = admin_connect(a);
+
+    *ret_cluster = (struct cluster){0};
+    if (rc == ADMIN_OK)
+        rc = admin_get_map(a, &ret_cluster->map);
+    if (rc == ADMIN_OK)
+        rc = admin_call_mds(a, RPC_OP_STATUS, &none, &rep);
+    if (rc == ADMIN_OK)
+        ret_cluster->status = rep;
+    else
+        cluster_put(ret_cluster);
+    return rc;
+}
+
+void cluster_put(struct cluster *c)
+{
+    if (c->map)
+        map_put(c->map);
+    c->map = NULL;
+}
+
+const struct msg_node_live *cluster_node_live(const struct cluster *c, uint32_t node)
+{
+    for (uint32_t i = 0; i < c->status->n_nodes; i++)
+        if (c->status->nodes[i].id == node)
+            return &c->status->nodes[i];
+    return NULL;
+}
+
+const struct msg_target_stat *cluster_target_live(const struct cluster *c, uint32_t target,
+                                                  uint64_t *ret_seen_ns_ago)
+{
+    for (uint32_t i = 0; i < c->status->n_nodes; i++) {
+        const struct msg_node_live *n = &c->status->nodes[i];
+
+        for (uint32_t t = 0; t < n->n_targets; t++)
+            if (n->targets[t].id == target) {
+                *ret_seen_ns_ago = n->seen_ns_ago;
+                return &n->targets[t];
+            }
+    }
+    return NULL;
+}
+
+const char *cluster_target_state(const struct map_target *t, const struct msg_target_stat *live,
+                                 uint64_t seen_ns_ago)
+{
+    if (!live || seen_ns_ago > CLUSTER_LATE_NS)
+        return "unreachable";
+    return t->state == MAP_TARGET_ONLINE ? "online" : "offline";
+}
+
+/* ---- status ---- */
+
+struct sums {
+    uint64_t total, used, online, errors;
+};
+
+static struct sums add_up(const struct cluster *c)
+{
+    struct sums s = {0};
+
+    for (uint32_t i = 0; i < c->map->n_targets; i++) {
+        uint64_t seen;
+        const struct msg_target_stat *live = cluster_target_live(c, c->map->targets[i].id, &seen);
+
+        if (!live)
+            continue;
+        s.total += live->total_bytes;
+        s.used += live->used_bytes;
+        s.errors += live->errors;
+        s.online += !strcmp(cluster_target_state(&c->map->targets[i], live, seen), "online");
+    }
+    return s;
+}
+
+static void status_json(const struct admin *a, const struct cluster *c, const struct sums *s,
+                        const char *health)
+{
+    static const struct out_column columns[] = {
+        {"FILESYSTEM", OUT_TEXT, NULL},      {"ID", OUT_TEXT, NULL},
+        {"VERSION", OUT_TEXT, NULL},         {"HEALTH", OUT_TEXT, NULL},
+        {"UPTIME-NS", OUT_COUNT, NULL},      {"MAP-EPOCH", OUT_COUNT, NULL},
+        {"INODES", OUT_COUNT, NULL},         {"OPERATIONS", OUT_COUNT, NULL},
+        {"COMMITS", OUT_COUNT, NULL},        {"TARGETS", OUT_COUNT, NULL},
+        {"TARGETS-ONLINE", OUT_COUNT, NULL}, {"TOTAL-BYTES", OUT_COUNT, NULL},
+        {"USED-BYTES", OUT_COUNT, NULL},     {"ERRORS", OUT_COUNT, NULL},
+        {"CLIENTS", OUT_COUNT, NULL},        {"DESTROY-QUEUE", OUT_COUNT, NULL},
+        {"PUNCH-QUEUE", OUT_COUNT, NULL},    {"RECOVERY-QUEUE", OUT_COUNT, NULL},
+        {"ORPHANS", OUT_COUNT, NULL}};
+    const struct msg_status_rep *r = c->status;
+    char id[UUID_TEXT_BYTES], text[128];
+    struct out *o = out_table(a, "aifs.status/1", columns, ARRAY_LEN(columns));
+
+    uuid_format(&r->fs, id);
+    snprintf(text, sizeof text, "%.*s", (int)r->fs_name.len, (const char *)r->fs_name.data);
+    out_text(o, text);
+    out_text(o, id);
+    snprintf(text, sizeof text, "%.*s", (int)r->version.len, (const char *)r->version.data);
+    out_text(o, text);
+    out_text(o, health);
+    out_number(o, r->uptime_ns);
+    out_number(o, r->map_epoch);
+    out_number(o, r->inodes);
+    out_number(o, r->operations);
+    out_number(o, r->commits);
+    out_number(o, c->map->n_targets);
+    out_number(o, s->online);
+    out_number(o, s->total);
+    out_number(o, s->used);
+    out_number(o, s->errors);
+    out_number(o, r->n_sessions);
+    out_number(o, r->destroy_queue);
+    out_number(o, r->punch_queue);
+    out_number(o, r->recovery_queue);
+    out_number(o, r->orphans);
+    out_print(o);
+}
+
+static void status_text(const struct cluster *c, const struct sums *s, const char *health)
+{
+    const struct msg_status_rep *r = c->status;
+    char id[UUID_TEXT_BYTES], used[32], total[32];
+
+    uuid_format(&r->fs, id);
+    printf("filesystem  %.*s   id %s   version %.*s   health %s\n", (int)r->fs_name.len,
+           (const char *)r->fs_name.data, id, (int)r->version.len, (const char *)r->version.data,
+           health);
+    printf("mds         1/1 up, %llu inodes, %llu operations in %llu commits since the start %llu "
+           "s ago\n",
+           (unsigned long long)r->inodes, (unsigned long long)r->operations,
+           (unsigned long long)r->commits, (unsigned long long)(r->uptime_ns / NS_PER_S));
+    printf("targets     %llu/%u online   used %s of %s (%llu%%)%s\n", (unsigned long long)s->online,
+           c->map->n_targets, text_format_size(s->used, used, sizeof used),
+           text_format_size(s->total, total, sizeof total),
+           (unsigned long long)(s->total ? s->used * 100 / s->total : 0),
+           s->errors ? "   ERRORS: see target list" : "");
+    printf("clients     %u\n", r->n_sessions);
+    printf(
+        "queues      %llu objects to destroy, %llu truncates, %llu size recoveries, %llu orphans\n",
+        (unsigned long long)r->destroy_queue, (unsigned long long)r->punch_queue,
+        (unsigned long long)r->recovery_queue, (unsigned long long)r->orphans);
+}
+
+int cmd_status(struct admin *a, int argc, char **argv)
+{
+    struct cluster c;
+    struct sums s;
+    const char *health;
+    int rc;
+
+    if (argc != 0)
+        return admin_usage("status", NULL, "unexpected argument %s", argv[0]);
+    rc = cluster_get(a, &c);
+    if (rc != ADMIN_OK)
+        return rc;
+    s = add_up(&c);
+    health = s.online < c.map->n_targets ? "DEGRADED" : s.errors ? "DEGRADED" : "OK";
+    if (a->json)
+        status_json(a, &c, &s, health);
+    else
+        status_text(&c, &s, health);
+    for (uint32_t i = 0; i < c.map->n_targets; i++) {
+        uint64_t seen = 0;
+        const struct msg_target_stat *live = cluster_target_live(&c, c.map->targets[i].id, &seen);
+        const char *state = cluster_target_state(&c.map->targets[i], live, seen);
+
+        if (strcmp(state, "online") != 0 && !a->quiet)
+            fprintf(stderr, "aifs-admin: warning: target %u (%s) is %s\n", c.map->targets[i].id,
+                    c.map->targets[i].alias, state);
+    }
+    rc = s.online < c.map->n_targets ? ADMIN_PARTIAL : ADMIN_OK;
+    cluster_put(&c);
+    return rc;
+}
+
+/* ---- node ---- */
+
+static void node_row(struct out *o, const struct cluster *c, const struct map_node *n)
+{
+    const struct msg_node_live *live = cluster_node_live(c, n->id);
+    bool is_mds = n->type == MAP_NODE_MDS; /* it has just answered us */
+    unsigned targets = 0;
+    char addresses[MAP_ADDRS * (MAP_ADDR_BYTES + 1)] = "";
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < n->n_addresses && at < sizeof addresses; i++)
+        at += (size_t)snprintf(addresses + at, sizeof addresses - at, "%s%s", i ? "," : "",
+                               n->addresses[i]);
+    for (uint32_t i = 0; i < c->map->n_targets; i++)
+        targets += c->map->targets[i].node == n->id;
+    out_number(o, n->id);
+    out_text(o, n->alias);
+    out_text(o, is_mds ? "mds" : "oss");
+    out_text(o,
+             is_mds || (live && live->seen_ns_ago <= CLUSTER_LATE_NS) ? "online" : "unreachable");
+    out_text(o, addresses);
+    out_number(o, targets);
+    if (is_mds)
+        out_number(o, 0);
+    else if (live)
+        out_number(o, live->seen_ns_ago);
+    else
+        out_none(o);
+}
+
+static int node_table(struct admin *a, const char *only)
+{
+    static const struct out_column columns[] = {
+        {"ID", OUT_COUNT, NULL},          {"ALIAS", OUT_TEXT, NULL},
+        {"TYPE", OUT_TEXT, NULL},         {"STATE", OUT_TEXT, NULL},
+        {"ADDRESSES", OUT_TEXT, NULL},    {"TARGETS", OUT_COUNT, NULL},
+        {"LAST", OUT_AGE, "last_seen_ns"}};
+    struct cluster c;
+    struct out *o;
+    bool found = false, all_up = true;
+    int rc = cluster_get(a, &c);
+
+    if (rc != ADMIN_OK)
+        return rc;
+    o = out_table(a, only ? "aifs.node.show/1" : "aifs.node.list/1", columns, ARRAY_LEN(columns));
+    for (uint32_t i = 0; i < c.map->n_nodes; i++) {
+        const struct map_node *n = &c.map->nodes[i];
+        const struct msg_node_live *live = cluster_node_live(&c, n->id);
+        char id[16];
+
+        snprintf(id, sizeof id, "%u", n->id);
+        if (only && strcmp(only, n->alias) && strcmp(only, id))
+            continue;
+        found = true;
+        node_row(o, &c, n);
+        if (n->type == MAP_NODE_OSS && (!live || live->seen_ns_ago > CLUSTER_LATE_NS)) {
+            out_warning(o, "server %s is unreachable", n->alias);
+            all_up = false;
+        }
+    }
+    out_print(o);
+    cluster_put(&c);
+    if (only && !found) {
+        admin_error("there is no server %s", only);
+        return ADMIN_NOT_FOUND;
+    }
+    return all_up ? ADMIN_OK : ADMIN_PARTIAL;
+}
+
+int cmd_node_list(struct admin *a, int argc, char **argv)
+{
+    return argc ? admin_usage("node", "list", "unexpected argument %s", argv[0])
+                : node_table(a, NULL);
+}
+
+int cmd_node_show(struct admin *a, int argc, char **argv)
+{
+    return argc != 1 ? admin_usage("node", "show", "say which server") : node_table(a, argv[0]);
+}
+
+/* ---- client ---- */
+
+static void out_bytes(struct out *o, struct msg_bytes b)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, "%.*s", (int)MIN(b.len, sizeof text - 1),
+             b.len ? (const char *)b.data : "");
+    out_text(o, text);
+}
+
+int cmd_client_list(struct admin *a, int argc, char **argv)
+{
+    static const struct out_column columns[] = {
+        {"SESSION", OUT_COUNT, NULL},     {"HOST", OUT_TEXT, NULL},
+        {"PID", OUT_COUNT, NULL},         {"MOUNT", OUT_TEXT, NULL},
+        {"ADDRESS", OUT_TEXT, NULL},      {"JOB", OUT_TEXT, NULL},
+        {"OPENS", OUT_COUNT, NULL},       {"LEASES", OUT_COUNT, NULL},
+        {"LAST", OUT_AGE, "last_seen_ns"}};
+    struct cluster c;
+    struct out *o;
+    int rc;
+
+    if (argc != 0)
+        return admin_usage("client", "list", "unexpected argument %s", argv[0]);
+    rc = cluster_get(a, &c);
+    if (rc != ADMIN_OK)
+        return rc;
+    o = out_table(a, "aifs.client.list/1", columns, ARRAY_LEN(columns));
+    for (uint32_t i = 0; i < c.status->n_sessions; i++) {
+        const struct msg_session_info *s = &c.status->sessions[i];
+
+        out_number(o, s->session);
+        out_bytes(o, s->host);
+        out_number(o, s->pid);
+        out_bytes(o, s->mount);
+        out_bytes(o, s->address);
+        out_bytes(o, s->job);
+        out_number(o, s->opens);
+        out_number(o, s->leases);
+        out_number(o, s->seen_ns_ago);
+    }
+    out_print(o);
+    cluster_put(&c);
+    return ADMIN_OK;
+}

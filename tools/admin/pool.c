@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `pool`: named sets of targets. What would strand data is refused by the metadata server, which
+ * knows. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "tools/admin/cluster.h"
+
+static void pool_row(struct out *o, const struct cluster *c, const struct map_pool *p)
+{
+    const struct map_table *table = map_table(c->map, p->id, 1);
+    uint64_t targets = 0, total = 0, used = 0, free_bytes = 0, seen;
+    char list[512] = "";
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < c->map->n_targets; i++) {
+        const struct map_target *t = &c->map->targets[i];
+        const struct msg_target_stat *live = cluster_target_live(c, t->id, &seen);
+
+        if (t->pool != p->id)
+            continue;
+        targets++;
+        if (at < sizeof list - 16)
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%u", at ? "," : "", t->id);
+        if (live) {
+            total += live->total_bytes;
+            used += live->used_bytes;
+            free_bytes += live->free_bytes;
+        }
+    }
+    out_number(o, p->id);
+    out_text(o, p->name);
+    out_number(o, targets);
+    out_number(o, table ? table->n_chains : 0);
+    out_number(o, total);
+    out_number(o, used);
+    out_number(o, free_bytes);
+    out_text(o, list);
+}
+
+static int pool_table(struct admin *a, const char *only)
+{
+    static const struct out_column columns[] = {{"ID", OUT_COUNT, NULL},
+                                                {"NAME", OUT_TEXT, NULL},
+                                                {"TARGETS", OUT_COUNT, "target_count"},
+                                                {"CHAINS", OUT_COUNT, NULL},
+                                                {"TOTAL", OUT_SIZE, "total_bytes"},
+                                                {"USED", OUT_SIZE, "used_bytes"},
+                                                {"FREE", OUT_SIZE, "free_bytes"},
+                                                {"TARGET-IDS", OUT_TEXT, NULL}};
+    struct cluster c;
+    struct out *o;
+    bool found = false;
+    int rc = cluster_get(a, &c);
+
+    if (rc != ADMIN_OK)
+        return rc;
+    o = out_table(a, only ? "aifs.pool.show/1" : "aifs.pool.list/1", columns, ARRAY_LEN(columns));
+    for (uint32_t i = 0; i < c.map->n_pools; i++)
+        if (!only || !strcmp(only, c.map->pools[i].name)) {
+            pool_row(o, &c, &c.map->pools[i]);
+            found = true;
+        }
+    out_print(o);
+    cluster_put(&c);
+    if (only && !found) {
+        admin_error("there is no pool %s", only);
+        return ADMIN_NOT_FOUND;
+    }
+    return ADMIN_OK;
+}
+
+int cmd_pool_list(struct admin *a, int argc, char **argv)
+{
+    return argc ? admin_usage("pool", "list", "unexpected argument %s", argv[0])
+                : pool_table(a, NULL);
+}
+
+int cmd_pool_show(struct admin *a, int argc, char **argv)
+{
+    return argc != 1 ? admin_usage("pool", "show", "say which pool") : pool_table(a, argv[0]);
+}
+
+#define POOL_TARGETS_MAX 256
+
+static int change(struct admin *a, unsigned op, const char *verb, int min_targets, int argc,
+                  char **argv)
+{
+    uint32_t ids[POOL_TARGETS_MAX];
+    struct msg_pool_req req = {.targets = ids};
+    const struct msg_text_rep *text;
+    struct cluster_map *map;
+    const void *rep;
+    int rc;
+
+    if (argc < 1 + min_targets || argc > 1 + POOL_TARGETS_MAX)
+        return admin_usage("pool", verb,
+                           min_targets ? "say which pool and which targets" : "say how to call it");
+    if (strlen(argv[0]) >= MAP_NAME_BYTES || !argv[0][0] || strpbrk(argv[0], " ,=/\t\n")) {
+        admin_error("a pool's name has 1 to %d characters and none of \" ,=/\"",
+                    MAP_NAME_BYTES - 1);
+        return ADMIN_USAGE;
+    }
+    rc = admin_connect(a);
+    if (rc == ADMIN_OK)
+        rc = admin_get_map(a, &map);
+    if (rc != ADMIN_OK)
+        return rc;
+    req.name = (struct msg_bytes){argv[0], (uint32_t)strlen(argv[0])};
+    for (int i = 1; i < argc && rc == ADMIN_OK; i++) {
+        const struct map_target *t = admin_find_target(map, argv[i]);
+
+        if (!t) {
+            admin_error("there is no target %s", argv[i]);
+            rc = ADMIN_NOT_FOUND;
+        } else {
+            ids[req.n_targets++] = t->id;
+        }
+    }
+    map_put(map);
+    if (rc != ADMIN_OK)
+        return rc;
+    rc = rpc_sync_call(a->sync, a->mds_peer, op, &req, a->timeout_ns, &rep);
+    if (rc == -EBUSY) {
+        admin_error(
+            "pool %s: refused: a target holds data, or files of its pool may still put data there",
+            argv[0]);
+        return ADMIN_CONFLICT;
+    }
+    if (rc < 0)
+        return admin_fail(rc, "pool %s", argv[0]);
+    text = rep;
+    printf("%.*s\n", (int)text->text.len, (const char *)text->text.data);
+    return ADMIN_OK;
+}
+
+int cmd_pool_create(struct admin *a, int argc, char **argv)
+{
+    return change(a, RPC_OP_POOL_CREATE, "create", 0, argc, argv);
+}
+
+int cmd_pool_add(struct admin *a, int argc, char **argv)
+{
+    return change(a, RPC_OP_POOL_ADD, "add", 1, argc, argv);
+}
+
+int cmd_pool_remove(struct admin *a, int argc, char **argv)
+{
+    return change(a, RPC_OP_POOL_REMOVE, "remove", 1, argc, argv);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `target` and `df`: the places where data lies, with their state and space. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "tools/admin/cluster.h"
+
+static const struct out_column columns[] = {{"ID", OUT_COUNT, NULL},
+                                            {"ALIAS", OUT_TEXT, NULL},
+                                            {"NODE", OUT_TEXT, NULL},
+                                            {"POOL", OUT_TEXT, NULL},
+                                            {"STATE", OUT_TEXT, NULL},
+                                            {"TOTAL", OUT_SIZE, "total_bytes"},
+                                            {"USED", OUT_SIZE, "used_bytes"},
+                                            {"FREE", OUT_SIZE, "free_bytes"},
+                                            {"USE%", OUT_PERCENT, "use_percent"},
+                                            {"CHUNKS", OUT_COUNT, NULL},
+                                            {"ERRORS", OUT_COUNT, NULL},
+                                            {"LAST", OUT_AGE, "last_seen_ns"}};
+
+/* One row; false when the target does not answer. */
+static bool target_row(struct out *o, const struct cluster *c, const struct map_target *t)
+{
+    const struct map_node *node = map_node(c->map, t->node);
+    const struct map_pool *pool = map_pool(c->map, t->pool);
+    uint64_t seen = 0, all;
+    const struct msg_target_stat *live = cluster_target_live(c, t->id, &seen);
+    const char *state = cluster_target_state(t, live, seen);
+
+    out_number(o, t->id);
+    out_text(o, t->alias);
+    out_text(o, node ? node->alias : NULL);
+    out_text(o, pool ? pool->name : NULL);
+    out_text(o, state);
+    if (live) {
+        all = live->used_bytes + live->free_bytes;
+        out_number(o, live->total_bytes);
+        out_number(o, live->used_bytes);
+        out_number(o, live->free_bytes);
+        out_number(o, all ? (live->used_bytes * 100 + all - 1) / all : 0);
+        out_number(o, live->chunks);
+        out_number(o, live->errors);
+        out_number(o, seen);
+    } else {
+        for (int i = 0; i < 7; i++)
+            out_none(o);
+    }
+    if (!strcmp(state, "unreachable"))
+        out_warning(o, "target %u (%s) on %s is unreachable", t->id, t->alias,
+                    node ? node->alias : "an unknown server");
+    return strcmp(state, "unreachable") != 0;
+}
+
+static int target_table(struct admin *a, const char *schema, const char *pool_name,
+                        const char *only)
+{
+    const struct map_pool *pool = NULL;
+    const struct map_target *one = NULL;
+    struct cluster c;
+    struct out *o;
+    bool all_up = true;
+    int rc = cluster_get(a, &c);
+
+    if (rc != ADMIN_OK)
+        return rc;
+    if (pool_name && !(pool = map_pool_by_name(c.map, pool_name, (uint32_t)strlen(pool_name)))) {
+        admin_error("there is no pool %s", pool_name);
+        cluster_put(&c);
+        return ADMIN_NOT_FOUND;
+    }
+    if (only && !(one = admin_find_target(c.map, only))) {
+        admin_error("there is no target %s", only);
+        cluster_put(&c);
+        return ADMIN_NOT_FOUND;
+    }
+    o = out_table(a, schema, columns, ARRAY_LEN(columns));
+    for (uint32_t i = 0; i < c.map->n_targets; i++) {
+        const struct map_target *t = &c.map->targets[i];
+
+        if ((!pool || t->pool == pool->id) && (!one || t == one))
+            all_up = target_row(o, &c, t) && all_up;
+    }
+    out_print(o);
+    cluster_put(&c);
+    return all_up ? ADMIN_OK : ADMIN_PARTIAL;
+}
+
+static int list(struct admin *a, const char *noun, const char *verb, const char *schema, int argc,
+                char **argv)
+{
+    const char *pool = NULL;
+    const struct admin_option options[] = {{"pool", 'p', &pool, NULL}};
+    int n = admin_options(options, ARRAY_LEN(options), argc, argv);
+
+    if (n < 0)
+        return ADMIN_USAGE;
+    return n ? admin_usage(noun, verb, "unexpected argument %s", argv[0])
+             : target_table(a, schema, pool, NULL);
+}
+
+int cmd_target_list(struct admin *a, int argc, char **argv)
+{
+    return list(a, "target", "list", "aifs.target.list/1", argc, argv);
+}
+
+int cmd_df(struct admin *a, int argc, char **argv)
+{
+    return list(a, "df", NULL, "aifs.df/1", argc, argv);
+}
+
+int cmd_target_show(struct admin *a, int argc, char **argv)
+{
+    return argc != 1 ? admin_usage("target", "show", "say which target")
+                     : target_table(a, "aifs.target.show/1", NULL, argv[0]);
+}
+
+static const struct map_node *find_node(const struct cluster_map *map, const char *text)
+{
+    for (uint32_t i = 0; i < map->n_nodes; i++) {
+        char id[16];
+
+        snprintf(id, sizeof id, "%u", map->nodes[i].id);
+        if (map->nodes[i].type == MAP_NODE_OSS &&
+            (!strcmp(map->nodes[i].alias, text) || !strcmp(id, text)))
+            return &map->nodes[i];
+    }
+    return NULL;
+}
+
+int cmd_target_add(struct admin *a, int argc, char **argv)
+{
+    const char *node_name = NULL, *path = NULL, *pool = "default";
+    const struct admin_option options[] = {
+        {"node", 0, &node_name, NULL}, {"path", 0, &path, NULL}, {"pool", 'p', &pool, NULL}};
+    struct msg_target_add_req req = {0};
+    const struct map_node *node;
+    const struct msg_text_rep *text;
+    struct cluster_map *map;
+    struct rpc_peer *peer;
+    const void *rep;
+    int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
+
+    if (n != 0 || !node_name || !path)
+        return n < 0 ? ADMIN_USAGE
+                     : admin_usage("target", "add",
+                                   "say on which server (--node) and where (--path)");
+    rc = admin_connect(a);
+    if (rc == ADMIN_OK)
+        rc = admin_get_map(a, &map);
+    if (rc != ADMIN_OK)
+        return rc;
+    node = find_node(map, node_name);
+    if (!node) {
+        admin_error("there is no object storage server %s", node_name);
+        rc = ADMIN_NOT_FOUND;
+    } else if (!map_pool_by_name(map, pool, (uint32_t)strlen(pool))) {
+        admin_error("there is no pool %s (make it first: aifs-admin pool create %s)", pool, pool);
+        rc = ADMIN_NOT_FOUND;
+    } else if ((rc = admin_connect_node(a, node, &peer)) < 0) {
+        rc = admin_fail(rc, "server %s", node->alias);
+    } else {
+        req.path = (struct msg_bytes){path, (uint32_t)strlen(path)};
+        req.pool = (struct msg_bytes){pool, (uint32_t)strlen(pool)};
+        rc = rpc_sync_call(a->sync, peer, RPC_OP_OSS_TARGET_ADD, &req, a->timeout_ns, &rep);
+        if (rc < 0) {
+            rc = admin_fail(rc, "target %s on %s", path, node->alias);
+        } else {
+            text = rep;
+            printf("%.*s\n", (int)text->text.len, (const char *)text->text.data);
+            rc = ADMIN_OK;
+        }
+    }
+    map_put(map);
+    return rc;
+}
