@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The everyday calls behave as on a local disk: links, renames, sparse files, long and odd names, times, xattrs, mmap, append, truncate.
+. "$(dirname "$0")/lib.sh"
+cluster_up
+cat >"$T/calls.py" <<'P'
+import errno, mmap, os, sys, stat
+os.chdir(sys.argv[1])
+def err(e, f, *a, **k):
+    try: f(*a, **k)
+    except OSError as x:
+        assert x.errno == e, (f, a, errno.errorcode[x.errno])
+    else: raise AssertionError((f, a, "no error"))
+n255 = "n" * 255
+open(n255, "w").close(); assert n255 in os.listdir("."); err(errno.ENAMETOOLONG, open, "n" * 256, "w")
+odd = b"odd \xff\x01\n*name"; open(odd, "w").close(); assert odd in os.listdir(b".")
+os.mkdir("d"); os.mkdir("d/e"); err(errno.ENOTEMPTY, os.rmdir, "d"); err(errno.EINVAL, os.rename, "d", "d/e/f")
+err(errno.EEXIST, os.mkdir, "d"); err(errno.ENOENT, os.stat, "nope"); err(errno.ENOTDIR, os.stat, n255 + "/x")
+open("a", "w").write("A"); open("b", "w").write("B"); os.rename("a", "b"); assert open("b").read() == "A"; err(errno.ENOENT, os.stat, "a")
+err(errno.EISDIR, os.rename, "b", "d"); err(errno.ENOTDIR, os.rename, "d", "b")
+os.link("b", "c"); assert os.stat("c").st_nlink == 2; os.unlink("b"); assert os.stat("c").st_nlink == 1
+os.symlink("c", "s"); assert os.readlink("s") == "c" and open("s").read() == "A"; assert os.lstat("s").st_size == 1
+f = open("c", "r+b"); os.unlink("c"); f.write(b"still here"); f.flush(); f.seek(0); assert f.read() == b"still here"; assert os.fstat(f.fileno()).st_nlink == 0; f.close()
+fd = os.open("sparse", os.O_RDWR | os.O_CREAT); os.pwrite(fd, b"end", 5 << 30); assert os.fstat(fd).st_size == (5 << 30) + 3
+assert os.pread(fd, 10, 1 << 30) == b"\0" * 10 and os.pread(fd, 10, 5 << 30) == b"end"; os.ftruncate(fd, 10); assert os.pread(fd, 20, 0) == b"\0" * 10
+os.ftruncate(fd, 100); assert os.pread(fd, 200, 0) == b"\0" * 100; os.close(fd)
+fd = os.open("big", os.O_RDWR | os.O_CREAT); os.write(fd, b"x" * 3000000); os.ftruncate(fd, 1500000); os.ftruncate(fd, 2500000)
+d = os.pread(fd, 3000000, 0); assert len(d) == 2500000 and d[:1500000] == b"x" * 1500000 and d[1500000:] == b"\0" * 1000000; os.close(fd)
+fd = os.open("log", os.O_WRONLY | os.O_CREAT | os.O_APPEND); [os.write(fd, b"%06d\n" % i) for i in range(5000)]; os.close(fd)
+assert open("log").read() == "".join("%06d\n" % i for i in range(5000))
+os.utime("log", ns=(1234567890123456789, 987654321987654321)); st = os.stat("log"); assert st.st_mtime_ns == 987654321987654321 and st.st_atime_ns == 1234567890123456789
+os.chmod("log", 0o640); assert stat.S_IMODE(os.stat("log").st_mode) == 0o640
+os.setxattr("log", "user.k", b"v" * 1000); assert os.getxattr("log", "user.k") == b"v" * 1000 and "user.k" in os.listxattr("log")
+err(errno.EEXIST, os.setxattr, "log", "user.k", b"", os.XATTR_CREATE); os.removexattr("log", "user.k"); err(errno.ENODATA, os.getxattr, "log", "user.k")
+with open("map", "w+b") as f:
+    f.truncate(1 << 20); m = mmap.mmap(f.fileno(), 1 << 20); m[4090:4100] = b"0123456789"; m[1 << 19] = 7; m.flush(); m.close(); f.seek(4090); assert f.read(10) == b"0123456789"
+fd = os.open("excl", os.O_CREAT | os.O_EXCL | os.O_WRONLY); err(errno.EEXIST, os.open, "excl", os.O_CREAT | os.O_EXCL); os.close(fd)
+os.mkfifo("fifo"); assert stat.S_ISFIFO(os.stat("fifo").st_mode)
+fd = os.open("direct", os.O_RDWR | os.O_CREAT | os.O_DIRECT); b = mmap.mmap(-1, 1 << 20); b[:] = b"d" * (1 << 20); assert os.write(fd, b) == 1 << 20; os.close(fd)
+assert open("direct", "rb").read() == b"d" * (1 << 20)
+os.mkdir("many"); [open("many/%05d" % i, "w").close() for i in range(3000)]; assert sorted(os.listdir("many")) == ["%05d" % i for i in range(3000)]
+v = os.statvfs("."); assert v.f_blocks > 0 and v.f_bavail > 0 and v.f_namemax == 255
+print("all calls behaved")
+P
+mkdir "$M/w" && expect "the calls" python3 "$T/calls.py" "$M/w"
+remount
+[ "$(find "$M/w/many" -type f | wc -l)" = 3000 ] || fail "the directory after a remount"
+[ "$(stat -c %s "$M/w/big")" = 2500000 ] || fail "a size after a remount"

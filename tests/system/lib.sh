@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# lib.sh: sourced by every system test. Real daemons, a real mount, all in one folder that is gone afterwards.
+#
+# The build is $AIFS_BUILD (meson sets it). A test is one idea; it says what it checks by the messages of `expect`. It ends with exit 0 (good), 77 (cannot run here, with the
+# reason on the last line) or anything else. Everything it started is stopped by `demo down`, by pid and folder, never by name.
+set -u
+: "${AIFS_BUILD:?the build directory}"
+AIFS_SOURCE=${AIFS_SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+ADMIN=$AIFS_BUILD/tools/admin/aifs-admin
+MOUNT=$AIFS_BUILD/client/fuse/aifs-mount
+
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+[ "$(id -u)" = 0 ] || skip "mounting needs root"
+[ -c /dev/fuse ] || skip "no /dev/fuse"
+[ -x "$ADMIN" ] || skip "aifs-admin is not built"
+
+# In memory when there is room: these tests are about behaviour, and crash tests count rounds.
+place=/tmp
+[ "$(df --output=avail -B1M /dev/shm 2>/dev/null | tail -1)" -gt "${NEED_MB:-2048}" ] && place=/dev/shm
+T=$(mktemp -d "${TEST_PLACE:-$place}/aifs-test.XXXXXX") || exit 1
+C=$T/cluster M=$T/mnt
+mkdir -p "$M"
+export AIFS_CONFIG=$C/admin.conf
+
+failures=0
+note() { printf '%s\n' "-- $*"; }
+fail() {
+    printf 'FAILED: %s\n' "$*"
+    exit 1
+}
+# expect WHAT CMD...: CMD must succeed
+expect() {
+    local what=$1
+    shift
+    "$@" || fail "$what ($*)"
+}
+# refuse WHAT STATUS PATTERN CMD...: CMD must exit with STATUS and say PATTERN
+refuse() {
+    local what=$1 want=$2 pattern=$3 got out
+    shift 3
+    out=$("$@" 2>&1)
+    got=$?
+    [ "$got" = "$want" ] || fail "$what: exit status $got instead of $want; it said: $out"
+    grep -Eiq -- "$pattern" <<<"$out" || fail "$what: it said \"$out\", nothing like \"$pattern\""
+}
+same_tree() { # A B: names, types, modes, sizes, link targets and contents agree
+    diff -r --no-dereference "$1" "$2" >"$T/diff" 2>&1 || {
+        head -5 "$T/diff"
+        return 1
+    }
+    diff <(cd "$1" && find . -printf '%P %y %m %l\n' | sort) <(cd "$2" && find . -printf '%P %y %m %l\n' | sort) >"$T/diff" || {
+        head -5 "$T/diff"
+        return 1
+    }
+}
+sums() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0r sha256sum); }
+
+cluster_up() { # [demo up options]: 1 MDS and 4 OSS unless told, mounted on $M
+    "$ADMIN" -q demo up --dir "$C" --mount "$M" "$@" || fail "the cluster does not come up"
+}
+cluster_down() { "$ADMIN" -q demo down --dir "$C"; }
+remount() {
+    expect "umount" "$ADMIN" -q demo umount --dir "$C" "$M"
+    expect "mount again" "$ADMIN" -q demo mount --dir "$C" "$M"
+}
+second_mount() { # a second mount of the same cluster, as $M2
+    M2=$T/mnt2
+    mkdir -p "$M2"
+    expect "second mount" "$ADMIN" -q demo mount --dir "$C" "$M2"
+}
+daemon_pid() { cat "$C/$1/run/pid"; } # mds, oss1, ...
+kill_daemon() { # NAME [SIGNAL]: and wait until it is gone
+    local pid
+    pid=$(daemon_pid "$1") || fail "no pid of $1"
+    tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qF "$C" || fail "pid $pid is not ours"
+    kill "-${2:-KILL}" "$pid"
+    tail --pid="$pid" -f /dev/null
+}
+start_again() { expect "starting what is down" "$ADMIN" -q demo up --dir "$C"; }
+restart_all() { # clean restart of every daemon, mounts stay
+    local d
+    for d in mds oss1 oss2 oss3 oss4; do [ -e "$C/$d/run/pid" ] && kill_daemon "$d" TERM; done
+    start_again
+}
+# wait_for SECONDS CMD...: until CMD succeeds; looks again after each event second at most
+wait_for() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        read -rt 0.1 <> <(:) || :
+    done
+}
+
+at_exit() {
+    local status=$? mount
+    trap - EXIT
+    cd / || :
+    if [ "$status" != 0 ] && [ "$status" != 77 ]; then
+        for log in "$C"/mds/log "$C"/oss*/log "$C"/mount*.log; do
+            [ -s "$log" ] && echo "--- $log" && tail -15 "$log"
+        done
+    fi
+    type cleanup >/dev/null 2>&1 && cleanup
+    if [ -e "$C/demo.json" ] && ! timeout 90 "$ADMIN" -q demo down --dir "$C" --purge; then
+        grep -o " $T[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$mount"; done
+        timeout 60 "$ADMIN" -q demo down --dir "$C" --purge
+    fi
+    grep -o " $T[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$mount"; done
+    rm -rf "$T"
+    exit "$status"
+}
+trap at_exit EXIT
+trap 'exit 130' INT TERM HUP

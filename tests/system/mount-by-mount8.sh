@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# meson install puts everything in place; mount(8) finds the helper, fstab's words are swallowed, installed programs need nothing of the build tree.
+. "$(dirname "$0")/lib.sh"
+cluster_up
+echo hello >"$M/hello"
+DESTDIR=$T/inst meson install -C "$AIFS_BUILD" --no-rebuild >"$T/install.log" 2>&1 || {
+    tail "$T/install.log"
+    fail "meson install"
+}
+root=$(dirname "$(dirname "$(find "$T/inst" -name aifs-admin -type f | head -1)")")
+for f in bin/aifs-admin bin/aifs-bench sbin/aifs-mds sbin/aifs-oss include/aifs.h; do
+    [ -e "$root/$f" ] || fail "$f is not installed"
+done
+find "$T/inst" -name 'libaifs.so*' | grep -q . || fail "libaifs is not installed"
+find "$T/inst" -name 'aifs.pc' | grep -q . || fail "no pkg-config file"
+helper=$(find "$T/inst" -path '*sbin/mount.aifs' | head -1)
+[ -n "$helper" ] || fail "mount.aifs is not installed in an sbin"
+for p in "$root"/bin/* "$root"/sbin/*; do
+    [ -L "$p" ] || ! readelf -d "$p" 2>/dev/null | grep -E 'R(UN)?PATH' | grep -qF "$AIFS_BUILD" || fail "$p names the build tree"
+done
+src=127.0.0.1:$(cat "$C/mds/run/port"):/
+mkdir "$T/m8"
+# mount(8) calls /sbin/mount.<type>; in a mount name space of our own, so that the machine's /sbin stays as it is
+unshare -m --propagation slave bash -c "
+    mount --bind '$helper' '$helper' 2>/dev/null
+    mkdir -p '$T/sbin' && cp -a /usr/sbin/. '$T/sbin/' 2>/dev/null
+    cp -a '$helper' '$T/sbin/mount.aifs'
+    for f in '$(dirname "$helper")'/aifs-mount '$root'/sbin/aifs-mount; do [ -e \"\$f\" ] && cp -aL \"\$f\" '$T/sbin/'; done
+    mount --bind '$T/sbin' /usr/sbin || exit 1
+    export LD_LIBRARY_PATH=\$(dirname \$(find '$T/inst' -name 'libaifs.so*' | head -1))
+    mount -t aifs -o 'keyfile=$C/key/client.key,_netdev,nofail,noatime,x-systemd.mount-timeout=90,ro' '$src' '$T/m8' || exit 2
+    [ \"\$(cat '$T/m8/hello')\" = hello ] || exit 3
+    touch '$T/m8/new' 2>/dev/null && exit 4
+    umount '$T/m8'
+" || fail "mount -t aifs (step $?)"

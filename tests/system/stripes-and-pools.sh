@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Layouts are inherited, set and created; pools keep their files on their targets; what would lose data is refused.
+. "$(dirname "$0")/lib.sh"
+cluster_up --oss 3
+[ "$("$ADMIN" stripe get --size "$M")" = 1048576 ] || fail "the default chunk"
+mkdir "$M/one" && expect "stripe set" "$ADMIN" stripe set -c 1 -S 256Ki "$M/one"
+mkdir "$M/one/sub" && head -c 3000000 /dev/urandom >"$M/one/sub/f"
+[ "$("$ADMIN" stripe get -c "$M/one/sub/f")" = 1 ] || fail "the layout is not inherited"
+[ "$("$ADMIN" --json file where "$M/one/sub/f" | jq '.items | map(select(.chunks > 0)) | length')" = 1 ] || fail "one stripe should be on one target"
+head -c 3000000 /dev/urandom >"$M/three"
+[ "$("$ADMIN" --json file where "$M/three" | jq '.items | map(select(.chunks > 0)) | length')" = 3 ] || fail "three chunks should be on three targets"
+expect "stripe create" "$ADMIN" stripe create -c 2 -S 64Ki "$M/two"
+head -c 1000000 /dev/urandom >"$T/r" && cat "$T/r" >"$M/two" && cmp "$T/r" "$M/two" || fail "a file with its own layout"
+[ "$("$ADMIN" stripe get -S "$M/two")" = 65536 ] || fail "stripe create -S"
+refuse "a chunk that is no power of two" 2 'power' "$ADMIN" stripe set -S 100000 "$M/one"
+refuse "an unknown pool" 4 'pool' "$ADMIN" stripe set -p nope "$M/one"
+refuse "a path outside" 1 'not in an aifs mount' "$ADMIN" stripe get /tmp
+expect "pool create" "$ADMIN" pool create fast
+refuse "a pool twice" 5 '' "$ADMIN" pool create fast
+refuse "taking a target with data out of its pool" 5 'refused|data' "$ADMIN" pool add fast 1
+mkdir -p "$T/extra"
+expect "target add" "$ADMIN" target add --node oss1 --path "$T/extra/t" --pool fast
+online() { "$ADMIN" --json target list --pool fast | jq -e '.items[0].state == "online"'; }
+wait_for 20 online || fail "the new target does not come online"
+mkdir "$M/fast" && expect "directory in the pool" "$ADMIN" stripe set -p fast "$M/fast"
+head -c 3000000 /dev/urandom >"$M/fast/f"
+[ "$("$ADMIN" stripe get -p "$M/fast/f")" = fast ] || fail "the file's pool"
+t=$("$ADMIN" --json target list --pool fast | jq '.items[0].id')
+[ "$("$ADMIN" --json file where "$M/fast/f" | jq -c '[.items[] | select(.chunks > 0) | .target]')" = "[$t]" ] || fail "the file is not on the pool's target"
+refuse "removing a target with data from its pool" 5 'refused|data' "$ADMIN" pool remove fast "$t"
+expect "inherit again" "$ADMIN" stripe set --inherit "$M/one"
+touch "$M/one/g" && [ "$("$ADMIN" stripe get -S "$M/one/g")" = 1048576 ] || fail "stripe set --inherit"

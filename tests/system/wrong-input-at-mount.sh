@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Bad option, bad key, a mount point in use, no server, a data server missing: each says so clearly, with mount(8)'s exit codes, and loses nothing.
+. "$(dirname "$0")/lib.sh"
+cluster_up
+echo kept >"$M/file"
+src=127.0.0.1:$(cat "$C/mds/run/port"):/
+key=keyfile=$C/key/client.key
+mkdir "$T/x"
+refuse "an unknown option" 1 'keyfil' "$MOUNT" "$src" "$T/x" -o "keyfil=$C/key/client.key"
+refuse "a missing key file" 32 'nokey' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/nokey"
+cp "$C/key/client.key" "$T/open.key" && chmod 644 "$T/open.key"
+refuse "a key file others can read" 32 'open.key' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/open.key"
+sed 's/[0-9a-f]\{8\}$/00000000/' "$C/key/client.key" >"$T/wrong.key" && chmod 600 "$T/wrong.key"
+refuse "a wrong key" 32 'key|authenti' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/wrong.key,mount_timeout=5"
+"$ADMIN" -q key create "$T/other.server" && "$ADMIN" -q key derive "$T/other.server" client "$T/other.key"
+refuse "the key of another cluster" 32 'cluster' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/other.key,mount_timeout=5"
+refuse "a mount point in use" 32 'mount' "$MOUNT" "$src" "$M" -o "$key"
+refuse "no such mount point" 32 'nowhere' "$MOUNT" "$src" "$T/nowhere" -o "$key"
+refuse "nobody at that port" 32 'refused|unreachable|connect|time|answer' "$MOUNT" "127.0.0.1:1:/" "$T/x" -o "$key,mount_timeout=2"
+refuse "no such sub-directory" 32 'no such|ENOENT|not' "$MOUNT" "${src}nothing" "$T/x" -o "$key,mount_timeout=5"
+refuse "garbage as source" 1 'source|usage|host' "$MOUNT" "::::" "$T/x" -o "$key"
+kill_daemon oss3
+expect "mounting while a data server is missing" "$MOUNT" "$src" "$T/x" -o "$key"
+[ "$(cat "$T/x/file")" = kept ] || fail "a small file is not readable while a data server is missing"
+umount "$T/x"
+start_again
+[ "$(cat "$M/file")" = kept ] || fail "the file is gone"
+grep -q " $T/x " /proc/self/mountinfo && fail "something is still mounted on $T/x"
+true
