@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dump records and loading them. Loading reads the stream once, checks each record's CRC, and
+ * commits in batches without sync; the last commit, after the trailer was seen and agreed, is
+ * synced. A dump that turns out to be damaged leaves nothing behind.
+ */
+#include "mds/store/dump_fmt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/bytes.h"
+#include "common/base/cleanup.h"
+#include "common/base/crc.h"
+#include "common/base/err.h"
+#include "mds/store/store.h"
+
+#define LOAD_BUFFER      (4u << 20)
+#define LOAD_BATCH_BYTES (1u << 20)
+
+static uint32_t record_crc(const uint8_t *lengths, const void *key, size_t key_len,
+                           const void *value, size_t value_len)
+{
+    uint32_t crc = crc32c(lengths, 8);
+
+    crc = crc32c_more(crc, key, key_len);
+    return crc32c_more(crc, value, value_len);
+}
+
+int dump_append(void *buf, size_t cap, size_t *len, const void *key, size_t key_len,
+                const void *value, size_t value_len)
+{
+    uint8_t *at = (uint8_t *)buf + *len;
+    size_t size = sizeof(struct dump_record) + key_len + value_len;
+
+    if (key_len > DUMP_KEY_MAX || value_len > DUMP_VALUE_MAX)
+        return -EFBIG;
+    if (size > cap - *len)
+        return *len == 0 ? -EFBIG : -ENOSPC;
+    le32_store(at, (uint32_t)key_len);
+    le32_store(at + 4, (uint32_t)value_len);
+    le32_store(at + 8, record_crc(at, key, key_len, value, value_len));
+    memcpy(at + 12, key, key_len);
+    if (value_len)
+        memcpy(at + 12 + key_len, value, value_len);
+    *len += size;
+    return 0;
+}
+
+int dump_parse(const void *buf, size_t len, struct dump_item *ret_item)
+{
+    const uint8_t *at = buf;
+    uint32_t key_len, value_len;
+
+    if (len < sizeof(struct dump_record))
+        return -EAGAIN;
+    key_len = le32_load(at);
+    value_len = le32_load(at + 4);
+    if (key_len == 0 || key_len > DUMP_KEY_MAX || value_len > DUMP_VALUE_MAX)
+        return -AIFS_ECORRUPT;
+    if (len < 12 + (size_t)key_len + value_len)
+        return -EAGAIN;
+    if (record_crc(at, at + 12, key_len, at + 12 + key_len, value_len) != le32_load(at + 8))
+        return -AIFS_ECORRUPT;
+    *ret_item = (struct dump_item){.key = at + 12,
+                                   .value = at + 12 + key_len,
+                                   .key_len = key_len,
+                                   .value_len = value_len,
+                                   .size = 12 + (size_t)key_len + value_len};
+    return 0;
+}
+
+struct load {
+    int fd;
+    uint8_t *buf;
+    size_t at, end;
+    uint64_t records;
+    struct store *store;
+    struct store_batch *batch;
+    char *err;
+    size_t err_len;
+};
+
+/* Bytes are there, unless the stream has ended. */
+static int load_fill(struct load *l)
+{
+    memmove(l->buf, l->buf + l->at, l->end - l->at);
+    l->end -= l->at;
+    l->at = 0;
+    while (l->end < LOAD_BUFFER) {
+        ssize_t n = read(l->fd, l->buf + l->end, LOAD_BUFFER - l->end);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        l->end += (size_t)n;
+    }
+    return 0;
+}
+
+static int damaged(struct load *l, const char *what)
+{
+    snprintf(l->err, l->err_len, "the dump is damaged: %s after %llu records", what,
+             (unsigned long long)l->records);
+    return -AIFS_ECORRUPT;
+}
+
+static int load_header(struct load *l)
+{
+    struct dump_header h;
+    uint32_t crc;
+    int rc = load_fill(l);
+
+    if (rc < 0)
+        return rc;
+    if (l->end < sizeof h)
+        return damaged(l, "no header");
+    memcpy(&h, l->buf, sizeof h);
+    if (memcmp(h.magic, DUMP_MAGIC, sizeof h.magic) != 0) {
+        snprintf(l->err, l->err_len, "this is not a dump: it does not begin with " DUMP_MAGIC);
+        return -AIFS_ECORRUPT;
+    }
+    if (le32toh(h.version) != DUMP_VERSION) {
+        snprintf(l->err, l->err_len, "the dump has format version %u, this program knows %u",
+                 le32toh(h.version), DUMP_VERSION);
+        return -AIFS_EFORMAT;
+    }
+    crc = le32toh(h.crc);
+    h.crc = 0;
+    if (crc32c(&h, sizeof h) != crc)
+        return damaged(l, "checksum of the header");
+    l->at = sizeof h;
+    return 0;
+}
+
+/* 1: the trailer is here and right. */
+static int load_trailer(struct load *l)
+{
+    const uint8_t *t = l->buf + l->at;
+
+    if (l->end - l->at < 4 || le32_load(t) != DUMP_END)
+        return 0;
+    if (l->end - l->at < sizeof(struct dump_trailer))
+        return damaged(l, "cut short");
+    if (crc32c(t + 8, 8) != le32_load(t + 4) || le64_load(t + 8) != l->records)
+        return damaged(l, "the number of records is wrong");
+    return 1;
+}
+
+static int load_records(struct load *l)
+{
+    for (;;) {
+        struct dump_item item;
+        int rc = load_trailer(l);
+
+        if (rc != 0)
+            return rc < 0 ? rc : store_commit(l->store, l->batch, true);
+        rc = dump_parse(l->buf + l->at, l->end - l->at, &item);
+        if (rc == -EAGAIN) {
+            size_t had = l->end - l->at;
+
+            rc = load_fill(l);
+            if (rc < 0)
+                return rc;
+            if (l->end == had)
+                return damaged(l, "cut short");
+            continue;
+        }
+        if (rc < 0)
+            return damaged(l, "checksum of a record");
+        store_batch_put(l->batch, item.key, item.key_len, item.value, item.value_len);
+        l->at += item.size;
+        l->records++;
+        if (store_batch_bytes(l->batch) > LOAD_BATCH_BYTES) {
+            rc = store_commit(l->store, l->batch, false);
+            if (rc < 0)
+                return rc;
+        }
+    }
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+/* 0 when dir is absent or an empty directory. */
+static int must_be_empty(const char *dir)
+{
+    struct dirent *e;
+    int rc = 0;
+    DIR *d = opendir(dir);
+
+    if (!d)
+        return errno == ENOENT ? 0 : -errno;
+    while ((e = readdir(d)))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            rc = -EEXIST;
+    closedir(d);
+    return rc;
+}
+
+int dump_load(int fd, const char *dir, uint64_t *ret_records, char *err, size_t err_len)
+{
+    const struct store_options options = {.create = true};
+    struct load l = {.fd = fd, .err = err, .err_len = err_len};
+    int rc = must_be_empty(dir);
+
+    if (err_len)
+        err[0] = '\0';
+    if (rc < 0)
+        return rc;
+    l.buf = mem_alloc(LOAD_BUFFER);
+    if (!l.buf)
+        return -ENOMEM;
+    rc = load_header(&l);
+    if (rc < 0)
+        goto out_buf;
+    rc = store_open(dir, &options, &l.store);
+    if (rc < 0)
+        goto out_buf;
+    rc = store_batch_create(l.store, &l.batch);
+    if (rc == 0) {
+        rc = load_records(&l);
+        store_batch_destroy(l.batch);
+    }
+    store_close(l.store);
+    if (rc < 0)
+        nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    else
+        *ret_records = l.records;
+out_buf:
+    mem_free(l.buf);
+    return rc;
+}
