@@ -8,7 +8,7 @@ set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
 cd "$here" || exit 1
 
-long= asan=1 suites=()
+long='' asan=1 suites=()
 for a; do
     case $a in
     --long) long=1 ;;

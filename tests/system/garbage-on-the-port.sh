@@ -6,7 +6,7 @@ cluster_up --oss 2
 echo fine >"$M/f"
 for d in mds oss1 oss2; do
     port=$(cat "$C/$d/run/port")
-    for i in 1 2 3 4 5; do
+    for _ in 1 2 3 4 5; do
         timeout 5 bash -c "head -c 100000 /dev/urandom >/dev/tcp/127.0.0.1/$port" 2>/dev/null
         timeout 5 bash -c "printf 'GET / HTTP/1.0\r\n\r\n' >/dev/tcp/127.0.0.1/$port" 2>/dev/null
         timeout 5 bash -c "printf 'AIFS' >/dev/tcp/127.0.0.1/$port" 2>/dev/null

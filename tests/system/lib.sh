@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # its variables are for the scripts that source it
 # lib.sh: sourced by every system test. Real daemons, a real mount, all in one folder that is gone afterwards.
 #
 # The build is $AIFS_BUILD (meson sets it). A test is one idea; it says what it checks by the messages of `expect`. It ends with exit 0 (good), 77 (cannot run here, with the
@@ -107,10 +107,10 @@ at_exit() {
     fi
     type cleanup >/dev/null 2>&1 && cleanup
     if [ -e "$C/demo.json" ] && ! timeout 90 "$ADMIN" -q demo down --dir "$C" --purge; then
-        grep -o " $T[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$mount"; done
+        grep -o " ${T}[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$mount"; done
         timeout 60 "$ADMIN" -q demo down --dir "$C" --purge
     fi
-    grep -o " $T[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$mount"; done
+    grep -o " ${T}[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$mount"; done
     rm -rf "$T"
     exit "$status"
 }
