@@ -16,18 +16,19 @@
 #define OP_ADMIN    0x20u
 #define OP_CLIENT   0x40u
 #define OP_ANY      (OP_SERVER | OP_ADMIN | OP_CLIENT)
+#define OP_URGENT   0x80u /* others may be waiting for it: sent although the peer has max_calls in flight */
 
 /* clang-format off */
 /*  name            number request           reply             flags */
 #define RPC_OP_TABLE(X)                                                                    \
-    X(PING,             1, empty,            empty,            OP_ANY)                     \
+    X(PING,             1, empty,            empty,            OP_ANY | OP_URGENT)                     \
     X(HELLO,            2, hello_req,        hello_rep,        OP_ANY)                     \
     X(AUTH,             3, auth_req,         auth_rep,         OP_ANY)                     \
     /* metadata server: sessions */                                                        \
     X(SESSION_OPEN,    16, session_open_req, session_open_rep, OP_ANY)                     \
-    X(SESSION_RENEW,   17, empty,            renew_rep,        OP_ANY | OP_SESSION)        \
+    X(SESSION_RENEW,   17, empty,            renew_rep,        OP_ANY | OP_SESSION | OP_URGENT)        \
     X(SESSION_CLOSE,   18, empty,            empty,            OP_ANY | OP_SESSION)        \
-    X(RECLAIM,         19, reclaim_req,      empty,            OP_ANY | OP_SESSION)        \
+    X(RECLAIM,         19, reclaim_req,      empty,            OP_ANY | OP_SESSION | OP_URGENT)        \
     /* metadata server: name space */                                                      \
     X(LOOKUP,          32, name_req,         inode_rep,        OP_ANY | OP_SESSION)        \
     X(GETATTR,         33, ino_req,          inode_rep,        OP_ANY | OP_SESSION)        \
@@ -43,7 +44,7 @@
     X(READLINK,        43, ino_req,          bytes_rep,        OP_ANY | OP_SESSION)        \
     X(READDIR,         44, readdir_req,      readdir_rep,      OP_ANY | OP_SESSION | OP_BULK_OUT) \
     X(OPEN,            45, open_req,         inode_rep,        OP_ANY | OP_SLOT)           \
-    X(CLOSE,           46, close_req,        empty,            OP_ANY | OP_SESSION)        \
+    X(CLOSE,           46, close_req,        empty,            OP_ANY | OP_SESSION | OP_URGENT)        \
     X(STATFS,          47, ino_req,          statfs_rep,       OP_ANY | OP_SESSION)        \
     X(XATTR_GET,       48, xattr_req,        bytes_rep,        OP_ANY | OP_SESSION)        \
     X(XATTR_SET,       49, xattr_req,        empty,            OP_ANY | OP_SLOT)           \
@@ -52,18 +53,18 @@
     X(FSYNC,           52, ino_req,          empty,            OP_ANY | OP_SESSION)        \
     X(WRITE_INLINE,    53, write_inline_req, inode_rep,        OP_ANY | OP_SLOT | OP_BULK_IN) \
     X(GROW,            54, size_req,         inode_rep,        OP_ANY | OP_SLOT)           \
-    X(SIZE,            55, size_req,         inode_rep,        OP_ANY | OP_SLOT)           \
+    X(SIZE,            55, size_req,         inode_rep,        OP_ANY | OP_SLOT | OP_URGENT)           \
     X(APPEND_RANGE,    56, append_req,       append_rep,       OP_ANY | OP_SLOT)           \
     X(LEASE_GET,       57, lease_req,        inode_rep,        OP_ANY | OP_SESSION)        \
-    X(LEASE_RELEASE,   58, lease_req,        empty,            OP_ANY | OP_SESSION)        \
+    X(LEASE_RELEASE,   58, lease_req,        empty,            OP_ANY | OP_SESSION | OP_URGENT)        \
     /* metadata server to client */                                                        \
-    X(RECALL,          64, recall_req,       empty,            OP_SERVER)                  \
-    X(GLIMPSE,         65, ino_req,          glimpse_rep,      OP_SERVER)                  \
-    X(MAP_CHANGED,     66, map_req,          empty,            OP_SERVER)                  \
+    X(RECALL,          64, recall_req,       empty,            OP_SERVER | OP_URGENT)                  \
+    X(GLIMPSE,         65, ino_req,          glimpse_rep,      OP_SERVER | OP_URGENT)                  \
+    X(MAP_CHANGED,     66, map_req,          empty,            OP_SERVER | OP_URGENT)                  \
     /* metadata server: cluster */                                                         \
     X(MAP_GET,         80, map_req,          map_rep,          OP_ANY)                     \
     X(NODE_REGISTER,   81, register_req,     register_rep,     OP_SERVER)                  \
-    X(HEARTBEAT,       82, heartbeat_req,    heartbeat_rep,    OP_SERVER)                  \
+    X(HEARTBEAT,       82, heartbeat_req,    heartbeat_rep,    OP_SERVER | OP_URGENT)                  \
     X(STATUS,          83, empty,            status_rep,       OP_SERVER | OP_ADMIN)       \
     X(POOL_CREATE,     84, pool_req,         text_rep,         OP_SERVER | OP_ADMIN)       \
     X(POOL_ADD,        85, pool_req,         text_rep,         OP_SERVER | OP_ADMIN)       \
@@ -77,7 +78,7 @@
     X(OSS_PUNCH,      116, cut_req,          empty,            OP_ANY | OP_SESSION)        \
     X(OSS_DESTROY,    117, destroy_req,      empty,            OP_SERVER)                  \
     X(OSS_SEAL,       118, seal_req,         seal_rep,         OP_SERVER)                  \
-    X(OSS_FENCE,      119, fence_req,        empty,            OP_SERVER)                  \
+    X(OSS_FENCE,      119, fence_req,        empty,            OP_SERVER | OP_URGENT)                  \
     X(OSS_CHUNK_LIST, 120, chunk_list_req,   chunk_list_rep,   OP_SERVER | OP_ADMIN)       \
     X(OSS_STAT,       121, target_req,       status_rep,       OP_SERVER | OP_ADMIN)       \
     X(OSS_TARGET_ADD, 122, target_add_req,   text_rep,         OP_SERVER | OP_ADMIN)

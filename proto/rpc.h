@@ -47,12 +47,20 @@ struct rpc_node_options {
     struct net_options net;
     struct buf_pool *bulk_pool;  /* where request payloads land: buffers of at least MSG_BULK_MAX; NULL: refuses payloads */
     uint32_t max_calls;          /* in flight per peer; more wait in order. 0: 1024 */
-    uint32_t max_requests;       /* being served per link; beyond it the link stops reading. 0: 256 */
+    /*
+     * Being served per link; beyond it the link stops reading, replies and all. 0: 2048. Keep it above the peers' max_calls, or a peer whose calls all wait
+     * for a lease could not deliver the LEASE_RELEASE that ends the wait.
+     */
+    uint32_t max_requests;
+    uint16_t wire_oldest, wire_newest; /* versions offered; 0: what this program speaks. For tests of negotiation */
 };
 
 int rpc_node_create(struct reactor *r, const struct rpc_node_options *o, struct rpc_node **ret_node) MUST_USE;
 void rpc_node_destroy(struct rpc_node *n); /* after rpc_node_shutdown() has reported, and all peers are destroyed */
-void rpc_node_shutdown(struct rpc_node *n, void (*done)(void *arg), void *arg); /* stops listening, closes all links */
+/* Stops listening, closes all links; done() when they are gone and every request has been replied to. */
+void rpc_node_shutdown(struct rpc_node *n, void (*done)(void *arg), void *arg);
+/* Replies, and calls that name none, carry this epoch from now on. */
+void rpc_node_set_map_epoch(struct rpc_node *n, uint64_t epoch);
 
 /* ---- serving ---- */
 
@@ -63,6 +71,9 @@ struct rpc_header { /* the wire header, checked and in host order */
     uint32_t generation, incarnation, slot, slot_sequence, deadline_ms;
     uint32_t body_len, bulk_len;
     int status;
+    uint8_t kind; /* enum rpc_kind */
+    uint16_t version, header_len;
+    uint32_t trace_us[4]; /* replies: receive queue, execute, commit, send queue */
 };
 
 struct rpc_req {
@@ -79,12 +90,16 @@ struct rpc_req {
 
 /* Called on the reactor. Must lead to exactly one rpc_reply(), now or later. Role, session presence and decoding have been checked. */
 typedef void rpc_handler_fn(struct rpc_req *req);
+/* PING is answered unless a handler is set. */
 void rpc_node_handle(struct rpc_node *n, unsigned op, rpc_handler_fn *fn, void *arg);
 int rpc_node_listen(struct rpc_node *n, const struct net_addr *addr, uint16_t *ret_port) MUST_USE;
 /* A link came up or went down (after its hello); requests of a dead link may still be replied to: the reply goes nowhere. */
 void rpc_node_on_link(struct rpc_node *n, void (*up)(struct rpc_link *l, void *arg), void (*down)(struct rpc_link *l, void *arg), void *arg);
 
-/* msg: reply struct of the op, or NULL with an error status. iov: payload, must stay valid until released(req->handler's arg) ; released may be NULL. Consumes req. */
+/*
+ * msg: reply struct of the op, or NULL with an error status. Consumes req. What iov points to (not iov itself) must stay valid until released(arg), which runs exactly once, never
+ * from inside this call, also when the link is gone or status is an error; released may be NULL.
+ */
 void rpc_reply(struct rpc_req *req, int status, const void *msg);
 void rpc_reply_bulk(struct rpc_req *req, int status, const void *msg, const struct iovec *iov, unsigned n_iov,
                     void (*released)(void *arg), void *arg);
@@ -101,6 +116,9 @@ bool rpc_link_alive(const struct rpc_link *l);
 void rpc_link_close(struct rpc_link *l, int status);
 
 /* ---- calling ---- */
+
+/* Where servers listen unless configured otherwise. */
+#define RPC_PORT_DEFAULT 7600
 
 #define RPC_CALL_ONCE 0x1u /* do not send again after a lost connection: fail with -AIFS_ECONN */
 #define RPC_CALL_WAIT 0x2u /* while the peer is down, wait (until the deadline) instead of failing at once with -AIFS_EDOWN */
@@ -132,8 +150,8 @@ struct rpc_call {
     struct rpc_link *via;
     struct net_tx tx;
     uint64_t id, deadline_ns, sent_ns;
-    uint8_t wire[128];
-    const void *body;
+    struct reactor_timer timer;
+    uint8_t *wire; /* header and encoded request, in the arena */
     uint32_t body_len;
     uint8_t state;
     int status;
@@ -150,7 +168,8 @@ struct rpc_peer_events {
 /* addresses: text forms, tried in turn for ever with back-off (100 ms doubling to 2 s). events may be NULL: then always ready. */
 int rpc_peer_create(struct rpc_node *n, const char *const *addresses, unsigned n_addresses, const struct rpc_peer_events *events, void *arg,
                     struct rpc_peer **ret_peer) MUST_USE;
-void rpc_peer_destroy(struct rpc_peer *p); /* fails what is in flight with -AIFS_ECANCELLED, through done(), before it returns the memory */
+/* Fails what is in flight with -AIFS_ECANCELLED, each through its done() as soon as the transport lets go; the peer itself may not be used any more. No events follow. */
+void rpc_peer_destroy(struct rpc_peer *p);
 void rpc_peer_ready(struct rpc_peer *p);
 void rpc_peer_call(struct rpc_peer *p, struct rpc_call *c);
 void rpc_link_call(struct rpc_link *l, struct rpc_call *c); /* on this link only, never resent */
@@ -164,6 +183,8 @@ void rpc_node_print_calls(struct rpc_node *n, struct strbuf *out);
 uint64_t rpc_peer_oldest_call_ns(const struct rpc_peer *p, unsigned *ret_op); /* age of the oldest call; 0: none */
 
 /*
+ * A peer is "down" when all its addresses were tried in vain since its last link. Calls made, or in flight, before that wait for the outcome of the attempt.
+ *
  * Blocking calls for tools: a reactor and a node of its own, one thread. rpc_sync_call() returns the reply in s's arena, valid until the next call.
  */
 struct rpc_sync;

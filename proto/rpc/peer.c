@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Keeping a link to a server: one address after the other, then a pause that doubles, for ever.
+ * Calls wait here while there is no link and while too many are in flight.
+ *
+ * Happy path: peer_connect() -> peer_connected() -> hello -> peer_link_up() -> the user's up() ->
+ * rpc_peer_ready() -> what waits is sent. Failure: peer_attempt_failed() goes to the next address;
+ * when all have failed the peer is down and calls that do not want to wait fail with -AIFS_EDOWN. A
+ * lost link puts its calls back here (call.c), and they are sent again with their ids on the next.
+ */
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "proto/rpc/rpc_int.h"
+
+#define PEER_STABLE_NS NS_PER_S /* a link that lived less is not replaced at once */
+
+static void peer_connect(struct rpc_peer *p);
+
+static void peer_free_if_over(struct rpc_peer *p)
+{
+    if (!p->destroyed || p->via || p->n_calls)
+        return;
+    mem_free(p->addresses);
+    mem_free(p);
+}
+
+/* ---- calls ---- */
+
+/* Sends what may be sent, oldest first. */
+static void peer_pump(struct rpc_peer *p)
+{
+    while (p->ready && p->n_sent < p->node->options.max_calls && !list_empty(&p->waiting))
+        call_send(list_entry(list_pop_front(&p->waiting), struct rpc_call, link), p->via);
+}
+
+static void peer_pump_urgent(struct rpc_peer *p)
+{
+    struct list *e, *next;
+
+    list_for_each_safe (e, next, &p->waiting) {
+        struct rpc_call *c = list_entry(e, struct rpc_call, link);
+
+        if (!(rpc_op_flags(c->op) & OP_URGENT))
+            continue;
+        list_remove(e);
+        call_send(c, p->via);
+    }
+}
+
+void peer_call_over(struct rpc_peer *p, bool was_sent)
+{
+    p->n_calls--;
+    if (was_sent)
+        p->n_sent--;
+    if (p->destroyed)
+        peer_free_if_over(p);
+    else
+        peer_pump(p);
+}
+
+/* Ends waiting calls: all of them, or those that do not want to wait for a peer that is down. */
+static void peer_end_waiting(struct rpc_peer *p, bool all, int status)
+{
+    struct list *e, *next;
+
+    list_for_each_safe (e, next, &p->waiting) {
+        struct rpc_call *c = list_entry(e, struct rpc_call, link);
+
+        if (all || !(c->flags & RPC_CALL_WAIT))
+            call_end(c, status);
+    }
+}
+
+void rpc_peer_call(struct rpc_peer *p, struct rpc_call *c)
+{
+    bool urgent = (rpc_op_flags(c->op) & OP_URGENT) != 0;
+
+    call_prepare(c, p->node);
+    c->peer = p;
+    c->state = CALL_WAITING;
+    p->n_calls++;
+    if (p->destroyed || p->node->shutting) {
+        call_end(c, -AIFS_ECANCELLED);
+    } else if (p->ready &&
+               (urgent || (p->n_sent < p->node->options.max_calls && list_empty(&p->waiting)))) {
+        call_send(c, p->via);
+    } else {
+        list_push_back(&p->waiting, &c->link);
+        if (p->failed && !(c->flags & RPC_CALL_WAIT))
+            call_end(c, -AIFS_EDOWN);
+    }
+}
+
+/* ---- connecting ---- */
+
+static void peer_pause(struct rpc_peer *p)
+{
+    reactor_timer_start(p->node->reactor, &p->timer,
+                        reactor_now_ns(p->node->reactor) + p->backoff_ns);
+    p->backoff_ns = MIN(p->backoff_ns * 2, RPC_BACKOFF_MAX);
+}
+
+static void peer_retry(struct reactor_timer *t)
+{
+    struct rpc_peer *p = container_of(t, struct rpc_peer, timer);
+
+    p->tried = 0;
+    peer_connect(p);
+}
+
+/* One line when the reason changes, not one per attempt. Hello has its own lines. */
+static void peer_log_failure(struct rpc_peer *p, int status, bool in_hello)
+{
+    if (!in_hello && status != p->logged_error)
+        LOG_WARN("rpc", "%s: cannot connect: %s; trying again", p->addresses[p->at].text,
+                 err_text(status));
+    else
+        LOG_DEBUG("rpc", "%s: cannot connect: %s", p->addresses[p->at].text, err_text(status));
+    p->logged_error = status;
+}
+
+static void peer_attempt_failed(struct rpc_peer *p, int status, bool in_hello)
+{
+    p->last_error = status;
+    peer_log_failure(p, status, in_hello);
+    p->at = (p->at + 1) % p->n_addresses;
+    p->tried++;
+    peer_connect(p);
+}
+
+static void peer_connected(void *arg, struct net_conn *c, int status)
+{
+    struct rpc_peer *p = arg;
+
+    p->connecting = NULL;
+    if (status == 0) {
+        p->via = link_create(p->node, c, p);
+        if (p->via)
+            return;
+        net_conn_close(c, -ENOMEM);
+        net_conn_free(c);
+        status = p->node->shutting ? -AIFS_ECANCELLED : -ENOMEM;
+    }
+    peer_attempt_failed(p, status, false);
+}
+
+static void peer_connect(struct rpc_peer *p)
+{
+    struct rpc_node *n = p->node;
+    int rc;
+
+    if (p->destroyed)
+        return;
+    if (n->shutting) {
+        p->failed = true;
+        peer_end_waiting(p, true, -AIFS_ECANCELLED);
+        return;
+    }
+    if (p->tried >= p->n_addresses) {
+        p->failed = true;
+        peer_end_waiting(p, false, -AIFS_EDOWN);
+        peer_pause(p);
+        return;
+    }
+    rc = net_connect(n->reactor, &p->addresses[p->at], &n->options.net, peer_connected, p,
+                     &p->connecting);
+    if (rc)
+        peer_attempt_failed(p, rc, false); /* at most n_addresses deep */
+}
+
+void peer_link_up(struct rpc_peer *p, struct rpc_link *l)
+{
+    bool rebooted = p->ever_up && !uuid_equal(&p->boot, &l->identity.boot);
+
+    p->up = p->ever_up = true;
+    p->failed = false;
+    p->tried = 0;
+    p->last_error = p->logged_error = 0;
+    p->boot = l->identity.boot;
+    p->up_ns = reactor_now_ns(p->node->reactor);
+    if (p->events.up)
+        p->events.up(p, l, rebooted, p->arg);
+    else
+        rpc_peer_ready(p);
+}
+
+void peer_link_lost(struct rpc_peer *p, struct rpc_link *l UNUSED, int status)
+{
+    bool was_up = p->up;
+
+    p->via = NULL;
+    p->up = p->ready = false;
+    if (p->destroyed) {
+        peer_free_if_over(p);
+        return;
+    }
+    if (!was_up) {
+        peer_attempt_failed(p, status, true);
+        return;
+    }
+    LOG_WARN("rpc", "%s: link lost: %s", p->addresses[p->at].text, err_text(status));
+    p->last_error = status;
+    p->tried = 0;
+    if (reactor_now_ns(p->node->reactor) - p->up_ns >= PEER_STABLE_NS)
+        p->backoff_ns = RPC_BACKOFF_MIN;
+    if (p->backoff_ns == RPC_BACKOFF_MIN)
+        reactor_timer_start(p->node->reactor, &p->timer, reactor_now_ns(p->node->reactor));
+    else
+        peer_pause(p);
+    if (p->events.down)
+        p->events.down(p, status, p->arg); /* may destroy it */
+}
+
+/* ---- public ---- */
+
+int rpc_peer_create(struct rpc_node *n, const char *const *addresses, unsigned n_addresses,
+                    const struct rpc_peer_events *events, void *arg, struct rpc_peer **ret_peer)
+{
+    struct rpc_peer *p;
+    char err[256];
+    int rc = -EINVAL;
+
+    if (n_addresses == 0 || n_addresses > RPC_ADDRESSES_MAX)
+        return -EINVAL;
+    p = mem_zalloc(sizeof *p);
+    if (!p)
+        return -ENOMEM;
+    p->addresses = mem_array(n_addresses, sizeof *p->addresses);
+    if (!p->addresses) {
+        mem_free(p);
+        return -ENOMEM;
+    }
+    for (unsigned i = 0; i < n_addresses; i++) {
+        int one = net_addr_resolve(addresses[i], RPC_PORT_DEFAULT, &p->addresses[p->n_addresses],
+                                   err, sizeof err);
+
+        if (one == 0) {
+            p->n_addresses++;
+            continue;
+        }
+        LOG_WARN("rpc", "address %s: %s", addresses[i], err);
+        rc = one;
+    }
+    if (p->n_addresses == 0) {
+        mem_free(p->addresses);
+        mem_free(p);
+        return rc;
+    }
+    p->node = n;
+    p->arg = arg;
+    if (events)
+        p->events = *events;
+    p->backoff_ns = RPC_BACKOFF_MIN;
+    list_init(&p->waiting);
+    reactor_timer_init(&p->timer, peer_retry);
+    list_push_back(&n->peers, &p->link);
+    reactor_timer_start(n->reactor, &p->timer,
+                        reactor_now_ns(n->reactor)); /* not inside this call */
+    *ret_peer = p;
+    return 0;
+}
+
+void rpc_peer_destroy(struct rpc_peer *p)
+{
+    struct list *e, *next;
+    struct rpc_link *l;
+
+    if (!p)
+        return;
+    p->destroyed = true;
+    p->ready = false;
+    list_remove(&p->link);
+    reactor_timer_cancel(p->node->reactor, &p->timer);
+    if (p->connecting)
+        net_connect_cancel(p->connecting);
+    p->connecting = NULL;
+    peer_end_waiting(p, true, -AIFS_ECANCELLED);
+    l = p->via;
+    if (l) {
+        list_for_each_safe (e, next, &l->calls) {
+            struct rpc_call *c = list_entry(e, struct rpc_call, link);
+
+            if (c->peer == p)
+                call_end(c, -AIFS_ECANCELLED);
+        }
+        link_fail(l, -AIFS_ECANCELLED);
+    }
+    peer_free_if_over(p);
+}
+
+void rpc_peer_ready(struct rpc_peer *p)
+{
+    if (!p->up || p->ready || p->destroyed)
+        return;
+    p->ready = true;
+    peer_pump_urgent(p);
+    peer_pump(p);
+}
+
+bool rpc_peer_is_up(const struct rpc_peer *p)
+{
+    return p->up;
+}
+
+int rpc_peer_last_error(const struct rpc_peer *p)
+{
+    return p->last_error;
+}
+
+struct rpc_link *rpc_peer_link(struct rpc_peer *p)
+{
+    return p->up ? p->via : NULL;
+}
+
+uint64_t rpc_peer_oldest_call_ns(const struct rpc_peer *p, unsigned *ret_op)
+{
+    const struct list *lists[2] = {&p->waiting, p->via ? &p->via->calls : &p->waiting};
+    uint64_t now = reactor_now_ns(p->node->reactor), age = 0;
+
+    for (unsigned i = 0; i < ARRAY_LEN(lists); i++) {
+        const struct list *e;
+
+        list_for_each (e, lists[i]) {
+            const struct rpc_call *c = list_entry(e, struct rpc_call, link);
+
+            if (now - c->sent_ns >= age) {
+                age = MAX(now - c->sent_ns, 1);
+                *ret_op = c->op;
+            }
+        }
+    }
+    return age;
+}

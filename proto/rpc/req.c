@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Incoming requests and their replies.
+ *
+ * Happy path: req_head() checks who may call what, copies the encoded body (once) and decodes it
+ * into the request's arena and names the buffer for the payload; req_received() calls the handler;
+ * a reply is encoded behind its header and sent; when the transport needs it no longer everything
+ * goes back.
+ *
+ * Failure: a request that is not allowed or malformed is answered with an error, its payload thrown
+ * away; without a buffer for the payload, or with too many requests in service, the link stops
+ * reading. Replies on dead links go nowhere, but give everything back all the same.
+ */
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "proto/codec.h"
+#include "proto/rpc/rpc_int.h"
+
+/* ---- memory of requests ---- */
+
+static struct req *req_get(struct rpc_link *l)
+{
+    struct rpc_node *n = l->node;
+    struct list *e = list_pop_front(&n->cache);
+    struct req *r;
+
+    if (e) {
+        n->n_cache--;
+        r = list_entry(e, struct req, link);
+    } else {
+        r = mem_alloc(sizeof *r);
+        if (!r)
+            return NULL;
+        list_init(&r->link);
+    }
+    arena_init(&r->reply, 0);
+    arena_init(&r->pub.arena, 0);
+    list_init(&r->pub.link);
+    r->pub.from = rpc_link_ref(l);
+    r->pub.msg = r->pub.body = NULL;
+    r->pub.bulk = NULL;
+    r->pub.handler_arg = NULL;
+    r->refused = 0;
+    r->released = NULL;
+    l->n_requests++;
+    n->n_requests++;
+    return r;
+}
+
+static void req_put(struct req *r)
+{
+    struct rpc_link *l = r->pub.from;
+    struct rpc_node *n = l->node;
+
+    if (r->released)
+        r->released(r->released_arg);
+    buf_put(r->pub.bulk);
+    arena_reset(&r->pub.arena);
+    arena_reset(&r->reply);
+    l->n_requests--;
+    n->n_requests--;
+    if (l->stalled && l->state == LINK_UP) {
+        l->stalled = false;
+        net_conn_resume(l->conn);
+    }
+    rpc_link_unref(l);
+    if (n->n_cache < RPC_CACHE_MAX) {
+        n->n_cache++;
+        list_push_front(&n->cache, &r->link);
+    } else {
+        mem_free(r);
+    }
+    node_check_shutdown(n);
+}
+
+void reqs_free_cache(struct rpc_node *n)
+{
+    struct list *e;
+
+    while ((e = list_pop_front(&n->cache)) != NULL)
+        mem_free(list_entry(e, struct req, link));
+}
+
+/* ---- receiving ---- */
+
+static int req_allowed(const struct rpc_link *l, const struct rpc_header *h)
+{
+    static const uint32_t roles[] = {[CRYPTO_ROLE_SERVER] = OP_SERVER,
+                                     [CRYPTO_ROLE_ADMIN] = OP_ADMIN,
+                                     [CRYPTO_ROLE_CLIENT] = OP_CLIENT};
+    uint32_t flags = rpc_op_flags(h->op);
+
+    if (!flags || !l->node->handlers[h->op].fn)
+        return -EOPNOTSUPP;
+    if (!(flags & roles[l->identity.role]))
+        return -AIFS_EROLE;
+    if ((flags & (OP_SESSION | OP_SLOT)) && !h->session)
+        return -AIFS_ESESSION;
+    if (((flags & OP_SLOT) && !h->slot) || (h->bulk_len && !(flags & OP_BULK_IN)))
+        return -AIFS_EPROTO;
+    return 0;
+}
+
+/* A buffer for the payload: -EAGAIN when there is none now. */
+static int req_buffer(struct rpc_link *l, uint32_t bulk_len, struct buf **ret_buf)
+{
+    struct buf_pool *pool = l->node->options.bulk_pool;
+    struct buf *b = l->spare;
+
+    if (bulk_len > MSG_BULK_MAX || !pool)
+        return -AIFS_EPROTO;
+    l->spare = NULL;
+    if (!b && !l->waiting)
+        b = buf_get(pool);
+    if (b && b->size_bytes < bulk_len) {
+        buf_put(b);
+        return -AIFS_EPROTO;
+    }
+    *ret_buf = b;
+    if (b)
+        return 0;
+    if (!l->waiting) {
+        l->waiting = true;
+        buf_wait(pool, &l->waiter);
+    }
+    return -EAGAIN;
+}
+
+static int req_decode(struct req *r, const void *body)
+{
+    struct arena *a = &r->pub.arena;
+    uint32_t len = r->pub.header.body_len;
+    void *copy, *msg;
+    int rc;
+
+    copy = arena_dup(a, body, len);
+    if (!copy)
+        return -ENOMEM;
+    a->limit_bytes = a->used_bytes + header_arena_limit(len);
+    rc = codec_decode(r->pub.header.op, false, copy, len, a, &msg);
+    a->limit_bytes = 0; /* what the handler needs is not the sender's doing */
+    r->pub.body = copy;
+    if (rc == 0)
+        r->pub.msg = msg;
+    return rc;
+}
+
+int req_head(struct rpc_link *l, const struct rpc_header *h, const void *body, struct net_rx *rx)
+{
+    struct rpc_node *n = l->node;
+    struct buf *bulk = NULL;
+    struct req *r;
+    int refused, rc = 0;
+
+    if (l->n_requests >= n->options.max_requests) {
+        l->stalled = true;
+        return -EAGAIN;
+    }
+    refused = req_allowed(l, h);
+    if (!refused && h->bulk_len)
+        rc = req_buffer(l, h->bulk_len, &bulk);
+    if (rc == -EAGAIN)
+        return rc;
+    r = req_get(l);
+    if (!r) {
+        buf_put(bulk);
+        return -ENOMEM;
+    }
+    r->pub.header = *h;
+    r->pub.bulk = bulk;
+    r->pub.received_ns = reactor_now_ns(n->reactor);
+    r->pub.deadline_ns = h->deadline_ms ? r->pub.received_ns + h->deadline_ms * NS_PER_MS : 0;
+    r->refused = refused ? refused : rc ? rc : req_decode(r, body);
+    rx->token = rx_token(r, RX_REQ);
+    if (r->refused)
+        LOG_DEBUG("rpc", "%s: %s refused: %s", l->describe, rpc_op_name(h->op),
+                  err_text(r->refused));
+    else if (bulk) {
+        rx->iov[0] = (struct iovec){bulk->data, bulk->size_bytes};
+        rx->n_iov = 1;
+    }
+    return 0;
+}
+
+void req_received(struct req *r, int status)
+{
+    struct rpc_node *n = r->pub.from->node;
+    unsigned op = r->pub.header.op;
+
+    if (status) {
+        req_put(r);
+    } else if (r->refused) {
+        rpc_reply(&r->pub, r->refused, NULL);
+    } else {
+        r->pub.handler_arg = n->handlers[op].arg;
+        n->handlers[op].fn(&r->pub);
+    }
+}
+
+/* ---- replying ---- */
+
+static void req_sent(struct net_tx *tx, int status UNUSED)
+{
+    req_put(container_of(tx, struct req, tx));
+}
+
+void reqs_run_dropped(struct rpc_node *n)
+{
+    struct list *e;
+
+    while ((e = list_pop_front(&n->dropped)) != NULL)
+        req_put(list_entry(e, struct req, link));
+}
+
+static void req_drop(struct req *r)
+{
+    struct rpc_node *n = r->pub.from->node;
+
+    list_push_back(&n->dropped, &r->link);
+    node_kick(n);
+}
+
+/* wire: room for the header, then the body. */
+static void req_send(struct req *r, int status, uint8_t *wire, uint32_t body_len,
+                     const struct iovec *iov, unsigned n_iov)
+{
+    struct rpc_link *l = r->pub.from;
+    struct rpc_node *n = l->node;
+    struct rpc_header h = {
+        .op = r->pub.header.op,
+        .request_id = r->pub.header.request_id,
+        .session = r->pub.header.session,
+        .generation = r->pub.header.generation,
+        .incarnation = r->pub.header.incarnation,
+        .slot = r->pub.header.slot,
+        .slot_sequence = r->pub.header.slot_sequence,
+        .job = r->pub.header.job,
+        .map_epoch = n->map_epoch,
+        .status = status,
+        .body_len = body_len,
+        .kind = RPC_REPLY,
+        .version = l->version,
+    };
+
+    for (unsigned i = 0; i < n_iov; i++)
+        h.bulk_len += (uint32_t)iov[i].iov_len;
+    h.trace_us[1] = (uint32_t)((reactor_now_ns(n->reactor) - r->pub.received_ns) / NS_PER_US);
+    header_encode(&h, wire);
+    r->tx.head = wire;
+    r->tx.head_len = (uint32_t)sizeof(struct rpc_header_wire) + body_len;
+    r->tx.iov = iov;
+    r->tx.n_iov = n_iov;
+    r->tx.done = req_sent;
+    net_send(l->conn, &r->tx);
+}
+
+void rpc_reply_bulk(struct rpc_req *req, int status, const void *msg, const struct iovec *iov,
+                    unsigned n_iov, void (*released)(void *arg), void *arg)
+{
+    struct req *r = container_of(req, struct req, pub);
+    void *wire, *iovs = NULL;
+    uint32_t body_len;
+    int rc;
+
+    r->released = released;
+    r->released_arg = arg;
+    if (req->from->state != LINK_UP) {
+        req_drop(r);
+        return;
+    }
+    if (status) {
+        msg = NULL;
+        n_iov = 0;
+    }
+    if (n_iov)
+        iovs = arena_dup(&r->reply, iov, n_iov * sizeof *iov);
+    rc = n_iov && !iovs
+             ? -ENOMEM
+             : codec_encode_room(req->header.op, true, msg, sizeof(struct rpc_header_wire),
+                                 &r->reply, &wire, &body_len);
+    if (rc) {
+        LOG_ERROR("rpc", "%s: cannot encode the reply to %s: %s", req->from->describe,
+                  rpc_op_name(req->header.op), err_text(rc));
+        rpc_reply_encoded(req, rc, NULL, 0);
+        return;
+    }
+    req_send(r, status, wire, body_len, iovs, n_iov);
+}
+
+void rpc_reply(struct rpc_req *req, int status, const void *msg)
+{
+    rpc_reply_bulk(req, status, msg, NULL, 0, NULL, NULL);
+}
+
+void rpc_reply_encoded(struct rpc_req *req, int status, const void *body, uint32_t body_len)
+{
+    struct req *r = container_of(req, struct req, pub);
+    uint8_t *wire = NULL;
+
+    if (req->from->state == LINK_UP)
+        wire = arena_alloc(&r->reply, sizeof(struct rpc_header_wire) + body_len);
+    if (!wire) { /* the caller sends again after its time-out */
+        req_drop(r);
+        return;
+    }
+    if (body_len)
+        memcpy(wire + sizeof(struct rpc_header_wire), body, body_len);
+    req_send(r, status, wire, body_len, NULL, 0);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside proto/rpc: nodes, links, peers, calls and requests. All of it on one reactor, without
+ * locks.
+ *
+ * Who is on which list: a link on node->links until its connection is freed; a call on
+ * peer->waiting (not sent), on link->calls (sent), or on node->ended (done() to be run); a request
+ * on node->dropped when its reply has nowhere to go, on node->cache when it is free.
+ */
+#ifndef AIFS_PROTO_RPC_INT_H
+#define AIFS_PROTO_RPC_INT_H
+
+#include "proto/header_fmt.h"
+#include "proto/rpc.h"
+
+#define RPC_MAX_CALLS      1024u
+#define RPC_MAX_REQUESTS   2048u
+#define RPC_MAX_HELLOS     1024u          /* connections that have not proved themselves yet */
+#define RPC_HELLO_TIMEOUT  (5 * NS_PER_S) /* from connection to proof */
+#define RPC_HELLO_BODY_MAX 8192u
+#define RPC_BACKOFF_MIN    (100 * NS_PER_MS)
+#define RPC_BACKOFF_MAX    (2 * NS_PER_S)
+#define RPC_CACHE_MAX      256u /* free requests kept */
+#define RPC_ADDRESSES_MAX  16u
+#define RPC_HEADER_MAX     1024u
+#define RPC_NONCE_BYTES    32u
+
+/* ---- header.c ---- */
+
+void header_encode(const struct rpc_header *h, uint8_t out[sizeof(struct rpc_header_wire)]);
+/* Checks all that can be checked without knowing the link; -AIFS_EPROTO. bulk_len: what the
+ * transport announced. */
+int header_decode(const void *head, uint32_t head_len, uint32_t bulk_len,
+                  struct rpc_header *ret) MUST_USE;
+/* How much memory decoding a body may take. */
+size_t header_arena_limit(uint32_t body_len);
+
+/* ---- auth.c: pure ---- */
+
+struct auth_hello { /* what both ends prove to have seen the same way */
+    struct uuid cluster;
+    struct rpc_identity id;
+    uint32_t wire_oldest, wire_newest; /* the answer: both the chosen one */
+    uint64_t features;
+    uint8_t nonce[RPC_NONCE_BYTES];
+};
+enum auth_side { AUTH_SERVER, AUTH_CLIENT };
+void auth_proof(const struct crypto_key *key, enum auth_side side, const struct auth_hello *asked,
+                const struct auth_hello *answered, uint8_t proof[CRYPTO_MAC_BYTES]);
+
+/* ---- objects ---- */
+
+enum link_state {
+    LINK_HELLO, /* connecting end: HELLO sent; accepting end: waiting for it */
+    LINK_AUTH,  /* the same with AUTH */
+    LINK_UP,
+    LINK_CLOSING,
+    LINK_DEAD,
+};
+
+struct rpc_node {
+    struct reactor *reactor;
+    struct rpc_node_options options;
+    struct {
+        rpc_handler_fn *fn;
+        void *arg;
+    } handlers[RPC_OP_LIMIT];
+    struct list links, peers, listeners;
+    struct hmap calls; /* sent and unanswered, by id */
+    struct list ended, dropped;
+    struct reactor_work work; /* runs what is on those two */
+    bool work_queued, destroyed;
+    uint64_t next_id, map_epoch;
+    struct list cache;
+    unsigned n_cache, n_requests, n_hellos;
+    void (*link_up)(struct rpc_link *l, void *arg);
+    void (*link_down)(struct rpc_link *l, void *arg);
+    void *link_arg;
+    bool shutting;
+    void (*shutdown_done)(void *arg);
+    void *shutdown_arg;
+};
+
+struct hello; /* hello.c: exists until the link is up */
+
+struct rpc_link {
+    struct list link;
+    struct rpc_node *node;
+    struct net_conn *conn; /* NULL when dead */
+    struct rpc_peer *peer; /* who made it; NULL: accepted, or the peer is gone */
+    enum link_state state;
+    bool accepted, was_up, stalled, waiting;
+    unsigned refs, n_requests;
+    int status; /* why it is closing */
+    struct list calls;
+    struct rpc_identity identity;
+    uint16_t version;
+    uint64_t features;
+    struct hello *hello;
+    struct reactor_timer timer; /* hello */
+    struct buf_waiter waiter;
+    struct buf *spare; /* for the request that waits to be read */
+    void *user;
+    char describe[NET_ADDR_BYTES + 96];
+};
+
+struct rpc_peer {
+    struct list link;
+    struct rpc_node *node;
+    struct net_addr *addresses;
+    unsigned n_addresses, at, tried;
+    struct rpc_peer_events events;
+    void *arg;
+    struct net_connecting *connecting;
+    struct rpc_link *via; /* in hello or up */
+    bool up, ready, failed, destroyed;
+    bool ever_up;
+    struct uuid boot;
+    int last_error, logged_error;
+    uint64_t backoff_ns, up_ns;
+    struct reactor_timer timer;
+    struct list waiting;
+    unsigned n_sent, n_calls; /* in flight; all that are not done */
+};
+
+/* Bits of rpc_call.state. */
+#define CALL_WAITING 0x01u /* on peer->waiting */
+#define CALL_SENT    0x02u /* on link->calls */
+#define CALL_TX      0x04u /* the transport has the request */
+#define CALL_RX      0x08u /* the reply's payload is landing */
+#define CALL_HASHED  0x10u /* a reply would be taken */
+#define CALL_ENDED   0x20u /* the outcome is known */
+#define CALL_LISTED  0x40u /* on node->ended */
+#define CALL_RESENT  0x80u
+
+struct req {
+    struct rpc_req pub;
+    struct list link; /* node->dropped, node->cache */
+    struct net_tx tx;
+    struct arena reply;
+    int refused; /* answer with this error */
+    void (*released)(void *arg);
+    void *released_arg;
+};
+
+/* What a message being received belongs to, in the token given to the transport. */
+enum rx_kind { RX_CALL, RX_REQ, RX_HELLO };
+
+/* node.c */
+void node_kick(struct rpc_node *n);
+void node_check_shutdown(struct rpc_node *n);
+
+/* link.c */
+struct rpc_link *link_create(struct rpc_node *n, struct net_conn *c, struct rpc_peer *p);
+void link_fail(struct rpc_link *l, int status); /* close; the first status stays */
+void link_is_up(struct rpc_link *l);
+void link_describe(struct rpc_link *l);
+
+/* hello.c */
+int hello_start(struct rpc_link *l) MUST_USE; /* connecting end */
+int hello_head(struct rpc_link *l, const struct rpc_header *h, const void *body,
+               struct net_rx *rx) MUST_USE;
+void hello_received(struct rpc_link *l);
+void hello_free(struct rpc_link *l);
+
+/* call.c */
+void call_prepare(struct rpc_call *c, struct rpc_node *n); /* a new call: id, deadline */
+void call_send(struct rpc_call *c, struct rpc_link *l);
+void call_end(struct rpc_call *c, int status); /* done() later, from the reactor */
+int call_head(struct rpc_link *l, const struct rpc_header *h, const void *body,
+              struct net_rx *rx) MUST_USE;
+void call_received(struct rpc_call *c, int status);
+void calls_link_lost(struct rpc_link *l);
+void calls_run_ended(struct rpc_node *n);
+struct rpc_node *call_node(const struct rpc_call *c);
+
+/* peer.c */
+void peer_link_up(struct rpc_peer *p, struct rpc_link *l);
+void peer_link_lost(struct rpc_peer *p, struct rpc_link *l, int status);
+void peer_call_over(struct rpc_peer *p, bool was_sent);
+
+/* req.c */
+int req_head(struct rpc_link *l, const struct rpc_header *h, const void *body,
+             struct net_rx *rx) MUST_USE;
+void req_received(struct req *r, int status);
+void reqs_run_dropped(struct rpc_node *n);
+void reqs_free_cache(struct rpc_node *n);
+
+static inline void *rx_token(void *object, enum rx_kind kind)
+{
+    return (void *)((uintptr_t)object | kind);
+}
+
+#endif
