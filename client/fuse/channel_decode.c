@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From libfuse's callbacks to struct channel_req: each callback fills in what its operation needs
+ * and calls the handler. Names are copied into the request (libfuse's pointers end with the
+ * message); the data of a WRITE is not: the request takes the whole receive buffer when its handler
+ * has not answered at once.
+ *
+ * A few flags that libfuse 3.14 drops are read from the message itself.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/fuse/channel_int.h"
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+
+/* ---- begin and run ---- */
+
+static struct channel_req *req_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node)
+{
+    struct channel *c = fuse_req_userdata(raw);
+    const struct fuse_ctx *ctx = fuse_req_ctx(raw);
+    struct list *l = list_pop_front(&c->idle);
+    struct channel_req *q = l ? list_entry(l, struct channel_req, link) : mem_alloc(sizeof(*q));
+
+    if (!q) {
+        fuse_reply_err(raw, ENOMEM);
+        return NULL;
+    }
+    if (l)
+        c->n_idle--;
+    q->channel = c;
+    q->user = c->o.user;
+    q->op = op;
+    q->node = node;
+    q->uid = ctx->uid;
+    q->gid = ctx->gid;
+    q->pid = (uint32_t)ctx->pid;
+    q->interrupted = false;
+    q->interrupt = NULL;
+    q->raw = raw;
+    q->copy = NULL;
+    q->buf = NULL;
+    q->start_ns = reactor_now_ns(c->o.reactor);
+    list_push_back(&c->requests, &q->link);
+    c->n_requests++;
+    return q;
+}
+
+static void req_run(struct channel_req *q)
+{
+    void (*fn)(struct channel_req *) = q->channel->o.ops->op[q->op];
+
+    if (fn)
+        fn(q);
+    else
+        channel_reply_err(q, -ENOSYS);
+}
+
+/* Names live in q->text: the first at its start, a second behind MSG_NAME_MAX. False: answered. */
+static bool take_name(struct channel_req *q, unsigned index, const char *name,
+                      const char **ret_name)
+{
+    size_t len = strlen(name);
+    char *to = q->text + index * (MSG_NAME_MAX + 1);
+
+    if (len > MSG_NAME_MAX) {
+        channel_reply_err(q, -ENAMETOOLONG);
+        return false;
+    }
+    memcpy(to, name, len + 1);
+    *ret_name = to;
+    return true;
+}
+
+static bool take_copy(struct channel_req *q, const void *data, size_t len)
+{
+    q->copy = mem_dup(data, len);
+    if (!q->copy)
+        channel_reply_err(q, -ENOMEM);
+    return q->copy != NULL;
+}
+
+/* What follows the header in the message being decoded. */
+static const void *message_body(const struct channel *c)
+{
+    return c->message + 1;
+}
+
+static void on_raw_interrupt(fuse_req_t raw UNUSED, void *data)
+{
+    struct channel_req *q = data;
+    void (*fn)(struct channel_req *) = q->interrupt;
+
+    q->interrupted = true;
+    q->interrupt = NULL;
+    if (fn)
+        fn(q);
+}
+
+void channel_on_interrupt(struct channel_req *q, void (*fn)(struct channel_req *q))
+{
+    q->interrupt = fn;
+    fuse_req_interrupt_func(q->raw, on_raw_interrupt, q);
+}
+
+/* ---- connection ---- */
+
+static void on_init(void *user, struct fuse_conn_info *conn)
+{
+    struct channel *c = user;
+    const struct fuse_init_in *in = message_body(c);
+    unsigned want = FUSE_CAP_ASYNC_DIO | FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS |
+                    FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_DONT_MASK |
+                    FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_CACHE_SYMLINKS;
+
+    if (c->o.posix_acl)
+        want |= FUSE_CAP_POSIX_ACL;
+    conn->want = conn->capable & want;
+    conn->max_write = CHANNEL_IO_MAX;
+    conn->max_read = CHANNEL_IO_MAX;
+    conn->max_readahead = CHANNEL_IO_MAX;
+    conn->max_background = 64;
+    conn->congestion_threshold = 48;
+    conn->time_gran = 1;
+    c->killpriv = (in->flags & FUSE_HANDLE_KILLPRIV_V2) != 0;
+    c->direct_mmap = (in->flags & FUSE_INIT_EXT) != 0 && c->message->len >= sizeof(*c->message) + sizeof(*in) &&
+                     (in->flags2 & WIRE_DIRECT_IO_ALLOW_MMAP) != 0;
+    c->init_reply = true;
+    LOG_DEBUG("fuse", "kernel protocol %u.%u, offered %#x, used %#x", conn->proto_major,
+              conn->proto_minor, conn->capable, conn->want);
+    if (!c->ready_told && c->o.ops->ready)
+        c->o.ops->ready(c->o.user);
+    c->ready_told = true;
+}
+
+/* ---- inodes and names ---- */
+
+static void on_named(fuse_req_t raw, enum channel_op op, fuse_ino_t node, const char *name)
+{
+    struct channel_req *q = req_begin(raw, op, node);
+
+    if (q && take_name(q, 0, name, &q->name.name))
+        req_run(q);
+}
+
+static void on_lookup(fuse_req_t raw, fuse_ino_t parent, const char *name)
+{
+    on_named(raw, CHANNEL_LOOKUP, parent, name);
+}
+
+static void on_unlink(fuse_req_t raw, fuse_ino_t parent, const char *name)
+{
+    on_named(raw, CHANNEL_UNLINK, parent, name);
+}
+
+static void on_rmdir(fuse_req_t raw, fuse_ino_t parent, const char *name)
+{
+    on_named(raw, CHANNEL_RMDIR, parent, name);
+}
+
+static void on_removexattr(fuse_req_t raw, fuse_ino_t node, const char *name)
+{
+    on_named(raw, CHANNEL_REMOVEXATTR, node, name);
+}
+
+static void on_forget(fuse_req_t raw, fuse_ino_t node, uint64_t n)
+{
+    struct channel *c = fuse_req_userdata(raw);
+
+    if (c->o.ops->forget)
+        c->o.ops->forget(c->o.user, node, n);
+    fuse_reply_none(raw);
+}
+
+static void on_forget_multi(fuse_req_t raw, size_t count, struct fuse_forget_data *forgets)
+{
+    struct channel *c = fuse_req_userdata(raw);
+
+    for (size_t i = 0; c->o.ops->forget && i < count; i++)
+        c->o.ops->forget(c->o.user, forgets[i].ino, forgets[i].nlookup);
+    fuse_reply_none(raw);
+}
+
+static void on_getattr(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi)
+{
+    struct channel_req *q = req_begin(raw, CHANNEL_GETATTR, node);
+
+    if (!q)
+        return;
+    memset(&q->attr, 0, sizeof(q->attr));
+    q->attr.has_fh = fi != NULL;
+    q->attr.fh = fi ? fi->fh : 0;
+    req_run(q);
+}
+
+static uint32_t set_mask(int to_set, uint32_t wire_valid)
+{
+    static const struct {
+        int fuse;
+        uint32_t msg;
+    } map[] = {{FUSE_SET_ATTR_MODE, MSG_SET_MODE},
+               {FUSE_SET_ATTR_UID, MSG_SET_UID},
+               {FUSE_SET_ATTR_GID, MSG_SET_GID},
+               {FUSE_SET_ATTR_SIZE, MSG_SET_SIZE},
+               {FUSE_SET_ATTR_ATIME, MSG_SET_ATIME},
+               {FUSE_SET_ATTR_MTIME, MSG_SET_MTIME},
+               {FUSE_SET_ATTR_ATIME_NOW, MSG_SET_ATIME_NOW},
+               {FUSE_SET_ATTR_MTIME_NOW, MSG_SET_MTIME_NOW}};
+    uint32_t set = wire_valid & FATTR_KILL_SUIDGID ? MSG_SET_KILL_PRIV : 0;
+
+    for (unsigned i = 0; i < ARRAY_LEN(map); i++)
+        set |= to_set & map[i].fuse ? map[i].msg : 0;
+    if (set & MSG_SET_ATIME_NOW)
+        set &= ~MSG_SET_ATIME;
+    if (set & MSG_SET_MTIME_NOW)
+        set &= ~MSG_SET_MTIME;
+    return set;
+}
+
+static void on_setattr(fuse_req_t raw, fuse_ino_t node, struct stat *st, int to_set,
+                       struct fuse_file_info *fi)
+{
+    struct channel_req *q = req_begin(raw, CHANNEL_SETATTR, node);
+    const struct fuse_setattr_in *in;
+
+    if (!q)
+        return;
+    in = message_body(q->channel);
+    memset(&q->attr, 0, sizeof(q->attr));
+    q->attr.has_fh = fi != NULL;
+    q->attr.fh = fi ? fi->fh : 0;
+    q->attr.set = set_mask(to_set, in->valid);
+    q->attr.mode = st->st_mode & 07777u;
+    q->attr.uid = st->st_uid;
+    q->attr.gid = st->st_gid;
+    q->attr.size = (uint64_t)st->st_size;
+    q->attr.atime = (struct msg_time){st->st_atim.tv_sec, (uint32_t)st->st_atim.tv_nsec};
+    q->attr.mtime = (struct msg_time){st->st_mtim.tv_sec, (uint32_t)st->st_mtim.tv_nsec};
+    req_run(q);
+}
+
+static void on_readlink(fuse_req_t raw, fuse_ino_t node)
+{
+    struct channel_req *q = req_begin(raw, CHANNEL_READLINK, node);
+
+    if (q)
+        req_run(q);
+}
+
+/* The kernel leaves the umask to us (DONT_MASK): without default ACLs it always applies. */
+static struct channel_req *make_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t parent,
+                                      const char *name, mode_t mode)
+{
+    struct channel_req *q = req_begin(raw, op, parent);
+
+    if (!q)
+        return NULL;
+    memset(&q->make, 0, sizeof(q->make));
+    if (!take_name(q, 0, name, &q->make.name))
+        return NULL;
+    q->make.mode = mode & ~(fuse_req_ctx(raw)->umask & 0777u);
+    return q;
+}
+
+static void on_mknod(fuse_req_t raw, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+    struct channel_req *q = make_begin(raw, CHANNEL_MKNOD, parent, name, mode);
+
+    if (!q)
+        return;
+    q->make.rdev = (uint32_t)rdev;
+    req_run(q);
+}
+
+static void on_mkdir(fuse_req_t raw, fuse_ino_t parent, const char *name, mode_t mode)
+{
+    struct channel_req *q = make_begin(raw, CHANNEL_MKDIR, parent, name, S_IFDIR | (mode & 07777u));
+
+    if (q)
+        req_run(q);
+}
+
+static void on_symlink(fuse_req_t raw, const char *target, fuse_ino_t parent, const char *name)
+{
+    struct channel_req *q = make_begin(raw, CHANNEL_SYMLINK, parent, name, 0);
+
+    if (!q || !take_copy(q, target, strlen(target) + 1))
+        return;
+    q->make.mode = S_IFLNK | 0777;
+    q->make.target = q->copy;
+    req_run(q);
+}
+
+static void on_create(fuse_req_t raw, fuse_ino_t parent, const char *name, mode_t mode,
+                      struct fuse_file_info *fi)
+{
+    struct channel_req *q = make_begin(raw, CHANNEL_CREATE, parent, name, S_IFREG | (mode & 07777u));
+
+    if (!q)
+        return;
+    q->make.flags = (uint32_t)fi->flags;
+    req_run(q);
+}
+
+static void on_rename(fuse_req_t raw, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+                      const char *new_name, unsigned flags)
+{
+    struct channel_req *q = req_begin(raw, CHANNEL_RENAME, parent);
+
+    if (!q || !take_name(q, 0, name, &q->rename.name))
+        return;
+    if (!take_name(q, 1, new_name, &q->rename.new_name))
+        return;
+    q->rename.new_parent = new_parent;
+    q->rename.flags = flags;
+    req_run(q);
+}
+
+static void on_link(fuse_req_t raw, fuse_ino_t node, fuse_ino_t new_parent, const char *new_name)
+{
+    struct channel_req *q = req_begin(raw, CHANNEL_LINK, node);
+
+    if (!q || !take_name(q, 0, new_name, &q->link_to.new_name))
+        return;
+    q->link_to.new_parent = new_parent;
+    req_run(q);
+}
+
+/* ---- files ---- */
+
+static void open_run(fuse_req_t raw, enum channel_op op, fuse_ino_t node, struct fuse_file_info *fi)
+{
+    struct channel_req *q = req_begin(raw, op, node);
+    const struct fuse_open_in *in;
+
+    if (!q)
+        return;
+    in = message_body(q->channel);
+    q->open.flags = (uint32_t)fi->flags;
+    q->open.kill_priv = q->channel->killpriv && (in->open_flags & FUSE_OPEN_KILL_SUIDGID) != 0;
+    req_run(q);
+}
+
+static void on_open(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi)
+{
+    open_run(raw, CHANNEL_OPEN, node, fi);
+}
+
+static void on_opendir(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi)
+{
+    open_run(raw, CHANNEL_OPENDIR, node, fi);
+}
+
+static struct channel_req *io_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node,
+                                    size_t len, off_t offset, const struct fuse_file_info *fi)
+{
+    struct channel_req *q = req_begin(raw, op, node);
+
+    if (!q)
+        return NULL;
+    memset(&q->io, 0, sizeof(q->io));
+    if (len > CHANNEL_IO_MAX || offset < 0) {
+        channel_reply_err(q, -EINVAL);
+        return NULL;
+    }
+    q->io.fh = fi->fh;
+    q->io.flags = (uint32_t)fi->flags;
+    q->io.len = (uint32_t)len;
+    q->io.offset = (uint64_t)offset;
+    return q;
+}
+
+static void on_read(fuse_req_t raw, fuse_ino_t node, size_t len, off_t offset,
+                    struct fuse_file_info *fi)
+{
+    struct channel_req *q = io_begin(raw, CHANNEL_READ, node, len, offset, fi);
+
+    if (q)
+        req_run(q);
+}
+
+static void on_write(fuse_req_t raw, fuse_ino_t node, const char *data, size_t len, off_t offset,
+                     struct fuse_file_info *fi)
+{
+    struct channel *c = fuse_req_userdata(raw);
+    struct channel_req *q = io_begin(raw, CHANNEL_WRITE, node, len, offset, fi);
+    const struct fuse_write_in *in;
+
+    if (!q)
+        return;
+    in = message_body(c);
+    q->io.data = data;
+    q->io.kill_priv = c->killpriv && (in->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0;
+    q->buf = c->message_buf; /* the data stays where it is until the reply */
+    c->message_buf = NULL;
+    req_run(q);
+}
+
+static void on_readdir(fuse_req_t raw, fuse_ino_t node, size_t len, off_t offset,
+                       struct fuse_file_info *fi)
+{
+    struct channel_req *q = io_begin(raw, CHANNEL_READDIR, node, MIN(len, CHANNEL_IO_MAX), 0, fi);
+
+    if (!q)
+        return;
+    q->io.offset = (uint64_t)offset; /* a cookie: any 64 bits */
+    req_run(q);
+}
+
+static void on_readdirplus(fuse_req_t raw, fuse_ino_t node, size_t len, off_t offset,
+                           struct fuse_file_info *fi)
+{
+    struct channel_req *q = io_begin(raw, CHANNEL_READDIR, node, MIN(len, CHANNEL_IO_MAX), 0, fi);
+
+    if (!q)
+        return;
+    q->io.offset = (uint64_t)offset;
+    q->io.plus = true;
+    req_run(q);
+}
+
+static void file_run(fuse_req_t raw, enum channel_op op, fuse_ino_t node,
+                     const struct fuse_file_info *fi, int datasync)
+{
+    struct channel_req *q = req_begin(raw, op, node);
+
+    if (!q)
+        return;
+    q->file.fh = fi->fh;
+    q->file.flags = (uint32_t)fi->flags;
+    q->file.datasync = datasync != 0;
+    req_run(q);
+}
+
+static void on_flush(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi)
+{
+    file_run(raw, CHANNEL_FLUSH, node, fi, 0);
+}
+
+static void on_release(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi)
+{
+    file_run(raw, CHANNEL_RELEASE, node, fi, 0);
+}
+
+static void on_releasedir(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi)
+{
+    file_run(raw, CHANNEL_RELEASEDIR, node, fi, 0);
+}
+
+static void on_fsync(fuse_req_t raw, fuse_ino_t node, int datasync, struct fuse_file_info *fi)
+{
+    file_run(raw, CHANNEL_FSYNC, node, fi, datasync);
+}
+
+static void on_fsyncdir(fuse_req_t raw, fuse_ino_t node, int datasync, struct fuse_file_info *fi)
+{
+    file_run(raw, CHANNEL_FSYNCDIR, node, fi, datasync);
+}
+
+/* ---- the rest ---- */
+
+static void on_statfs(fuse_req_t raw, fuse_ino_t node)
+{
+    struct channel_req *q = req_begin(raw, CHANNEL_STATFS, node);
+
+    if (q)
+        req_run(q);
+}
+
+static void on_setxattr(fuse_req_t raw, fuse_ino_t node, const char *name, const char *value,
+                        size_t size, int flags)
+{
+    struct channel_req *q = req_begin(raw, CHANNEL_SETXATTR, node);
+
+    if (!q || !take_name(q, 0, name, &q->xattr.name))
+        return;
+    if (size > MSG_XATTR_MAX) {
+        channel_reply_err(q, -E2BIG);
+        return;
+    }
+    if (!take_copy(q, value, MAX(size, 1u)))
+        return;
+    q->xattr.value = q->copy;
+    q->xattr.size = (uint32_t)size;
+    q->xattr.flags = (uint32_t)flags;
+    req_run(q);
+}
+
+static void on_getxattr(fuse_req_t raw, fuse_ino_t node, const char *name, size_t size)
+{
+    struct channel_req *q = req_begin(raw, CHANNEL_GETXATTR, node);
+
+    if (!q || !take_name(q, 0, name, &q->xattr.name))
+        return;
+    q->xattr.size = (uint32_t)MIN(size, (size_t)MSG_XATTR_MAX);
+    req_run(q);
+}
+
+static void on_listxattr(fuse_req_t raw, fuse_ino_t node, size_t size)
+{
+    struct channel_req *q = req_begin(raw, CHANNEL_LISTXATTR, node);
+
+    if (!q)
+        return;
+    q->xattr.name = NULL;
+    q->xattr.size = (uint32_t)MIN(size, (size_t)MSG_XATTR_MAX);
+    req_run(q);
+}
+
+const struct fuse_lowlevel_ops channel_libfuse_ops = {
+    .init = on_init,
+    .lookup = on_lookup,
+    .forget = on_forget,
+    .forget_multi = on_forget_multi,
+    .getattr = on_getattr,
+    .setattr = on_setattr,
+    .readlink = on_readlink,
+    .mknod = on_mknod,
+    .mkdir = on_mkdir,
+    .unlink = on_unlink,
+    .rmdir = on_rmdir,
+    .symlink = on_symlink,
+    .rename = on_rename,
+    .link = on_link,
+    .open = on_open,
+    .create = on_create,
+    .read = on_read,
+    .write = on_write,
+    .flush = on_flush,
+    .release = on_release,
+    .fsync = on_fsync,
+    .opendir = on_opendir,
+    .readdir = on_readdir,
+    .readdirplus = on_readdirplus,
+    .releasedir = on_releasedir,
+    .fsyncdir = on_fsyncdir,
+    .statfs = on_statfs,
+    .setxattr = on_setxattr,
+    .getxattr = on_getxattr,
+    .listxattr = on_listxattr,
+    .removexattr = on_removexattr,
+};

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Notifications to the kernel, on a thread of their own ("fuse-notify"): one at a time, in the
+ * order asked. What is finished is handed to the reactor in one post, where the done functions run.
+ *
+ * Fails: a full queue is -EAGAIN, and the asker waits for a done. After the channel has ended every
+ * notification finishes with -ENODEV.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/fuse/channel_int.h"
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/rt/thread.h"
+
+static int notice_send(struct channel *c, const struct channel_notice *n)
+{
+    struct fuse_out_header all = {.len = sizeof(all), .error = WIRE_NOTIFY_INC_EPOCH};
+
+    if (n->kind == NOTICE_ALL) /* unknown to libfuse 3.14, and to older kernels: EINVAL */
+        return write(c->watch.fd, &all, sizeof(all)) < 0 && errno != EINVAL ? -errno : 0;
+    if (n->kind == NOTICE_ENTRY)
+        return fuse_lowlevel_notify_inval_entry(c->session, n->node, n->name, strlen(n->name));
+    return fuse_lowlevel_notify_inval_inode(c->session, n->node, n->offset, n->len);
+}
+
+static void *notifier_main(void *arg)
+{
+    struct channel *c = arg;
+    struct channel_notifier *t = &c->notifier;
+
+    pthread_mutex_lock(&t->lock);
+    for (;;) {
+        struct channel_notice *n;
+
+        while (list_empty(&t->queue) && !t->stop)
+            pthread_cond_wait(&t->wake, &t->lock);
+        if (list_empty(&t->queue))
+            break;
+        n = list_entry(list_pop_front(&t->queue), struct channel_notice, link);
+        pthread_mutex_unlock(&t->lock);
+        n->err = notice_send(c, n);
+        if (n->err != 0 && n->err != -ENOENT && n->err != -ENODEV && n->err != -ENOTCONN)
+            LOG_WARN("fuse", "the kernel could not drop its cache of inode %llu: %s",
+                     (unsigned long long)n->node, strerror(-n->err));
+        pthread_mutex_lock(&t->lock);
+        list_push_back(&t->finished, &n->link);
+        if (!t->posted && !t->stop) {
+            t->posted = true;
+            reactor_post(c->o.reactor, &t->work);
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+static void finished_deliver(struct channel *c)
+{
+    struct channel_notifier *t = &c->notifier;
+    struct list done, *l;
+
+    list_init(&done);
+    pthread_mutex_lock(&t->lock);
+    t->posted = false;
+    list_splice(&done, &t->finished);
+    pthread_mutex_unlock(&t->lock);
+    while ((l = list_pop_front(&done))) {
+        struct channel_notice *n = list_entry(l, struct channel_notice, link);
+
+        pthread_mutex_lock(&t->lock);
+        t->count--;
+        pthread_mutex_unlock(&t->lock);
+        if (n->done)
+            n->done(c->o.user, n->arg, n->err);
+        mem_free(n);
+    }
+}
+
+static void on_finished(struct reactor_work *w)
+{
+    finished_deliver(container_of(w, struct channel, notifier.work));
+}
+
+static int notice_queue(struct channel *c, struct channel_notice *n)
+{
+    struct channel_notifier *t = &c->notifier;
+    AUTO_LOCK(&t->lock);
+
+    if (t->stop)
+        return -ENODEV;
+    if (t->count >= CHANNEL_NOTICES)
+        return -EAGAIN;
+    t->count++;
+    list_push_back(&t->queue, &n->link);
+    pthread_cond_signal(&t->wake);
+    return 0;
+}
+
+int channel_notify_inode(struct channel *c, uint64_t node, int64_t offset, int64_t len,
+                         channel_notified_fn done, void *arg)
+{
+    struct channel_notice *n = mem_alloc(offsetof(struct channel_notice, name));
+    int rc;
+
+    if (!n)
+        return -EAGAIN;
+    n->kind = NOTICE_INODE;
+    n->node = node;
+    n->offset = offset;
+    n->len = len;
+    n->done = done;
+    n->arg = arg;
+    rc = notice_queue(c, n);
+    if (rc != 0)
+        mem_free(n);
+    return rc;
+}
+
+int channel_notify_entry(struct channel *c, uint64_t parent, const char *name, uint32_t len,
+                         channel_notified_fn done, void *arg)
+{
+    struct channel_notice *n = len <= MSG_NAME_MAX ? mem_alloc(sizeof(*n)) : NULL;
+    int rc;
+
+    if (!n)
+        return len > MSG_NAME_MAX ? -ENAMETOOLONG : -EAGAIN;
+    n->kind = NOTICE_ENTRY;
+    n->node = parent;
+    n->done = done;
+    n->arg = arg;
+    memcpy(n->name, name, len);
+    n->name[len] = '\0';
+    rc = notice_queue(c, n);
+    if (rc != 0)
+        mem_free(n);
+    return rc;
+}
+
+int channel_notify_all(struct channel *c)
+{
+    struct channel_notice *n = mem_zalloc(offsetof(struct channel_notice, name));
+    int rc;
+
+    if (!n)
+        return -EAGAIN;
+    n->kind = NOTICE_ALL;
+    rc = notice_queue(c, n);
+    if (rc != 0)
+        mem_free(n);
+    return rc;
+}
+
+int channel_notifier_start(struct channel *c)
+{
+    struct channel_notifier *t = &c->notifier;
+    int rc;
+
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->wake, NULL);
+    list_init(&t->queue);
+    list_init(&t->finished);
+    t->work.fn = on_finished;
+    rc = thread_start(&t->thread, "fuse-notify", notifier_main, c);
+    t->started = rc == 0;
+    return rc;
+}
+
+/* The posted work may not run any more: what has finished is delivered here. The reactor must not
+ * run work that was posted before and has not run: run it once more when it is still alive. */
+void channel_notifier_stop(struct channel *c)
+{
+    struct channel_notifier *t = &c->notifier;
+
+    if (!t->started)
+        return;
+    pthread_mutex_lock(&t->lock);
+    t->stop = true;
+    pthread_cond_signal(&t->wake);
+    pthread_mutex_unlock(&t->lock);
+    pthread_join(t->thread, NULL);
+    t->started = false;
+    while (t->posted)
+        reactor_run_once(c->o.reactor, 0);
+    finished_deliver(c);
+    pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->lock);
+}

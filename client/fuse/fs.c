@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all operations share: the table of handlers, running an operation on the core with the
+ * caller's identity, cancelling it when the kernel interrupts, and passing what others have changed
+ * on to the kernel.
+ */
+#include "client/fuse/fs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+
+static_assert(sizeof(struct op) <= CHANNEL_PRIV_BYTES, "an operation lives in its request");
+
+/* ---- one operation ---- */
+
+static void load_groups(struct op *o)
+{
+    int n = channel_req_groups(o->q, o->groups_inline, FS_GROUPS_INLINE);
+
+    o->has_groups = true;
+    o->req.cred.groups = o->groups_inline;
+    if (n > FS_GROUPS_INLINE && n <= (int)MSG_GROUPS_MAX) {
+        o->groups = mem_array((size_t)n, sizeof(uint32_t));
+        if (o->groups)
+            n = MIN(n, channel_req_groups(o->q, o->groups, (unsigned)n));
+        o->req.cred.groups = o->groups ? o->groups : o->groups_inline;
+    }
+    o->req.cred.n_groups = n < 0 ? 0 : (uint32_t)n;
+    if (!o->groups)
+        o->req.cred.n_groups = MIN(o->req.cred.n_groups, FS_GROUPS_INLINE);
+}
+
+static void on_done(struct core_req *req, int status)
+{
+    struct op *o = req->arg;
+
+    if ((status == -EACCES || status == -EPERM) && o->q->uid != 0 && !o->has_groups) {
+        load_groups(o);
+        if (o->req.cred.n_groups > 0) {
+            o->run(o);
+            return;
+        }
+    }
+    if (o->ended)
+        *o->ended = true;
+    o->finish(o, status);
+}
+
+static void on_interrupt(struct channel_req *q)
+{
+    struct op *o = (struct op *)(void *)q->priv;
+
+    core_cancel(o->waiting);
+}
+
+void op_start(struct channel_req *q, void (*run)(struct op *o),
+              void (*finish)(struct op *o, int status), bool need_groups)
+{
+    struct op *o = (struct op *)(void *)q->priv;
+    bool ended = false;
+
+    memset(&o->req.cred, 0, sizeof(o->req.cred));
+    o->req.cred.uid = q->uid;
+    o->req.cred.gid = q->gid;
+    o->req.done = on_done;
+    o->req.arg = o;
+    o->req.want_negative = false;
+    o->fs = fs_of(q);
+    o->q = q;
+    o->run = run;
+    o->finish = finish;
+    o->ended = &ended;
+    o->has_groups = false;
+    o->groups = NULL;
+    o->waiting = &o->req;
+    if (need_groups)
+        load_groups(o);
+    run(o);
+    if (ended)
+        return;
+    o->ended = NULL;
+    channel_on_interrupt(q, on_interrupt);
+}
+
+struct channel_req *op_end(struct op *o, int status)
+{
+    struct channel_req *q = o->q;
+    uint64_t now = clock_mono_ns(reactor_clock(o->fs->reactor));
+
+    stat_record(&o->fs->latency[q->op], now > q->start_ns ? now - q->start_ns : 0);
+    if (status != 0 && status != -ENOENT)
+        stat_inc(&o->fs->errors);
+    mem_free(o->groups);
+    return q;
+}
+
+void op_fail(struct op *o, int status)
+{
+    channel_reply_err(op_end(o, status), status);
+}
+
+void op_reply_status(struct op *o, int status)
+{
+    channel_reply_err(op_end(o, status), status);
+}
+
+void op_reply_entry(struct op *o)
+{
+    const struct core_entry *in = &o->req.entry;
+    struct channel_entry e = {&in->attr, in->entry_valid_ns, in->attr_valid_ns};
+
+    channel_reply_entry(op_end(o, 0), &e);
+}
+
+bool fs_xattr_is_acl(const char *name)
+{
+    return strncmp(name, "system.posix_acl_", 17) == 0;
+}
+
+/* ---- what others have changed ---- */
+
+static void on_inval_done(void *user, void *arg, int err);
+
+static void inval_send(struct fs *fs, struct core_inval *v)
+{
+    int rc;
+
+    rc = fs->channel ? channel_notify_inode(fs->channel, fs_node(fs, v->ino), v->data ? 0 : -1, 0,
+                                            on_inval_done, v)
+                     : -ENODEV;
+    if (rc == -EAGAIN)
+        list_push_back(&fs->invals, &v->link);
+    else if (rc != 0)
+        core_inval_done(fs->core, v);
+}
+
+static void on_inval_done(void *user, void *arg, int err UNUSED)
+{
+    struct fs *fs = user;
+    struct core_inval *v = arg;
+    struct list *next;
+
+    core_inval_done(fs->core, v);
+    next = list_pop_front(&fs->invals);
+    if (next)
+        inval_send(fs, list_entry(next, struct core_inval, link));
+}
+
+static void on_inval_inode(void *arg, struct core_inval *v)
+{
+    inval_send(arg, v);
+}
+
+static void on_inval_entry(void *arg, uint64_t parent, const char *name, uint32_t len)
+{
+    struct fs *fs = arg;
+
+    if (fs->channel)
+        (void)channel_notify_entry(fs->channel, fs_node(fs, parent), name, len, NULL, NULL);
+}
+
+static void on_inval_all(void *arg)
+{
+    struct fs *fs = arg;
+
+    if (fs->channel)
+        (void)channel_notify_all(fs->channel);
+}
+
+void fs_events(struct fs *fs, struct core_events *ret_events)
+{
+    list_init(&fs->invals);
+    fs->setid_epoch = 1;
+    *ret_events = (struct core_events){.inval_inode = on_inval_inode,
+                                       .inval_entry = on_inval_entry,
+                                       .inval_all = on_inval_all,
+                                       .arg = fs};
+}
+
+/* ---- the table ---- */
+
+static void on_forget(void *user, uint64_t node, uint64_t n UNUSED)
+{
+    struct fs *fs = user;
+
+    core_forget(fs->core, fs_ino(fs, node));
+}
+
+static void on_open_lost(void *user, enum channel_op op, uint64_t node UNUSED, uint64_t fh)
+{
+    struct fs *fs = user;
+
+    if (op == CHANNEL_OPENDIR) {
+        fs_dir_free(fs_dir_of(fh));
+    } else {
+        core_release(fs->core, fs_file_of(fh)->file);
+        mem_free(fs_file_of(fh));
+    }
+}
+
+static void on_ready(void *user)
+{
+    struct fs *fs = user;
+
+    if (fs->ready)
+        fs->ready(fs);
+}
+
+static void on_gone(void *user)
+{
+    struct fs *fs = user;
+
+    if (fs->gone)
+        fs->gone(fs);
+}
+
+#define FS_OP_ENTRY(upper, lower) [CHANNEL_##upper] = op_##lower,
+const struct channel_ops fs_channel_ops = {
+    .op = {CHANNEL_OPS(FS_OP_ENTRY)}, .forget = on_forget, .open_lost = on_open_lost, .ready = on_ready, .gone = on_gone};
+#undef FS_OP_ENTRY
+
+#define FS_OP_LABEL(upper, lower) "op=\"" #lower "\"",
+static const char *const op_labels[] = {CHANNEL_OPS(FS_OP_LABEL)};
+#undef FS_OP_LABEL
+
+void fs_stats_register(struct fs *fs)
+{
+    for (unsigned i = 0; i < CHANNEL_N_OPS; i++)
+        stat_histogram_register(&fs->latency[i], "aifs_fuse_seconds", op_labels[i],
+                                "Time from reading a FUSE request to its reply");
+    stat_counter_register(&fs->errors, "aifs_fuse_errors_total", NULL,
+                          "FUSE requests answered with an error other than ENOENT");
+}
+
+void fs_stats_unregister(struct fs *fs)
+{
+    for (unsigned i = 0; i < CHANNEL_N_OPS; i++)
+        stat_unregister(&fs->latency[i].stat);
+    stat_unregister(&fs->errors.stat);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The mounted file system: the client core behind the FUSE channel. Everything runs on one reactor.
+ *
+ * The owner (client/mount) fills in reactor, core, ready and gone, mounts the core (root), opens the
+ * channel with fs_channel_ops, and after gone() unmounts the core.
+ *
+ * An operation (ops/, one file each) lives in the private space of its request: struct op.
+ */
+#ifndef AIFS_CLIENT_FUSE_FS_H
+#define AIFS_CLIENT_FUSE_FS_H
+
+#include "client/core/core.h"
+#include "client/fuse/channel.h"
+#include "common/stat/stat.h"
+
+#define FS_GROUPS_INLINE 16
+
+struct fs {
+    struct reactor *reactor;
+    struct core *core;
+    struct channel *channel;
+    uint64_t root;
+    uint32_t setid_epoch; /* from 1; counts set-id bits set through this mount */
+    struct list invals;   /* struct core_inval that found the notification queue full */
+    struct stat_histogram latency[CHANNEL_N_OPS];
+    struct stat_counter errors;
+    void (*ready)(struct fs *fs); /* the kernel has connected. May be NULL */
+    void (*gone)(struct fs *fs);  /* unmounted: no more requests. May be NULL */
+};
+
+extern const struct channel_ops fs_channel_ops; /* user: the struct fs */
+
+/* fills in the events of core_options; -errno. */
+void fs_events(struct fs *fs, struct core_events *ret_events);
+void fs_stats_register(struct fs *fs);
+void fs_stats_unregister(struct fs *fs);
+
+/* An open file or directory; fh of the channel is its address. */
+struct fs_file {
+    struct core_file *file;
+    uint32_t setid_epoch; /* the inode had no set-id bits at this epoch of the file system; 0: not
+                             asked */
+};
+
+struct fs_dir {
+    struct core_req page; /* when has_page: entries not yet given to the kernel */
+    bool has_page, busy;
+    bool has_next, page_eof;
+    struct core_dirent next; /* read from the page, but did not fit */
+    uint64_t next_cookie;    /* where the kernel will go on if it reads in order */
+    uint64_t parent;
+};
+
+struct op {
+    struct core_req req;
+    struct fs *fs;
+    struct channel_req *q;
+    void (*run)(struct op *o);                /* calls core_*(); again with groups when refused */
+    void (*finish)(struct op *o, int status); /* replies */
+    bool *ended;
+    bool has_groups;
+    uint32_t *groups; /* when more than fit below */
+    uint32_t groups_inline[FS_GROUPS_INLINE];
+    struct iovec iov;         /* of a write */
+    struct core_req *waiting; /* what an interrupt cancels: req, or the page of a directory */
+};
+
+/*
+ * Runs run() with the caller's identity; finish() follows exactly once. Supplementary groups are
+ * fetched only when the server has refused without them (the kernel has already checked
+ * permissions), or when need_groups says that the outcome depends on them.
+ */
+void op_start(struct channel_req *q, void (*run)(struct op *o),
+              void (*finish)(struct op *o, int status), bool need_groups);
+void op_reply_entry(struct op *o); /* req.entry */
+void op_fail(struct op *o, int status);
+void op_reply_status(struct op *o, int status); /* a finish() for operations without a result */
+/* Ends o (before the reply, which frees it) and returns its request. */
+struct channel_req *op_end(struct op *o, int status);
+
+static inline struct fs *fs_of(const struct channel_req *q)
+{
+    return q->user;
+}
+
+static inline uint64_t fs_ino(const struct fs *fs, uint64_t node)
+{
+    return node == 1 ? fs->root : node; /* the kernel calls the root 1 */
+}
+
+static inline uint64_t fs_node(const struct fs *fs, uint64_t ino)
+{
+    return ino == fs->root ? 1 : ino;
+}
+
+static inline struct fs_file *fs_file_of(uint64_t fh)
+{
+    return (struct fs_file *)(uintptr_t)fh;
+}
+
+static inline struct fs_dir *fs_dir_of(uint64_t fh)
+{
+    return (struct fs_dir *)(uintptr_t)fh;
+}
+
+#define FS_OP_DECLARE(upper, lower) void op_##lower(struct channel_req *q);
+CHANNEL_OPS(FS_OP_DECLARE)
+#undef FS_OP_DECLARE
+
+uint32_t fs_open_flags(const struct core_opened *opened, uint32_t flags);
+void fs_dir_free(struct fs_dir *d);
+bool fs_xattr_is_acl(const char *name);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file system in memory, served through the channel from one reactor: the limit that FUSE itself
+ * sets (aifs-bench limits), and the file system that the channel's tests run on. Names and
+ * attributes are real; file data is kept up to keep_bytes per file and beyond that forgotten, reads
+ * of it answer with a pattern. Files named "big0" to "big63" exist in the root and have 64 GiB.
+ */
+#ifndef AIFS_CLIENT_FUSE_NULL_FS_H
+#define AIFS_CLIENT_FUSE_NULL_FS_H
+
+#include "client/fuse/channel.h"
+
+struct null_fs;
+
+struct null_fs_options {
+    uint64_t timeout_ns; /* attributes and names are believed by the kernel for so long */
+    uint64_t keep_bytes; /* of each file; 0: no data is kept */
+    bool direct;         /* no page cache in any open */
+    bool hold_reads;     /* leave every READ unanswered until it is interrupted (for tests) */
+};
+
+int null_fs_create(const struct null_fs_options *options, struct null_fs **ret_fs) MUST_USE;
+void null_fs_destroy(struct null_fs *fs);
+extern const struct channel_ops null_fs_ops; /* user: the struct null_fs */
+
+/* Reactor, channel and file system in the calling process, until it is unmounted; ready (may be
+ * NULL) is called once the kernel has connected. -errno when it cannot be mounted, text in err. */
+int null_fs_serve(const char *mountpoint, const struct null_fs_options *options,
+                  void (*ready)(void *arg), void *arg, char *err, size_t err_len) MUST_USE;
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SYMLINK. */
+#include <string.h>
+
+#include "client/fuse/fs.h"
+
+static void run(struct op *o)
+{
+    const struct channel_req *q = o->q;
+
+    core_symlink(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->make.name, (uint32_t)strlen(q->make.name), q->make.target, (uint32_t)strlen(q->make.target));
+}
+
+static void finish(struct op *o, int status)
+{
+    if (status != 0)
+        op_fail(o, status);
+    else
+        op_reply_entry(o);
+}
+
+void op_symlink(struct channel_req *q)
+{
+    op_start(q, run, finish, false);
+}
