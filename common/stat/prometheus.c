@@ -29,7 +29,7 @@ static bool ends_with(const char *s, const char *end)
 }
 
 /* name_suffix{labels,extra} and a space; either part may be empty. */
-static void print_series(struct strbuf *out, const struct stat *s, const char *suffix,
+static void print_series(struct strbuf *out, const struct stat_item *s, const char *suffix,
                          const char *extra)
 {
     const char *labels = s->labels ? s->labels : "";
@@ -69,7 +69,7 @@ static void print_histogram(struct strbuf *out, const struct stat_histogram *h)
     strbuf_printf(out, "%" PRIu64 "\n", seen);
 }
 
-static int64_t gauge_value(const struct stat *s)
+static int64_t gauge_value(const struct stat_item *s)
 {
     if (s->kind == STAT_CALLBACK) {
         const struct stat_callback *c = container_of(s, const struct stat_callback, stat);
@@ -80,7 +80,7 @@ static int64_t gauge_value(const struct stat *s)
                                 memory_order_relaxed);
 }
 
-void stat_print_one(struct strbuf *out, const struct stat *s, bool first_of_name)
+void stat_print_one(struct strbuf *out, const struct stat_item *s, bool first_of_name)
 {
     if (first_of_name)
         strbuf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", s->name, s->help ? s->help : "", s->name,

@@ -19,7 +19,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct list registry = {&registry, &registry};
 
-static void stat_register(struct stat *s, enum stat_kind kind, const char *name, const char *labels,
+static void stat_register(struct stat_item *s, enum stat_kind kind, const char *name, const char *labels,
                           const char *help)
 {
     AUTO_LOCK(&mutex);
@@ -30,7 +30,7 @@ static void stat_register(struct stat *s, enum stat_kind kind, const char *name,
     s->labels = labels;
     s->help = help;
     for (e = registry.prev; e != &registry; e = e->prev) {
-        if (strcmp(list_entry(e, struct stat, link)->name, name) == 0)
+        if (strcmp(list_entry(e, struct stat_item, link)->name, name) == 0)
             break;
     }
     list_push_front(e == &registry ? registry.prev : e,
@@ -63,7 +63,7 @@ void stat_callback_register(struct stat_callback *c, const char *name, const cha
     stat_register(&c->stat, STAT_CALLBACK, name, labels, help);
 }
 
-void stat_unregister(struct stat *s)
+void stat_unregister(struct stat_item *s)
 {
     AUTO_LOCK(&mutex);
 
@@ -135,7 +135,7 @@ void stat_print_prometheus(struct strbuf *out)
     struct list *e;
 
     list_for_each (e, &registry) {
-        const struct stat *s = list_entry(e, struct stat, link);
+        const struct stat_item *s = list_entry(e, struct stat_item, link);
 
         stat_print_one(out, s, strcmp(s->name, name) != 0);
         name = s->name;

@@ -23,7 +23,7 @@ enum stat_kind { STAT_COUNTER, STAT_GAUGE, STAT_HISTOGRAM, STAT_CALLBACK };
 #define STAT_HIST_SUB     8
 #define STAT_HIST_BUCKETS (STAT_HIST_SUB * 40)
 
-struct stat {
+struct stat_item {
     struct list link;
     enum stat_kind kind;
     const char *name;   /* "aifs_mds_requests_total"; borrowed for as long as registered */
@@ -32,24 +32,24 @@ struct stat {
 };
 
 struct stat_counter {
-    struct stat stat;
+    struct stat_item stat;
     _Atomic uint64_t value;
 };
 
 struct stat_gauge {
-    struct stat stat;
+    struct stat_item stat;
     _Atomic int64_t value;
 };
 
 struct stat_histogram {
-    struct stat stat;
+    struct stat_item stat;
     _Atomic uint64_t count, sum;
     _Atomic uint64_t buckets[STAT_HIST_BUCKETS];
 };
 
 /* A gauge computed when asked; fn runs on the printing thread and must be safe there. */
 struct stat_callback {
-    struct stat stat;
+    struct stat_item stat;
     int64_t (*fn)(void *arg);
     void *arg;
 };
@@ -63,7 +63,7 @@ void stat_histogram_register(struct stat_histogram *h, const char *name, const c
                              const char *help);
 void stat_callback_register(struct stat_callback *c, const char *name, const char *labels,
                             const char *help, int64_t (*fn)(void *arg), void *arg);
-void stat_unregister(struct stat *s);
+void stat_unregister(struct stat_item *s);
 
 static inline void stat_add(struct stat_counter *c, uint64_t n)
 {

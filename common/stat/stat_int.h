@@ -9,6 +9,6 @@
 #include "common/stat/stat.h"
 
 /* first_of_name: the HELP and TYPE lines come before it. Called under the registry's mutex. */
-void stat_print_one(struct strbuf *out, const struct stat *s, bool first_of_name);
+void stat_print_one(struct strbuf *out, const struct stat_item *s, bool first_of_name);
 
 #endif
