@@ -4,6 +4,7 @@
  * lease. Who only writes goes past it: a page filled by write(2) costs more than the network, and
  * nobody can map such a file. So do O_DIRECT and files that others write.
  */
+#include <errno.h>
 #include <fcntl.h>
 
 #include "client/fuse/fs.h"
