@@ -134,7 +134,7 @@ struct channel_req {
 };
 
 struct channel_ops {
-    void (*op[CHANNEL_N_OPS])(struct channel_req *q); /* NULL: ENOSYS */
+    void (*op[CHANNEL_N_OPS])(struct channel_req *q);      /* NULL: ENOSYS */
     void (*forget)(void *user, uint64_t node, uint64_t n); /* may be NULL; no reply */
     /* The caller of an answered OPEN, OPENDIR or CREATE was killed: no RELEASE will come. */
     void (*open_lost)(void *user, enum channel_op op, uint64_t node, uint64_t fh);
@@ -154,7 +154,8 @@ struct channel_options {
     bool debug;
 };
 
-/* Mounts. The first request can come as soon as the reactor runs. -errno; text of the cause in err. */
+/* Mounts. The first request can come as soon as the reactor runs. -errno; text of the cause in err.
+ */
 int channel_open(const struct channel_options *options, struct channel **ret_channel, char *err,
                  size_t err_len) MUST_USE;
 /* On the reactor's thread or after it has ended: answers what is unanswered with EIO, unmounts if
@@ -218,7 +219,8 @@ typedef void (*channel_notified_fn)(void *user, void *arg, int err);
  * attributes. */
 int channel_notify_inode(struct channel *c, uint64_t node, int64_t offset, int64_t len,
                          channel_notified_fn done, void *arg);
-/* Names and attributes of everything, where the kernel can (from 6.16): it asks again at next use. */
+/* Names and attributes of everything, where the kernel can (from 6.16): it asks again at next use.
+ */
 int channel_notify_all(struct channel *c);
 int channel_notify_entry(struct channel *c, uint64_t parent, const char *name, uint32_t len,
                          channel_notified_fn done, void *arg);

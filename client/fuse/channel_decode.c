@@ -127,7 +127,8 @@ static void on_init(void *user, struct fuse_conn_info *conn)
     conn->congestion_threshold = 48;
     conn->time_gran = 1;
     c->killpriv = (in->flags & FUSE_HANDLE_KILLPRIV_V2) != 0;
-    c->direct_mmap = (in->flags & FUSE_INIT_EXT) != 0 && c->message->len >= sizeof(*c->message) + sizeof(*in) &&
+    c->direct_mmap = (in->flags & FUSE_INIT_EXT) != 0 &&
+                     c->message->len >= sizeof(*c->message) + sizeof(*in) &&
                      (in->flags2 & WIRE_DIRECT_IO_ALLOW_MMAP) != 0;
     c->init_reply = true;
     LOG_DEBUG("fuse", "kernel protocol %u.%u, offered %#x, used %#x", conn->proto_major,
@@ -298,7 +299,8 @@ static void on_symlink(fuse_req_t raw, const char *target, fuse_ino_t parent, co
 static void on_create(fuse_req_t raw, fuse_ino_t parent, const char *name, mode_t mode,
                       struct fuse_file_info *fi)
 {
-    struct channel_req *q = make_begin(raw, CHANNEL_CREATE, parent, name, S_IFREG | (mode & 07777u));
+    struct channel_req *q =
+        make_begin(raw, CHANNEL_CREATE, parent, name, S_IFREG | (mode & 07777u));
 
     if (!q)
         return;
@@ -355,8 +357,8 @@ static void on_opendir(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *f
     open_run(raw, CHANNEL_OPENDIR, node, fi);
 }
 
-static struct channel_req *io_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node,
-                                    size_t len, off_t offset, const struct fuse_file_info *fi)
+static struct channel_req *io_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node, size_t len,
+                                    off_t offset, const struct fuse_file_info *fi)
 {
     struct channel_req *q = req_begin(raw, op, node);
 

@@ -60,8 +60,8 @@ struct channel {
     char *mountpoint;
     struct reactor_watch watch;
     bool paused, gone, mounted, ready_told;
-    bool init_reply; /* the next message sent answers INIT */
-    bool killpriv;   /* the kernel leaves clearing set-id bits to us */
+    bool init_reply;  /* the next message sent answers INIT */
+    bool killpriv;    /* the kernel leaves clearing set-id bits to us */
     bool direct_mmap; /* the kernel can map files opened for direct I/O */
 
     const struct fuse_in_header *message; /* being decoded */

@@ -28,10 +28,10 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 
-#define READS_PER_TURN   32
-#define MAX_REQUESTS     8192u
-#define IDLE_REQUESTS    256u
-#define TAG              "fuse"
+#define READS_PER_TURN 32
+#define MAX_REQUESTS   8192u
+#define IDLE_REQUESTS  256u
+#define TAG            "fuse"
 
 static ssize_t io_read(int fd, void *buf, size_t len, void *user UNUSED)
 {
@@ -212,8 +212,7 @@ void channel_walk(struct channel *c, bool (*fn)(struct channel_req *q, uint64_t 
     uint64_t now = reactor_now_ns(c->o.reactor);
     struct list *l, *tmp;
 
-    list_for_each_safe(l, tmp, &c->requests)
-    {
+    list_for_each_safe (l, tmp, &c->requests) {
         struct channel_req *q = list_entry(l, struct channel_req, link);
 
         if (!fn(q, now > q->start_ns ? now - q->start_ns : 0, arg))
@@ -297,9 +296,9 @@ static int session_create(struct channel *c, char *err, size_t err_len)
 {
     AUTO_FREE char *source = escaped(c->o.source);
     char *text = source ? mem_printf("fsname=%s,subtype=aifs,default_permissions,max_read=%u%s%s%s",
-                            source, CHANNEL_IO_MAX, geteuid() == 0 ? ",allow_other" : "",
-                            c->o.mount_flags && *c->o.mount_flags ? "," : "",
-                            c->o.mount_flags ? c->o.mount_flags : "")
+                                     source, CHANNEL_IO_MAX, geteuid() == 0 ? ",allow_other" : "",
+                                     c->o.mount_flags && *c->o.mount_flags ? "," : "",
+                                     c->o.mount_flags ? c->o.mount_flags : "")
                         : NULL;
     char *argv[] = {(char *)"aifs-mount", (char *)"-o", text, (char *)"-d", NULL};
     struct fuse_args args = FUSE_ARGS_INIT(c->o.debug ? 4 : 3, argv);

@@ -221,8 +221,11 @@ static void on_gone(void *user)
 }
 
 #define FS_OP_ENTRY(upper, lower) [CHANNEL_##upper] = op_##lower,
-const struct channel_ops fs_channel_ops = {
-    .op = {CHANNEL_OPS(FS_OP_ENTRY)}, .forget = on_forget, .open_lost = on_open_lost, .ready = on_ready, .gone = on_gone};
+const struct channel_ops fs_channel_ops = {.op = {CHANNEL_OPS(FS_OP_ENTRY)},
+                                           .forget = on_forget,
+                                           .open_lost = on_open_lost,
+                                           .ready = on_ready,
+                                           .gone = on_gone};
 #undef FS_OP_ENTRY
 
 #define FS_OP_LABEL(upper, lower) "op=\"" #lower "\"",

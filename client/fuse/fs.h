@@ -2,8 +2,8 @@
 /*
  * The mounted file system: the client core behind the FUSE channel. Everything runs on one reactor.
  *
- * The owner (client/mount) fills in reactor, core, ready and gone, mounts the core (root), opens the
- * channel with fs_channel_ops, and after gone() unmounts the core.
+ * The owner (client/mount) fills in reactor, core, ready and gone, mounts the core (root), opens
+ * the channel with fs_channel_ops, and after gone() unmounts the core.
  *
  * An operation (ops/, one file each) lives in the private space of its request: struct op.
  */

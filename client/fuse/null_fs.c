@@ -557,8 +557,7 @@ static int fill(struct null_fs *fs)
         rc = hmap_init(&fs->names, 1024);
     if (rc != 0)
         return rc;
-    fs->pattern =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fs->pattern = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fs->pattern == MAP_FAILED) {
         fs->pattern = NULL;
         return -errno;
@@ -595,13 +594,12 @@ void null_fs_destroy(struct null_fs *fs)
     if (!fs)
         return;
     if (fs->names.buckets) {
-        hmap_for_each(n, next, pos, &fs->names)
+        hmap_for_each (n, next, pos, &fs->names)
             mem_free(container_of(n, struct null_dirent, node));
         hmap_fini(&fs->names);
     }
     if (fs->inodes.buckets) {
-        hmap_for_each(n, next, pos, &fs->inodes)
-        {
+        hmap_for_each (n, next, pos, &fs->inodes) {
             mem_free(container_of(n, struct null_inode, node)->data);
             mem_free(container_of(n, struct null_inode, node));
         }

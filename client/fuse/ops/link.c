@@ -8,7 +8,8 @@ static void run(struct op *o)
 {
     const struct channel_req *q = o->q;
 
-    core_link(o->fs->core, &o->req, fs_ino(o->fs, q->node), fs_ino(o->fs, q->link_to.new_parent), q->link_to.new_name, (uint32_t)strlen(q->link_to.new_name));
+    core_link(o->fs->core, &o->req, fs_ino(o->fs, q->node), fs_ino(o->fs, q->link_to.new_parent),
+              q->link_to.new_name, (uint32_t)strlen(q->link_to.new_name));
 }
 
 static void finish(struct op *o, int status)

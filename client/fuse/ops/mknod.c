@@ -8,7 +8,8 @@ static void run(struct op *o)
 {
     const struct channel_req *q = o->q;
 
-    core_mknod(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->make.name, (uint32_t)strlen(q->make.name), q->make.mode, q->make.rdev, NULL);
+    core_mknod(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->make.name,
+               (uint32_t)strlen(q->make.name), q->make.mode, q->make.rdev, NULL);
 }
 
 static void finish(struct op *o, int status)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * READDIR and READDIRPLUS. The kernel asks for a few KiB at a time; one page from the server is much
- * larger and stays with the open directory until the kernel has taken all of it in order. A seek or
- * rewinddir(3) drops it. Cookies: the server's are 48 bits of hash and 16 of ordinal; the kernel's
- * must be positive, so the ordinal is squeezed to 15 bits (never more than a few in use). "." and
+ * READDIR and READDIRPLUS. The kernel asks for a few KiB at a time; one page from the server is
+ * much larger and stays with the open directory until the kernel has taken all of it in order. A
+ * seek or rewinddir(3) drops it. Cookies: the server's are 48 bits of hash and 16 of ordinal; the
+ * kernel's must be positive, so the ordinal is squeezed to 15 bits (never more than a few in use).
+ * "." and
  * ".." have the cookies 1 and 2.
  */
 #include <dirent.h>
@@ -13,8 +14,8 @@
 #include "client/fuse/fs.h"
 #include "common/base/mem.h"
 
-#define PAGE_BYTES (256u * KIB)
-#define COOKIE_DOT 1u
+#define PAGE_BYTES    (256u * KIB)
+#define COOKIE_DOT    1u
 #define COOKIE_DOTDOT 2u
 
 static uint64_t to_kernel(uint64_t cookie)

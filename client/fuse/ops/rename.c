@@ -8,7 +8,9 @@ static void run(struct op *o)
 {
     const struct channel_req *q = o->q;
 
-    core_rename(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->rename.name, (uint32_t)strlen(q->rename.name), fs_ino(o->fs, q->rename.new_parent), q->rename.new_name, (uint32_t)strlen(q->rename.new_name), q->rename.flags);
+    core_rename(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->rename.name,
+                (uint32_t)strlen(q->rename.name), fs_ino(o->fs, q->rename.new_parent),
+                q->rename.new_name, (uint32_t)strlen(q->rename.new_name), q->rename.flags);
 }
 
 void op_rename(struct channel_req *q)

@@ -8,7 +8,8 @@ static void run(struct op *o)
 {
     const struct channel_req *q = o->q;
 
-    core_rmdir(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->name.name, (uint32_t)strlen(q->name.name));
+    core_rmdir(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->name.name,
+               (uint32_t)strlen(q->name.name));
 }
 
 void op_rmdir(struct channel_req *q)

@@ -19,8 +19,7 @@ static void run(struct op *o)
                                   .atime = q->attr.atime,
                                   .mtime = q->attr.mtime};
 
-    core_setattr(o->fs->core, &o->req, &set,
-                 q->attr.has_fh ? fs_file_of(q->attr.fh)->file : NULL);
+    core_setattr(o->fs->core, &o->req, &set, q->attr.has_fh ? fs_file_of(q->attr.fh)->file : NULL);
 }
 
 static void finish(struct op *o, int status)

@@ -8,7 +8,8 @@ static void run(struct op *o)
 {
     const struct channel_req *q = o->q;
 
-    core_symlink(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->make.name, (uint32_t)strlen(q->make.name), q->make.target, (uint32_t)strlen(q->make.target));
+    core_symlink(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->make.name,
+                 (uint32_t)strlen(q->make.name), q->make.target, (uint32_t)strlen(q->make.target));
 }
 
 static void finish(struct op *o, int status)
