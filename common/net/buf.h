@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bulk buffers: bounded pools of page-aligned memory, touched at start, registered with the transports, recycled last in first out (fresh memory costs more than the
- * network). Running dry is back-pressure: buf_get() returns NULL and the caller waits its turn with buf_wait(); nothing here falls back to malloc.
+ * Bulk buffers: bounded pools of page-aligned memory, touched at start, registered with the
+ * transports, recycled last in first out (fresh memory costs more than the network). Running dry is
+ * back-pressure: buf_get() returns NULL and the caller waits its turn with buf_wait(); nothing here
+ * falls back to malloc.
  *
- * A pool belongs to one reactor. A buffer is owned by whoever got it until buf_put(), and is reference counted: buf_ref() for a second owner.
+ * A pool belongs to one reactor. A buffer is owned by whoever got it until buf_put(), and is
+ * reference counted: buf_ref() for a second owner.
  */
 #ifndef AIFS_COMMON_NET_BUF_H
 #define AIFS_COMMON_NET_BUF_H
@@ -18,10 +21,10 @@ enum buf_memory { BUF_HOST = 0 }; /* other kinds exist in the wire format and ar
 
 struct buf_pool;
 struct buf {
-    struct list link;      /* free list; free for the owner's use while owned */
+    struct list link; /* free list; free for the owner's use while owned */
     struct buf_pool *pool;
-    uint8_t *data;         /* page aligned */
-    uint32_t size_bytes;   /* capacity: the pool's class */
+    uint8_t *data;       /* page aligned */
+    uint32_t size_bytes; /* capacity: the pool's class */
     uint32_t refs;
     enum buf_memory memory;
 };
@@ -37,10 +40,12 @@ struct buf_pool_stats {
 };
 
 /* n buffers of size_bytes (a multiple of 4096); max_bytes in all is n * size. -ENOMEM. */
-int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n, struct buf_pool **ret_pool) MUST_USE;
+int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n,
+                    struct buf_pool **ret_pool) MUST_USE;
 void buf_pool_destroy(struct buf_pool *p); /* every buffer must be back */
 struct buf *buf_get(struct buf_pool *p);
-void buf_wait(struct buf_pool *p, struct buf_waiter *w); /* first come, first served; fn may run at once */
+void buf_wait(struct buf_pool *p,
+              struct buf_waiter *w); /* first come, first served; fn may run at once */
 void buf_wait_cancel(struct buf_waiter *w);
 void buf_ref(struct buf *b);
 void buf_put(struct buf *b); /* NULL is a no-op */

@@ -6,9 +6,9 @@
  *   0       2     magic 0xaf15
  *   2       1     type (enum frame_type)
  *   3       1     zero
- *   4       4     head_len   at most NET_HEAD_MAX; 0 unless type is FRAME_MESSAGE
- *   8       4     bulk_len   at most NET_BULK_MAX; 0 unless type is FRAME_MESSAGE
- *   12      4     CRC-32C of bytes 0..11 and the head
+ *   4       4     head_len   at most NET_HEAD_MAX for FRAME_MESSAGE and FRAME_ADDRESS_MAX for
+ * FRAME_ADDRESS; 0 otherwise 8       4     bulk_len   at most NET_BULK_MAX; 0 unless type is
+ * FRAME_MESSAGE 12      4     CRC-32C of bytes 0..11 and the head
  *
  * The head follows, then the bulk. The bulk has no sum here: who sends data sums it block by block
  * from end to end.
@@ -22,16 +22,20 @@
 #include "common/base/bytes.h"
 #include "common/base/crc.h"
 
-#define FRAME_BYTES 16u
-#define FRAME_MAGIC 0xaf15u
+#define FRAME_BYTES       16u
+#define FRAME_MAGIC       0xaf15u
+#define FRAME_ADDRESS_MAX 4000u
 
 enum frame_type {
     FRAME_MESSAGE = 1,
-    FRAME_PING,   /* answer with a pong */
-    FRAME_PONG,   /* also sent unasked by an end that has stopped reading */
-    FRAME_SWITCH, /* what I send from here on comes over the upgraded transport */
-    FRAME_HOLD,   /* I hold too much that came over the upgraded transport: send nothing new */
-    FRAME_GO,     /* go on */
+    FRAME_PING,    /* answer with a pong */
+    FRAME_PONG,    /* also sent unasked by an end that has stopped reading */
+    FRAME_ADDRESS, /* the upgrade (ucx.c): my UCX worker address is the head */
+    FRAME_READY,   /* you reach me over it */
+    FRAME_STAY,    /* it cannot be: both stay on the socket */
+    FRAME_SWITCH,  /* what I send from here on comes over the upgraded transport */
+    FRAME_HOLD,    /* I hold too much that came over the upgraded transport: send nothing new */
+    FRAME_GO,      /* go on */
     FRAME_TYPE_END
 };
 
@@ -72,7 +76,8 @@ static inline bool frame_decode(const uint8_t p[FRAME_BYTES], uint32_t head_max,
         return false;
     if (ret->type == FRAME_MESSAGE)
         return ret->head_len <= head_max && ret->bulk_len <= bulk_max;
-    return ret->head_len == 0 && ret->bulk_len == 0;
+    return ret->head_len <= (ret->type == FRAME_ADDRESS ? FRAME_ADDRESS_MAX : 0) &&
+           ret->bulk_len == 0;
 }
 
 #endif

@@ -2,22 +2,29 @@
 /*
  * Messages between two processes: one interface, three transports.
  *
- *   socket  TCP. Every connection starts here; the socket stays open as the control channel that tells us the peer is alive.
- *   ucx     shared memory with CMA between processes of one host, RDMA verbs where there is a device. Entered by net_conn_upgrade() once both ends know each
- *           other; every shared-memory peer has a UCX worker of its own, which is destroyed as a whole when the peer dies.
- *   loop    in process, for tests and the simulator: can drop, delay, duplicate and reorder.
+ *   socket  TCP. Every connection starts here; the socket stays open as the control channel that
+ * tells us the peer is alive. ucx     shared memory with CMA between processes of one host, RDMA
+ * verbs where there is a device. Entered by net_conn_upgrade() once both ends know each other;
+ * every shared-memory peer has a UCX worker of its own, which is destroyed as a whole when the peer
+ * dies. loop    in process, for tests and the simulator: can drop, delay, duplicate and reorder.
  *
- * A message is a head (RPC header and body, at most NET_HEAD_MAX) and an optional bulk payload (at most NET_BULK_MAX) that goes straight between the buffers of sender and receiver.
+ * A message is a head (RPC header and body, at most NET_HEAD_MAX) and an optional bulk payload (at
+ * most NET_BULK_MAX) that goes straight between the buffers of sender and receiver.
  *
- * Threads: a connection belongs to the reactor it was made on; all calls and callbacks happen there.
+ * Threads: a connection belongs to the reactor it was made on; all calls and callbacks happen
+ * there.
  *
- * Sending: a struct net_tx and everything it points to is caller-owned until its done() has run, exactly once, with 0 (the transport needs the memory no longer; this says nothing
- * about the peer) or a negative error. Cancelling is not possible: memory comes back when the transport gives it back, at the latest when the connection is destroyed.
+ * Sending: a struct net_tx and everything it points to is caller-owned until its done() has run,
+ * exactly once, with 0 (the transport needs the memory no longer; this says nothing about the peer)
+ * or a negative error. Cancelling is not possible: memory comes back when the transport gives it
+ * back, at the latest when the connection is destroyed.
  *
- * Receiving: ops->head() is called when a head is there, and names where the bulk goes; ops->received() when all of it has landed. A head is borrowed until head() returns. Between the two
- * the receive buffers belong to the transport.
+ * Receiving: ops->head() is called when a head is there, and names where the bulk goes;
+ * ops->received() when all of it has landed. A head is borrowed until head() returns. Between the
+ * two the receive buffers belong to the transport.
  *
- * Death: when the control channel ends, a ping stays unanswered, a peer sends rubbish or net_conn_close() is called, then ops->closed() runs exactly once, after every done() and
+ * Death: when the control channel ends, a ping stays unanswered, a peer sends rubbish or
+ * net_conn_close() is called, then ops->closed() runs exactly once, after every done() and
  * received(-AIFS_ECONN) of this connection. The owner then frees it with net_conn_free().
  */
 #ifndef AIFS_COMMON_NET_NET_H
@@ -65,10 +72,12 @@ struct net_rx {
 
 struct net_conn_ops {
     /*
-     * 0: rx is filled in. -EAGAIN: no buffers now, keep the message (the connection stops reading) until net_conn_resume(). Any other error closes the connection
-     * as a protocol error. A message without bulk gets received() right after head() returned 0.
+     * 0: rx is filled in. -EAGAIN: no buffers now, keep the message (the connection stops reading)
+     * until net_conn_resume(). Any other error closes the connection as a protocol error. A message
+     * without bulk gets received() right after head() returned 0.
      */
-    int (*head)(struct net_conn *c, const void *head, uint32_t head_len, uint32_t bulk_len, struct net_rx *rx);
+    int (*head)(struct net_conn *c, const void *head, uint32_t head_len, uint32_t bulk_len,
+                struct net_rx *rx);
     void (*received)(struct net_conn *c, void *token, int status);
     void (*closed)(struct net_conn *c, int status);
 };
@@ -78,56 +87,72 @@ struct net_options {
     uint64_t ping_interval_ns; /* 1 s */
     uint64_t ping_timeout_ns;  /* nothing heard for so long = dead. 5 s */
     uint64_t connect_timeout_ns;
-    uint32_t rndv_threshold;   /* UCX: eager below */
-    uint64_t max_pending_bytes; /* per connection, sent and not yet taken by the transport; above it net_conn_writable() is false */
+    uint32_t rndv_threshold;    /* UCX: eager below */
+    uint64_t max_pending_bytes; /* per connection, sent and not yet taken by the transport; above it
+                                   net_conn_writable() is false */
 };
 void net_options_default(struct net_options *o);
 
-/* Addresses: "host:port", "[v6]:port", or "loop:name". Resolution is blocking and therefore done once, by the caller, at start. */
+/* Addresses: "host:port", "[v6]:port", or "loop:name". Resolution is blocking and therefore done
+ * once, by the caller, at start. */
 struct net_addr {
     char text[NET_ADDR_BYTES];
     uint8_t sockaddr[128];
     uint32_t sockaddr_len;
     bool loop;
 };
-int net_addr_resolve(const char *text, uint16_t default_port, struct net_addr *ret_addr, char *err, size_t err_len) MUST_USE;
+int net_addr_resolve(const char *text, uint16_t default_port, struct net_addr *ret_addr, char *err,
+                     size_t err_len) MUST_USE;
 
-/* Accepted connections have no ops yet: accepted() calls net_conn_start() or net_conn_close()+net_conn_free(). */
+/* Accepted connections have no ops yet: accepted() calls net_conn_start() or
+ * net_conn_close()+net_conn_free(). */
 int net_listen(struct reactor *r, const struct net_addr *addr, const struct net_options *o,
-               void (*accepted)(void *arg, struct net_conn *c), void *arg, struct net_listener **ret_listener) MUST_USE;
+               void (*accepted)(void *arg, struct net_conn *c), void *arg,
+               struct net_listener **ret_listener) MUST_USE;
 uint16_t net_listener_port(const struct net_listener *l);
 void net_listener_close(struct net_listener *l);
 
-/* connected(arg, conn, 0) or (arg, NULL, -err), exactly once, never before net_connect() returned. */
+/* connected(arg, conn, 0) or (arg, NULL, -err), exactly once, never before net_connect() returned.
+ */
 struct net_connecting;
 int net_connect(struct reactor *r, const struct net_addr *addr, const struct net_options *o,
-                void (*connected)(void *arg, struct net_conn *c, int status), void *arg, struct net_connecting **ret_connecting) MUST_USE;
+                void (*connected)(void *arg, struct net_conn *c, int status), void *arg,
+                struct net_connecting **ret_connecting) MUST_USE;
 void net_connect_cancel(struct net_connecting *n); /* connected() will not run */
 
 void net_conn_start(struct net_conn *c, const struct net_conn_ops *ops, void *arg);
 void *net_conn_arg(const struct net_conn *c);
-void net_send(struct net_conn *c, struct net_tx *tx); /* on a dying connection done() runs later with -AIFS_ECONN */
+void net_send(struct net_conn *c,
+              struct net_tx *tx); /* on a dying connection done() runs later with -AIFS_ECONN */
 bool net_conn_writable(const struct net_conn *c);
 void net_conn_resume(struct net_conn *c);
-void net_conn_close(struct net_conn *c, int status); /* closed() follows from the reactor, never from inside this call */
-void net_conn_free(struct net_conn *c);              /* after closed() only */
+void net_conn_close(
+    struct net_conn *c,
+    int status); /* closed() follows from the reactor, never from inside this call */
+void net_conn_free(struct net_conn *c); /* after closed() only */
 
 /*
- * Upgrade to UCX. Each end puts net_conn_offer() into its hello; after both offers are known both ends call net_conn_upgrade(), which picks the best transport both can use: the
- * result is the same on both ends because it depends only on the two offers. Messages sent after it use the new transport. 0 also when the choice is to stay on the socket.
+ * Upgrade to UCX. Each end puts net_conn_offer() into its hello; after both offers are known both
+ * ends call net_conn_upgrade(), which picks the best transport both can use: the result is the same
+ * on both ends because it depends only on the two offers. Messages sent after it use the new
+ * transport. 0 also when the choice is to stay on the socket.
  */
-int net_conn_offer(struct net_conn *c, void *offer, uint32_t *len) MUST_USE; /* *len: in capacity, out used */
+int net_conn_offer(struct net_conn *c, void *offer,
+                   uint32_t *len) MUST_USE; /* *len: in capacity, out used */
 int net_conn_upgrade(struct net_conn *c, const void *peer_offer, uint32_t len) MUST_USE;
 enum net_kind net_conn_kind(const struct net_conn *c);
-const char *net_conn_describe(const struct net_conn *c); /* "10.0.0.1:7000 shm", valid until freed */
+const char *
+net_conn_describe(const struct net_conn *c); /* "10.0.0.1:7000 shm", valid until freed */
 
-/* Loop transport faults: probabilities per message in parts of 65536, from a seeded generator. NULL: none. */
+/* Loop transport faults: probabilities per message in parts of 65536, from a seeded generator.
+ * NULL: none. */
 struct net_loop_faults {
     uint32_t drop, duplicate, reorder;
     uint64_t min_delay_ns, max_delay_ns;
     uint64_t seed;
 };
 void net_loop_set_faults(const struct net_loop_faults *faults);
-void net_loop_partition(const char *name, bool cut); /* messages from and to this listener vanish while cut */
+void net_loop_partition(const char *name,
+                        bool cut); /* messages from and to this listener vanish while cut */
 
 #endif

@@ -82,14 +82,18 @@ int sock_conn_create(struct reactor *r, const struct net_options *o, int fd, con
 extern const struct net_transport sock_transport;
 void sock_control(struct net_conn *c,
                   enum frame_type type); /* queue a control frame, once at a time */
+void sock_control_data(struct net_conn *c, enum frame_type type, const void *data,
+                       uint32_t len); /* data borrowed until sent */
 bool sock_peer_gone(
     const struct net_conn *c); /* the control channel has ended, as far as the kernel knows */
 
 /* ucx.c */
 int ucx_offer(struct net_conn *c, void *offer, uint32_t *len) MUST_USE;
 int ucx_upgrade(struct net_conn *c, const void *peer_offer, uint32_t len) MUST_USE;
-void ucx_control(struct net_conn *c,
-                 enum frame_type type); /* SWITCH, HOLD, GO from the control channel */
+/* Frames of the upgrade, from the control channel. */
+void ucx_control(struct net_conn *c, enum frame_type type, const void *data, uint32_t len);
+void ucx_send(struct net_conn *c, struct net_tx *tx);
+void ucx_flush(struct net_conn *c);
 void ucx_resume(struct net_conn *c);
 void ucx_abort(struct net_conn *c);
 void ucx_release(struct net_conn *c);

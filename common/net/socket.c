@@ -14,6 +14,7 @@
  */
 #include "common/net/net_int.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -28,6 +29,7 @@
 #define READS_PER_EVENT  8u /* then other connections get their turn */
 #define SENDS_PER_FLUSH  8u
 #define SEND_IOVS        256u
+#define DRAINS           8
 #define N_CONTROLS       (FRAME_TYPE_END - FRAME_PING)
 
 enum rx_state { RX_PREFIX, RX_HEAD, RX_BULK, RX_DISCARD };
@@ -135,7 +137,7 @@ static void took(struct net_conn *c, uint64_t bytes)
     }
 }
 
-static void sock_flush(struct net_conn *c)
+static void flush_socket(struct net_conn *c)
 {
     struct net_sock *s = c->sock;
     struct iovec v[SEND_IOVS];
@@ -161,6 +163,14 @@ static void sock_flush(struct net_conn *c)
     update_events(c);
 }
 
+static void sock_flush(struct net_conn *c)
+{
+    if (!c->sock->want_out)
+        flush_socket(c);
+    if (conn_alive(c))
+        ucx_flush(c);
+}
+
 static void queue(struct net_conn *c, struct net_tx *tx, enum frame_type type, bool urgent)
 {
     struct net_sock *s = c->sock;
@@ -180,10 +190,13 @@ static void queue(struct net_conn *c, struct net_tx *tx, enum frame_type type, b
 
 static void sock_send(struct net_conn *c, struct net_tx *tx)
 {
-    queue(c, tx, FRAME_MESSAGE, false);
+    if (c->kind == NET_UCX)
+        ucx_send(c, tx);
+    else
+        queue(c, tx, FRAME_MESSAGE, false);
 }
 
-void sock_control(struct net_conn *c, enum frame_type type)
+void sock_control_data(struct net_conn *c, enum frame_type type, const void *data, uint32_t len)
 {
     struct net_sock *s = c->sock;
     unsigned i = (unsigned)(type - FRAME_PING);
@@ -191,16 +204,20 @@ void sock_control(struct net_conn *c, enum frame_type type)
     if (s->control_queued[i] || c->state >= CONN_CLOSING)
         return;
     s->control_queued[i] = true;
-    s->controls[i] = (struct net_tx){0};
+    s->controls[i] = (struct net_tx){.head = data, .head_len = len};
     queue(c, &s->controls[i], type, type == FRAME_PING || type == FRAME_PONG);
+}
+
+void sock_control(struct net_conn *c, enum frame_type type)
+{
+    sock_control_data(c, type, NULL, 0);
 }
 
 bool sock_peer_gone(const struct net_conn *c)
 {
-    char byte;
-    ssize_t n = recv(c->sock->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    struct pollfd p = {.fd = c->sock->fd, .events = POLLRDHUP};
 
-    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    return poll(&p, 1, 0) != 0;
 }
 
 /* ---- receiving ---- */
@@ -212,12 +229,12 @@ static void garbage(struct net_conn *c, const char *what)
     net_conn_close(c, -AIFS_EPROTO);
 }
 
-static void on_control(struct net_conn *c, enum frame_type type)
+static void on_control(struct net_conn *c, const struct frame *f, const uint8_t *head)
 {
-    if (type == FRAME_PING)
+    if (f->type == FRAME_PING)
         sock_control(c, FRAME_PONG);
-    else if (type != FRAME_PONG)
-        ucx_control(c, type);
+    else if (f->type != FRAME_PONG)
+        ucx_control(c, (enum frame_type)f->type, head, f->head_len);
 }
 
 static void finish_message(struct net_conn *c, int status)
@@ -240,7 +257,7 @@ static bool take_head(struct net_conn *c, const uint8_t *head)
     }
     if (s->frame.type != FRAME_MESSAGE) {
         s->rx_state = RX_PREFIX;
-        on_control(c, (enum frame_type)s->frame.type);
+        on_control(c, &s->frame, head);
         return true;
     }
     switch (conn_offer_head(c, head, s->frame.head_len, s->frame.bulk_len, &s->rx)) {
@@ -459,7 +476,7 @@ static void on_event(struct reactor_watch *w, uint32_t events)
     if (events & EPOLLIN)
         on_readable(c);
     if (conn_alive(c) && (events & EPOLLOUT))
-        sock_flush(c);
+        flush_socket(c);
     /* Stalled, so we shall not read up to the end of file; or an error without anything to read. */
     if (conn_alive(c) && (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) &&
         (!(events & EPOLLIN) || c->stalled))
@@ -498,6 +515,8 @@ static void sock_abort(struct net_conn *c)
 
     if (s->watch.added)
         reactor_watch_remove(c->reactor, &s->watch);
+    for (int i = 0; i < DRAINS && recv(s->fd, NULL, MIB, MSG_TRUNC | MSG_DONTWAIT) > 0; i++)
+        ; /* closing with something unread would reset the connection and lose what we sent last */
     close(s->fd); /* first: the peer sees it before anything we do next */
     s->fd = -1;
     ucx_abort(c);

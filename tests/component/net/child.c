@@ -39,14 +39,6 @@ static void on_accepted(void *arg, struct net_conn *c)
     end_adopt(e, c);
 }
 
-/* An end that loads starts when its hello has been answered. */
-static void pump_all(struct served *s)
-{
-    for (unsigned i = 0; i < CHILD_CONNS; i++)
-        if (s->ends[i].conn && s->ends[i].hello_done && s->ends[i].mode == END_LOAD)
-            end_pump(&s->ends[i]);
-}
-
 static void serve(struct served *s)
 {
     struct net_listener *l;
@@ -74,6 +66,7 @@ static void serve(struct served *s)
         if (!s->options.load)
             continue;
         s->ends[i].mode = END_LOAD;
+        s->ends[i].pump_after_hello = true;
         s->ends[i].to_send = UINT64_MAX;
         s->ends[i].depth = 64;
         s->ends[i].max_bulk = s->options.buf_bytes;
@@ -87,10 +80,8 @@ static void serve(struct served *s)
     }
     printf("%u\n", net_listener_port(l));
     fflush(stdout);
-    for (;;) {
+    for (;;)
         reactor_run_once(s->ends[0].reactor, 100 * NS_PER_MS);
-        pump_all(s);
-    }
 }
 
 int child_main(int argc, char **argv)
@@ -101,6 +92,7 @@ int child_main(int argc, char **argv)
     if (argc != 10 || strcmp(argv[1], "--serve") != 0)
         return -1;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    log_set_level(LOG_LEVEL_WARN);
     s = calloc(1, sizeof *s);
     o = &s->options;
     o->mode = (enum end_mode)atoi(argv[2]);

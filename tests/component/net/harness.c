@@ -151,6 +151,8 @@ static void on_hello(struct end *e, struct msg *m)
         return;
     }
     e->hello_done = true;
+    if (e->pump_after_hello)
+        end_pump(e);
 }
 
 static void on_received(struct net_conn *c, void *token, int status)
@@ -175,7 +177,8 @@ static void on_received(struct net_conn *c, void *token, int status)
     if (!e->fixed_bulk)
         check_msg(m);
     e->received++;
-    e->in_flight--;
+    if (e->in_flight > 0) /* a peer that sends of its own may be ahead */
+        e->in_flight--;
     msg_put(m);
     if (e->mode == END_LOAD)
         end_pump(e);

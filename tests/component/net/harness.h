@@ -64,6 +64,7 @@ struct end {
     unsigned depth, in_flight;
     uint32_t max_bulk, fixed_bulk, fixed_head;
     bool scatter;
+    bool pump_after_hello;
     uint64_t seed;
 };
 

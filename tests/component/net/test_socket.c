@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
+#include "common/base/log.h"
 #include "common/net/frame_fmt.h"
 #include "tests/component/net/harness.h"
 
@@ -66,6 +67,7 @@ int main(int argc, char **argv)
 
     if (child_main(argc, argv) >= 0)
         return 0;
+    log_set_level(LOG_LEVEL_WARN);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, messages_of_all_sizes_come_back_whole_at_depth_64);
     suite_add_tcase(s, t);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the UCX transport.
+ *
+ *   ucx_lib.c   the library: its contexts, its log, its signal handlers
+ *   ucx.c       offers, and how a connection is moved from its socket to UCX and back to nothing
+ *   ucx_send.c  what leaves: small messages whole, large ones as a reference (shared memory) or by
+ * rendezvous (RDMA) ucx_recv.c  what arrives
+ *
+ * A connection has a UCX worker of its own with one endpoint. Every message is one active message
+ * with the header below. How bulk travels:
+ *   - below the threshold it is in the message;
+ *   - above, on shared memory, the message carries where the sender's buffers are (REF); the
+ * receiver reads them (cma.h) and sends an ACK;
+ *   - above, on RDMA, it is a UCX rendezvous into the receiver's buffers.
+ * See docs/adr/0001 for why UCX's own rendezvous is not used on shared memory.
+ */
+#ifndef AIFS_COMMON_NET_UCX_INT_H
+#define AIFS_COMMON_NET_UCX_INT_H
+
+#include <assert.h>
+#include <ucp/api/ucp.h>
+
+#include "common/net/net_int.h"
+#include "common/net/offer.h"
+
+#define UCX_AM_ID        1
+#define UCX_HEADER_BYTES 16u
+#define UCX_ADDRESS_MAX  FRAME_ADDRESS_MAX
+#define UCX_WINDOW       256u /* messages handed to UCX and not finished */
+#define UCX_REF_BYTES    16u  /* one buffer of a REF: address (8), length (8) */
+#define UCX_HOLD_BYTES                                                                             \
+    (1u * MIB) /* holding more than this of a sender's messages: ask it to stop */
+#define UCX_HOLD_MESSAGES 256u
+#define UCX_HOLD_LIMIT    (64u * MIB) /* it did not stop: protocol error */
+#define UCX_ACKS_MAX      256u
+
+/* Active message header: type (1), zero (3), head_len (4), bulk_len (4), id (4); little-endian. */
+enum ucx_type {
+    UCX_PROBE = 1, /* nothing: does this path work? */
+    UCX_MESSAGE,   /* payload: head, bulk */
+    UCX_REF,       /* payload: head, references. Answered by an ACK with its id */
+    UCX_ACK,       /* payload: ids (4 each) whose buffers have been read */
+    UCX_RNDV,      /* RDMA: header is followed by the head, payload is the bulk */
+};
+
+struct ucx_header {
+    uint8_t type;
+    uint32_t head_len, bulk_len, id;
+};
+
+/* A message handed to UCX. */
+struct ucx_tx {
+    struct list link; /* posted or free */
+    struct net_ucx *ucx;
+    struct net_tx *tx; /* NULL: an ACK or a PROBE */
+    uint32_t id;       /* index into net_ucx.by_id */
+    bool in_ucx;       /* UCX still needs the memory */
+    bool wants_ack;
+    int status;
+    ucp_dt_iov_t parts[NET_IOV_MAX + 2];
+    uint8_t refs[NET_IOV_MAX * UCX_REF_BYTES]; /* or the ids of an ACK */
+    uint8_t header[]; /* UCX_HEADER_BYTES; on RDMA max_header: a RNDV has its head there, too */
+};
+static_assert(UCX_ACKS_MAX * 4 <= NET_IOV_MAX * UCX_REF_BYTES, "one ACK takes them all");
+
+/* A rendezvous under way into our buffers (RDMA). */
+struct ucx_rx {
+    struct list link;
+    struct net_ucx *ucx;
+    void *token;
+    ucp_dt_iov_t parts[NET_IOV_MAX];
+};
+
+/* A message kept because the owner had no room, or because it came before what was still on the
+ * socket. */
+struct ucx_held {
+    struct list link;
+    struct ucx_header h;
+    void *desc; /* RNDV: UCX's */
+    uint32_t len;
+    uint8_t data[]; /* head, then bulk or references */
+};
+
+enum ucx_state {
+    UCX_OFFERED,  /* nothing but an offer */
+    UCX_TRYING,   /* both want it: worker made, address sent */
+    UCX_SENDING,  /* what we send goes over UCX */
+    UCX_STAYED,   /* it did not work: the socket it is */
+    UCX_DESTROYED /* connection is closing */
+};
+
+struct net_ucx {
+    struct net_conn *conn;
+    enum ucx_state state;
+    enum offer_choice choice;
+    struct offer mine, theirs;
+    const char *why;
+    bool forced;
+    uint8_t address[UCX_ADDRESS_MAX];
+    uint32_t address_len;
+    uint8_t *their_address; /* came before our upgrade */
+    uint32_t their_address_len;
+    ucp_worker_h worker;
+    ucp_ep_h ep;
+    uint32_t max_header;
+    bool probed;     /* their PROBE has come */
+    bool ready_said; /* our READY has gone */
+    bool peer_stays; /* their STAY has come */
+    bool receiving;  /* their SWITCH has come */
+    bool stalled;    /* the owner has no room */
+    bool held_by_peer;
+    bool hold_said;
+    struct reactor_source source;
+    struct reactor_watch watch; /* the worker's event descriptor */
+    struct reactor_timer recheck;
+    struct reactor_timer give_up; /* trying takes too long */
+    unsigned busy_arms;
+
+    struct list tx_queue; /* struct net_tx, not handed to UCX */
+    struct list posted;   /* struct ucx_tx */
+    struct list free;     /* struct ucx_tx */
+    unsigned n_records, n_posted;
+    struct ucx_tx *by_id[UCX_WINDOW];
+    uint32_t acks[UCX_ACKS_MAX];
+    unsigned n_acks;
+
+    struct list rx;   /* struct ucx_rx */
+    struct list held; /* struct ucx_held */
+    uint64_t held_bytes;
+    unsigned n_held;
+};
+
+/* ucx_lib.c: one context per class for the whole process, made when first needed, any thread;
+ * -ENOTSUP. */
+int ucx_lib_context(enum offer_choice choice, ucp_context_h *ret_context) MUST_USE;
+bool ucx_lib_has_rdma(void);
+int ucx_err(ucs_status_t s); /* as -errno or -AIFS_E... */
+/* Tests: let `rdma` mean these UCX transports, so that its code runs without a device. Before first
+ * use. */
+void ucx_lib_fake_rdma(const char *tls);
+bool ucx_lib_rdma_is_fake(void);
+
+/* ucx_send.c */
+int ucx_post_probe(struct net_ucx *u) MUST_USE;
+void ucx_on_ack(struct net_ucx *u, const uint8_t *ids, uint32_t len);
+void ucx_add_ack(struct net_ucx *u, uint32_t id);
+void ucx_tx_fail_all(struct net_ucx *u); /* the worker is gone */
+
+/* ucx_recv.c */
+ucs_status_t ucx_on_am(void *arg, const void *header, size_t header_len, void *data, size_t len,
+                       const ucp_am_recv_param_t *param);
+void ucx_take_held(struct net_ucx *u);
+void ucx_drop_held(struct net_ucx *u);   /* before the worker goes */
+void ucx_rx_fail_all(struct net_ucx *u); /* the worker is gone */
+
+/* ucx.c */
+void ucx_on_probe(struct net_ucx *u);
+
+static inline void ucx_header_encode(uint8_t p[UCX_HEADER_BYTES], enum ucx_type type,
+                                     uint32_t head_len, uint32_t bulk_len, uint32_t id)
+{
+    le32_store(p, type);
+    le32_store(p + 4, head_len);
+    le32_store(p + 8, bulk_len);
+    le32_store(p + 12, id);
+}
+
+static inline bool ucx_header_decode(const uint8_t *p, size_t len, struct ucx_header *ret)
+{
+    if (len < UCX_HEADER_BYTES || le32_load(p) < UCX_PROBE || le32_load(p) > UCX_RNDV)
+        return false;
+    ret->type = p[0];
+    ret->head_len = le32_load(p + 4);
+    ret->bulk_len = le32_load(p + 8);
+    ret->id = le32_load(p + 12);
+    return ret->head_len <= NET_HEAD_MAX && ret->bulk_len <= NET_BULK_MAX;
+}
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * UCX as a guest in our process: contexts, configuration, log, signals.
+ *
+ * Configuration comes from here only, never from the user's environment. UCX's tcp transport and
+ * its listeners are never enabled: their ports abort the process on bytes from anyone. The handlers
+ * that libucs installs for SIGSEGV and the like when it is loaded are taken back, and its log goes
+ * through ours, which also keeps a message of level "fatal" from aborting the process: a dead peer
+ * is not fatal to us.
+ */
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <ucs/config/global_opts.h>
+#include <ucs/debug/debug.h>
+#include <ucs/debug/log_def.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/net/ucx_int.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static ucp_context_h contexts[CHOICE_RDMA + 1];
+static const char *fake_rdma_tls;
+
+static ucs_log_func_rc_t on_log(const char *file, unsigned line, const char *function UNUSED,
+                                ucs_log_level_t level,
+                                const ucs_log_component_config_t *conf UNUSED, const char *message,
+                                va_list ap)
+{
+    char text[512];
+
+    if (level > UCS_LOG_LEVEL_WARN)
+        return UCS_LOG_FUNC_RC_STOP;
+    vsnprintf(text, sizeof text, message, ap);
+    LOG_INFO("ucx", "%s:%u: %s", file ? file : "?", line, text);
+    return UCS_LOG_FUNC_RC_STOP;
+}
+
+/* Runs after the constructor of libucs, which has read the environment and installed its handlers.
+ */
+__attribute__((constructor)) static void tame(void)
+{
+    static const int signals[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE};
+
+    for (unsigned i = 0; i < ARRAY_LEN(signals); i++)
+        ucs_debug_disable_signal(signals[i]);
+    ucs_global_opts_set_value("LOG_LEVEL", "warn");
+    ucs_global_opts_set_value("HANDLE_ERRORS", "none");
+    ucs_global_opts_set_value("ERROR_SIGNALS", "");
+    ucs_global_opts_set_value("WARN_UNUSED_ENV_VARS", "n");
+    ucs_log_push_handler(on_log);
+}
+
+int ucx_err(ucs_status_t s)
+{
+    switch (s) {
+    case UCS_OK:
+        return 0;
+    case UCS_ERR_NO_MEMORY:
+        return -ENOMEM;
+    case UCS_ERR_UNREACHABLE:
+    case UCS_ERR_NO_DEVICE:
+    case UCS_ERR_UNSUPPORTED:
+        return -ENOTSUP;
+    case UCS_ERR_IO_ERROR:
+        return -EIO;
+    default:
+        return -AIFS_ECONN;
+    }
+}
+
+struct setting {
+    const char *name, *value;
+};
+
+static int open_context(const struct setting *settings, unsigned n, ucp_context_h *ret_context)
+{
+    ucp_params_t params = {.field_mask =
+                               UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED,
+                           .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
+                           .mt_workers_shared = 1};
+    ucp_config_t *config;
+    ucs_status_t s = ucp_config_read(NULL, NULL, &config);
+
+    for (unsigned i = 0; i < n && s == UCS_OK; i++)
+        s = ucp_config_modify(config, settings[i].name, settings[i].value);
+    if (s == UCS_OK) {
+        s = ucp_init(&params, config, ret_context);
+        ucp_config_release(config);
+    }
+    if (s != UCS_OK)
+        LOG_WARN("ucx", "cannot start UCX with %s: %s", settings[0].value, ucs_status_string(s));
+    return ucx_err(s);
+}
+
+static int open_shm(ucp_context_h *ret_context)
+{
+    /* No cma: reading a dead peer's memory aborts the process (ADR 0001). Everything is sent
+     * eagerly. */
+    static const struct setting settings[] = {
+        {"TLS", "posix,self"}, {"RNDV_THRESH", "inf"}, {"NET_DEVICES", "all"}};
+
+    return open_context(settings, ARRAY_LEN(settings), ret_context);
+}
+
+static int open_rdma(ucp_context_h *ret_context)
+{
+    const struct setting settings[] = {{"TLS", fake_rdma_tls ? fake_rdma_tls : "rc,ud,self"},
+                                       {"RNDV_THRESH", "64k"},
+                                       {"RNDV_SCHEME", "get_zcopy"},
+                                       {"NET_DEVICES", "all"}};
+
+    return open_context(settings, ARRAY_LEN(settings), ret_context);
+}
+
+int ucx_lib_context(enum offer_choice choice, ucp_context_h *ret_context)
+{
+    AUTO_LOCK(&lock);
+    int rc = 0;
+
+    if (!contexts[choice])
+        rc = choice == CHOICE_SHM ? open_shm(&contexts[choice]) : open_rdma(&contexts[choice]);
+    if (rc == 0)
+        *ret_context = contexts[choice];
+    return rc;
+}
+
+static bool has_active_port(struct ibv_device *d)
+{
+    struct ibv_context *ctx = ibv_open_device(d);
+    struct ibv_device_attr attr;
+    struct ibv_port_attr port;
+    bool found = false;
+
+    if (!ctx)
+        return false;
+    if (ibv_query_device(ctx, &attr) == 0)
+        for (int i = 1; i <= attr.phys_port_cnt && !found; i++)
+            found = ibv_query_port(ctx, (uint8_t)i, &port) == 0 && port.state == IBV_PORT_ACTIVE;
+    ibv_close_device(ctx);
+    return found;
+}
+
+static bool find_rdma(void)
+{
+    int n = 0;
+    struct ibv_device **list = ibv_get_device_list(&n);
+    bool found = false;
+
+    for (int i = 0; list && i < n && !found; i++)
+        found = has_active_port(list[i]);
+    if (list)
+        ibv_free_device_list(list);
+    return found;
+}
+
+bool ucx_lib_has_rdma(void)
+{
+    static bool asked;
+    static bool found;
+    AUTO_LOCK(&lock);
+
+    if (fake_rdma_tls)
+        return true;
+    if (!asked)
+        found = find_rdma();
+    asked = true;
+    return found;
+}
+
+void ucx_lib_fake_rdma(const char *tls)
+{
+    fake_rdma_tls = tls;
+}
+
+bool ucx_lib_rdma_is_fake(void)
+{
+    return fake_rdma_tls != NULL;
+}
