@@ -111,6 +111,8 @@ struct mds_session_ops {
     /* false: nobody else has a write lease, the recorded attributes are right, done() is not
      * called. true: done() comes later (with fresh == false if the holder did not answer). */
     bool (*glimpse)(struct mds *m, struct mds_glimpse *g);
+    /* Another session holds a write lease: what is recorded of size and mtime may be old. */
+    bool (*is_writing)(struct mds *m, uint64_t session, uint64_t ino);
 };
 
 /* ---- cluster ---- */

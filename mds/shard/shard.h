@@ -128,9 +128,12 @@ struct shard_entry {
     uint64_t resolved[SHARD_RESOLVED_MAX];
     bool is_open[SHARD_RESOLVED_MAX]; /* somebody has resolved[i] open: its last unlink makes an
                                          orphan */
-    /* The layout a new file gets: made by the leader from the current map. */
-    bool has_layout;
+    /* The layout a new file gets, what a directory shall say about layouts: made by the leader from
+     * the current map. */
+    bool has_layout, has_stripe;
     struct msg_layout layout;
+    struct mds_stripe stripe;
+    uint32_t inline_max; /* WRITE_INLINE: the leader's limit; 0: MSG_INLINE_MAX */
 
     /* The outcome, valid in done(). */
     int status;
@@ -141,6 +144,7 @@ struct shard_entry {
     uint32_t reply_len;
     struct arena arena;    /* the writer's until done(); then the caller's, who resets it */
     uint64_t submitted_ns; /* for latency figures */
+    void *wait;            /* shard_run()'s */
 };
 
 /*
@@ -189,7 +193,7 @@ uint32_t shard_id(const struct shard *s);
 
 struct shard_stats {
     uint64_t entries, commits, duplicates, retries, refused, exec_ns, commit_ns, view_hits,
-        view_misses, overlay_objects, queued;
+        view_misses, queued;
 };
 void shard_get_stats(struct shard *s, struct shard_stats *ret_stats);
 

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writer's objects: find, load, flush, forget.
+ *
+ * Happy path: an object is found in the hash table, or decoded from the store once and kept. A
+ * batch makes some dirty; flush encodes each once; settle moves them to the clean list and trims
+ * it. Failure modes: a record that does not decode is reported with its key and never cached.
+ */
+#include "mds/shard/overlay.h"
+
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+
+#define HASH_SEED_GROUP  0x67726f7570ull
+#define HASH_SEED_RECORD 0x7265636full
+
+int overlay_init(struct overlay *v, struct store *s, uint64_t limit_bytes)
+{
+    memset(v, 0, sizeof(*v));
+    v->store = s;
+    v->limit_bytes = limit_bytes;
+    list_init(&v->clean);
+    list_init(&v->dirty);
+    arena_init(&v->undo_arena, 0);
+    return hmap_init(&v->map, 1024);
+}
+
+static void group_free_names(struct obj_group *g)
+{
+    while (g->names) {
+        struct obj_name *n = g->names;
+
+        g->names = n->next;
+        mem_free(n);
+    }
+}
+
+static void obj_drop(struct overlay *v, struct obj *o)
+{
+    hmap_remove(&v->map, &o->node);
+    list_remove(&o->link);
+    v->bytes -= o->bytes;
+    if (o->kind == OBJ_GROUP)
+        group_free_names(container_of(o, struct obj_group, o));
+    else if (o->kind == OBJ_RECORD)
+        mem_free(container_of(o, struct obj_record, o)->value);
+    mem_free(o); /* o is the first member of each kind */
+}
+
+void overlay_fini(struct overlay *v)
+{
+    struct list *l;
+
+    list_splice(&v->clean, &v->dirty);
+    while ((l = v->clean.next) != &v->clean)
+        obj_drop(v, list_entry(l, struct obj, link));
+    arena_reset(&v->undo_arena);
+    hmap_fini(&v->map);
+}
+
+static void obj_add(struct overlay *v, struct obj *o, enum obj_kind kind, uint64_t hash,
+                    size_t bytes)
+{
+    o->kind = kind;
+    o->dirty = false;
+    o->bytes = (uint32_t)bytes;
+    v->bytes += bytes;
+    list_push_back(&v->clean, &o->link);
+    hmap_insert(&v->map, &o->node, hash);
+}
+
+static void obj_used(struct overlay *v, struct obj *o)
+{
+    if (!o->dirty && o->link.next != &v->clean) {
+        list_remove(&o->link);
+        list_push_back(&v->clean, &o->link);
+    }
+}
+
+int overlay_inode(struct overlay *v, uint64_t ino, struct obj_inode **ret_obj)
+{
+    uint64_t hash = hash_u64(ino);
+    struct store_value value = {0};
+    struct obj_inode *i;
+    struct key k;
+    int rc;
+
+    for (struct hmap_node *n = hmap_first(&v->map, hash); n; n = hmap_next(n)) {
+        struct obj *o = container_of(n, struct obj, node);
+
+        i = container_of(o, struct obj_inode, o);
+        if (o->kind == OBJ_INODE && i->in.ino == ino) {
+            obj_used(v, o);
+            *ret_obj = i;
+            return 0;
+        }
+    }
+    i = mem_zalloc(sizeof(*i));
+    if (!i)
+        return -ENOMEM;
+    i->in.ino = ino;
+    key_number(&k, KEY_INODE, ino);
+    rc = store_get(v->store, NULL, k.b, k.len, &value);
+    if (rc == 0) {
+        i->exists = true;
+        rc = rec_inode_decode(ino, value.data, value.len, &i->in);
+        store_value_release(&value);
+        if (rc < 0)
+            LOG_ERROR("shard", "inode %llu: %s", (unsigned long long)ino, err_text(rc));
+    }
+    if (rc < 0 && rc != -ENOENT) {
+        mem_free(i);
+        return rc;
+    }
+    obj_add(v, &i->o, OBJ_INODE, hash, sizeof(*i) + 64);
+    *ret_obj = i;
+    return 0;
+}
+
+static struct obj_name *group_add(struct overlay *v, struct obj_group *g, const void *name,
+                                  uint32_t name_len)
+{
+    struct obj_name *n = mem_zalloc(sizeof(*n) + name_len);
+
+    if (!n)
+        return NULL;
+    n->name_len = (uint8_t)name_len;
+    memcpy(n->name, name, name_len);
+    n->next = g->names;
+    g->names = n;
+    g->o.bytes += (uint32_t)sizeof(*n) + name_len;
+    v->bytes += sizeof(*n) + name_len;
+    return n;
+}
+
+static int group_load(struct overlay *v, struct obj_group *g)
+{
+    struct store_iter *it;
+    struct key k;
+    int rc;
+
+    key_dirent_hash(&k, g->parent, g->hash);
+    rc = store_iter_create(v->store, NULL, k.b, k.len, &it);
+    for (; rc == 0 && store_iter_valid(it); store_iter_next(it)) {
+        size_t key_len, len;
+        const uint8_t *key = store_iter_key(it, &key_len);
+        const void *value = store_iter_value(it, &len);
+        struct obj_name *n;
+
+        if (key_len <= k.len || key_len > KEY_MAX_BYTES) {
+            rc = -AIFS_ECORRUPT;
+            break;
+        }
+        n = group_add(v, g, key + k.len, (uint32_t)(key_len - k.len));
+        rc = n ? rec_dirent_decode(value, len, &n->d) : -ENOMEM;
+        if (rc == 0)
+            n->exists = true;
+        else
+            LOG_ERROR("shard", "entry %.*s of directory %llu: %s", (int)(key_len - k.len),
+                      (const char *)key + k.len, (unsigned long long)g->parent, err_text(rc));
+    }
+    if (rc == 0)
+        rc = store_iter_error(it);
+    store_iter_destroy(it);
+    return rc;
+}
+
+int overlay_group(struct overlay *v, uint64_t parent, uint64_t name_hash,
+                  struct obj_group **ret_obj)
+{
+    uint64_t hash = hash_u64(parent ^ hash_u64(name_hash ^ HASH_SEED_GROUP));
+    struct obj_group *g;
+    int rc;
+
+    for (struct hmap_node *n = hmap_first(&v->map, hash); n; n = hmap_next(n)) {
+        struct obj *o = container_of(n, struct obj, node);
+
+        g = container_of(o, struct obj_group, o);
+        if (o->kind == OBJ_GROUP && g->parent == parent && g->hash == name_hash) {
+            obj_used(v, o);
+            *ret_obj = g;
+            return 0;
+        }
+    }
+    g = mem_zalloc(sizeof(*g));
+    if (!g)
+        return -ENOMEM;
+    g->parent = parent;
+    g->hash = name_hash;
+    obj_add(v, &g->o, OBJ_GROUP, hash, sizeof(*g) + 64);
+    rc = group_load(v, g);
+    if (rc < 0) {
+        obj_drop(v, &g->o);
+        return rc;
+    }
+    *ret_obj = g;
+    return 0;
+}
+
+static uint64_t record_hash(const void *key, size_t len)
+{
+    return hash_bytes(key, len, HASH_SEED_RECORD);
+}
+
+struct obj_record *overlay_find_record(struct overlay *v, const void *key, size_t len)
+{
+    for (struct hmap_node *n = hmap_first(&v->map, record_hash(key, len)); n; n = hmap_next(n)) {
+        struct obj *o = container_of(n, struct obj, node);
+        struct obj_record *r = container_of(o, struct obj_record, o);
+
+        if (o->kind == OBJ_RECORD && r->key_len == len && memcmp(r->key, key, len) == 0)
+            return r;
+    }
+    return NULL;
+}
+
+int overlay_record(struct overlay *v, const struct key *k, struct obj_record **ret_obj)
+{
+    struct obj_record *r = overlay_find_record(v, k->b, k->len);
+    struct store_value value = {0};
+    int rc;
+
+    if (r) {
+        obj_used(v, &r->o);
+        *ret_obj = r;
+        return 0;
+    }
+    r = mem_zalloc(sizeof(*r) + k->len);
+    if (!r)
+        return -ENOMEM;
+    r->key_len = k->len;
+    memcpy(r->key, k->b, k->len);
+    rc = store_get(v->store, NULL, k->b, k->len, &value);
+    if (rc == 0) {
+        r->exists = true;
+        r->len = (uint32_t)value.len;
+        r->value = value.len ? mem_dup(value.data, value.len) : NULL;
+        rc = value.len && !r->value ? -ENOMEM : 0;
+        store_value_release(&value);
+    }
+    if (rc < 0 && rc != -ENOENT) {
+        mem_free(r->value);
+        mem_free(r);
+        return rc;
+    }
+    obj_add(v, &r->o, OBJ_RECORD, record_hash(k->b, k->len), sizeof(*r) + k->len + r->len + 64);
+    *ret_obj = r;
+    return 0;
+}
+
+struct obj_name *overlay_add_name(struct overlay *v, struct obj_group *g, const void *name,
+                                  uint32_t name_len)
+{
+    struct obj_name *n = group_add(v, g, name, name_len);
+
+    if (n && overlay_touch_name(v, g, n) < 0) {
+        g->names = n->next;
+        g->o.bytes -= (uint32_t)sizeof(*n) + name_len;
+        v->bytes -= sizeof(*n) + name_len;
+        mem_free(n);
+        n = NULL;
+    }
+    return n;
+}
+
+static void flush_group(const struct obj_group *g, struct store_batch *b)
+{
+    for (const struct obj_name *n = g->names; n; n = n->next) {
+        struct dirent_rec rec;
+        struct key k;
+
+        if (!n->dirty)
+            continue;
+        key_dirent_hash(&k, g->parent, g->hash);
+        key_append(&k, n->name, n->name_len);
+        if (n->exists) {
+            rec_dirent_encode(&n->d, &rec);
+            store_batch_put(b, k.b, k.len, &rec, sizeof(rec));
+        } else {
+            store_batch_delete(b, k.b, k.len);
+        }
+    }
+}
+
+static void flush_inode(const struct obj_inode *i, struct store_batch *b)
+{
+    struct inode_rec rec;
+    struct key k;
+
+    key_number(&k, KEY_INODE, i->in.ino);
+    if (i->exists) {
+        rec_inode_encode(&i->in, &rec);
+        store_batch_put(b, k.b, k.len, &rec, sizeof(rec));
+    } else {
+        store_batch_delete(b, k.b, k.len);
+    }
+}
+
+void overlay_flush(struct overlay *v, struct store_batch *b)
+{
+    struct list *l;
+
+    list_for_each (l, &v->dirty) {
+        struct obj *o = list_entry(l, struct obj, link);
+        const struct obj_record *r = container_of(o, struct obj_record, o);
+
+        if (o->kind == OBJ_INODE)
+            flush_inode(container_of(o, struct obj_inode, o), b);
+        else if (o->kind == OBJ_GROUP)
+            flush_group(container_of(o, struct obj_group, o), b);
+        else if (r->exists)
+            store_batch_put(b, r->key, r->key_len, r->value ? r->value : "", r->len);
+        else
+            store_batch_delete(b, r->key, r->key_len);
+    }
+}
+
+/* Names that are gone from the store need not be remembered one by one: an empty group says it all.
+ */
+static void group_settle(struct overlay *v, struct obj_group *g)
+{
+    struct obj_name **p = &g->names;
+
+    while (*p) {
+        struct obj_name *n = *p;
+
+        n->dirty = false;
+        if (n->exists) {
+            p = &n->next;
+            continue;
+        }
+        *p = n->next;
+        g->o.bytes -= (uint32_t)sizeof(*n) + n->name_len;
+        v->bytes -= sizeof(*n) + n->name_len;
+        mem_free(n);
+    }
+}
+
+void overlay_settle(struct overlay *v)
+{
+    struct list *l;
+
+    while ((l = list_pop_front(&v->dirty))) {
+        struct obj *o = list_entry(l, struct obj, link);
+
+        o->dirty = false;
+        if (o->kind == OBJ_GROUP)
+            group_settle(v, container_of(o, struct obj_group, o));
+        list_push_back(&v->clean, &o->link);
+    }
+    while (v->bytes > v->limit_bytes && !list_empty(&v->clean))
+        obj_drop(v, list_entry(v->clean.next, struct obj, link));
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writer's objects: decoded inodes, groups of directory entries (all names of one directory
+ * with one hash) and records, each at most once. Dirty ones differ from the store and wait for the
+ * batch's commit; clean ones are the hot cache, least recently used first out.
+ *
+ * Every change within an operation saves the former state once, so that overlay_undo() takes the
+ * operation back. Threads: the writer only.
+ */
+#ifndef AIFS_MDS_SHARD_OVERLAY_H
+#define AIFS_MDS_SHARD_OVERLAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/hmap.h"
+#include "common/base/list.h"
+#include "common/base/mem.h"
+#include "mds/store/rec.h"
+#include "mds/store/store.h"
+
+enum obj_kind { OBJ_INODE, OBJ_GROUP, OBJ_RECORD };
+
+struct obj {
+    struct hmap_node node;
+    struct list link; /* on overlay.dirty or overlay.clean */
+    enum obj_kind kind;
+    bool dirty;
+    uint32_t bytes;
+};
+
+struct obj_inode {
+    struct obj o;
+    bool exists;
+    uint64_t saved_at; /* operation that has saved it for undo */
+    struct mds_inode in;
+};
+
+struct obj_name { /* one directory entry */
+    struct obj_name *next;
+    struct mds_dirent d;
+    bool exists, dirty;
+    uint8_t name_len;
+    char name[];
+};
+
+struct obj_group {
+    struct obj o;
+    uint64_t parent, hash;
+    struct obj_name *names;
+};
+
+struct obj_record {
+    struct obj o;
+    bool exists;
+    void *value; /* owned; NULL when empty or absent */
+    uint32_t len;
+    uint16_t key_len;
+    uint8_t key[];
+};
+
+struct overlay_undo;
+struct overlay {
+    struct store *store;
+    struct hmap map;
+    struct list clean; /* most recently used last */
+    struct list dirty;
+    uint64_t bytes, limit_bytes;
+    uint64_t op; /* number of the current operation */
+    struct arena undo_arena;
+    struct overlay_undo *undo;
+};
+
+int overlay_init(struct overlay *v, struct store *s, uint64_t limit_bytes) MUST_USE;
+void overlay_fini(struct overlay *v);
+
+/* Loads from the store if need be. The object may say that nothing exists. 0 or why it could not be
+ * read. */
+int overlay_inode(struct overlay *v, uint64_t ino, struct obj_inode **ret_obj) MUST_USE;
+int overlay_group(struct overlay *v, uint64_t parent, uint64_t hash,
+                  struct obj_group **ret_obj) MUST_USE;
+int overlay_record(struct overlay *v, const struct key *k, struct obj_record **ret_obj) MUST_USE;
+/* What the overlay has of a record, without loading; NULL: nothing. */
+struct obj_record *overlay_find_record(struct overlay *v, const void *key, size_t len);
+
+/* Before a change: saves the former state for undo, marks dirty. -ENOMEM: nothing has changed. */
+int overlay_touch_inode(struct overlay *v, struct obj_inode *i) MUST_USE;
+int overlay_touch_name(struct overlay *v, struct obj_group *g, struct obj_name *n) MUST_USE;
+struct obj_name *
+overlay_add_name(struct overlay *v, struct obj_group *g, const void *name,
+                 uint32_t name_len); /* not existing yet, touched; NULL: out of memory */
+/* Replaces the value; value NULL and exists false: deletes. */
+int overlay_set_record(struct overlay *v, struct obj_record *r, bool exists, const void *value,
+                       uint32_t len) MUST_USE;
+
+void overlay_op_begin(struct overlay *v);
+void overlay_op_keep(struct overlay *v);
+void overlay_op_undo(struct overlay *v);
+
+/* Puts every dirty object into the batch. */
+void overlay_flush(struct overlay *v, struct store_batch *b);
+/* After the commit: everything is clean; drops what is over the limit. */
+void overlay_settle(struct overlay *v);
+
+#endif

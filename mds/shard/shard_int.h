@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the shard share. */
+#ifndef AIFS_MDS_SHARD_SHARD_INT_H
+#define AIFS_MDS_SHARD_SHARD_INT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/base/err.h"
+#include "mds/shard/overlay.h"
+#include "mds/shard/shard.h"
+#include "mds/shard/view_cache.h"
+
+struct txn {
+    struct shard *shard;
+    struct overlay *overlay;
+    struct shard_entry *entry;
+};
+
+struct shard {
+    struct shard_options o;
+    struct store *store;
+    struct format_rec format;
+    struct view_cache view;
+    pthread_t thread;
+
+    pthread_mutex_t lock; /* what is below, up to the blank line */
+    pthread_cond_t wake;
+    struct list queue;
+    uint32_t queued;
+    bool closing;
+    bool waiting; /* the writer sleeps */
+    int64_t last_now_ns;
+
+    /* the writer's own */
+    struct overlay overlay;
+    struct store_batch *batch;
+    uint64_t index; /* of the last entry executed */
+    uint64_t checked_ns;
+
+    atomic_bool failed;
+    atomic_int flow;      /* enum store_flow, as last seen */
+    atomic_bool disk_low; /* less than reserve_bytes free */
+    _Atomic uint64_t n_entries, n_commits, n_duplicates, n_retries, n_refused, exec_ns, commit_ns;
+};
+
+void *shard_writer(void *arg); /* struct shard * */
+/* Executes one entry against the overlay: slots, operation, reply; sets everything of the outcome.
+ */
+void shard_execute(struct shard *s, struct shard_entry *e);
+void shard_check_space(struct shard *s); /* any thread */
+void shard_answer(struct shard_entry *e);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Scans of a key prefix.
+ *
+ * Happy path: an iterator bounded above by the prefix's successor, so that RocksDB never walks over
+ * deleted keys behind it; a scan of one hash of one directory uses the prefix bloom filters.
+ * Failure modes: read errors make the iterator invalid; store_iter_error() tells them from the end.
+ */
+#include <string.h>
+
+#include "mds/store/store_int.h"
+
+struct store_iter {
+    rocksdb_iterator_t *it;
+    rocksdb_readoptions_t *read;
+    size_t prefix_len;
+    size_t upper_len;
+    uint8_t prefix[KEY_MAX_BYTES], upper[KEY_MAX_BYTES];
+};
+
+/* The smallest key greater than every key with the prefix: the last byte that is not 0xff, plus
+ * one. */
+static size_t prefix_successor(const uint8_t *prefix, size_t len, uint8_t *out)
+{
+    memcpy(out, prefix, len);
+    while (len > 0 && out[len - 1] == 0xff)
+        len--;
+    if (len > 0)
+        out[len - 1]++;
+    return len;
+}
+
+int store_iter_create(struct store *s, const struct store_snapshot *snap, const void *prefix,
+                      size_t prefix_len, struct store_iter **ret_iter)
+{
+    struct store_iter *it;
+
+    if (prefix_len > KEY_MAX_BYTES)
+        return -EINVAL;
+    it = mem_alloc(sizeof(*it));
+    if (!it)
+        return -ENOMEM;
+    memcpy(it->prefix, prefix, prefix_len);
+    it->prefix_len = prefix_len;
+    it->upper_len = prefix_successor(it->prefix, prefix_len, it->upper);
+    it->read = rocksdb_readoptions_create();
+    if (snap)
+        rocksdb_readoptions_set_snapshot(it->read, snap->snap);
+    if (prefix_len == STORE_GROUP_BYTES)
+        rocksdb_readoptions_set_prefix_same_as_start(it->read, 1);
+    else
+        rocksdb_readoptions_set_total_order_seek(it->read, 1);
+    if (it->upper_len)
+        rocksdb_readoptions_set_iterate_upper_bound(it->read, (const char *)it->upper,
+                                                    it->upper_len);
+    it->it = rocksdb_create_iterator(s->db, it->read);
+    rocksdb_iter_seek(it->it, (const char *)it->prefix, prefix_len);
+    *ret_iter = it;
+    return 0;
+}
+
+void store_iter_seek(struct store_iter *it, const void *key, size_t key_len)
+{
+    rocksdb_iter_seek(it->it, key, key_len);
+}
+
+bool store_iter_valid(struct store_iter *it)
+{
+    size_t len;
+    const char *key;
+
+    if (!rocksdb_iter_valid(it->it))
+        return false;
+    key = rocksdb_iter_key(it->it, &len);
+    return len >= it->prefix_len && memcmp(key, it->prefix, it->prefix_len) == 0;
+}
+
+void store_iter_next(struct store_iter *it)
+{
+    rocksdb_iter_next(it->it);
+}
+
+const void *store_iter_key(struct store_iter *it, size_t *ret_len)
+{
+    return rocksdb_iter_key(it->it, ret_len);
+}
+
+const void *store_iter_value(struct store_iter *it, size_t *ret_len)
+{
+    return rocksdb_iter_value(it->it, ret_len);
+}
+
+int store_iter_error(struct store_iter *it)
+{
+    char *err = NULL;
+
+    rocksdb_iter_get_error(it->it, &err);
+    return err ? store_error("scan", err) : 0;
+}
+
+void store_iter_destroy(struct store_iter *it)
+{
+    if (!it)
+        return;
+    rocksdb_iter_destroy(it->it);
+    rocksdb_readoptions_destroy(it->read);
+    mem_free(it);
+}
