@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules of the name space as pure functions from values to values: who may do what, what a new
+ * inode looks like, what a change does to times and bits. No I/O, no clock, no allocation. They are
+ * POSIX.1-2017 and, where it leaves a choice, what Linux does on its local file systems.
+ */
+#ifndef AIFS_MDS_NS_NS_H
+#define AIFS_MDS_NS_NS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/compiler.h"
+#include "mds/store/rec.h"
+#include "proto/msg.h"
+
+#define NS_READ  4u
+#define NS_WRITE 2u
+#define NS_EXEC  1u
+
+#define NS_SIZE_MAX   (1ull << 62)
+#define NS_LINK_MAX   (1u << 30)
+#define NS_DEPTH_MAX  65536u /* directories between a new name and the root */
+#define NS_DIR_SIZE   4096u  /* what stat says of every directory */
+#define NS_XATTRS_MAX 1024u  /* of one inode */
+#define NS_RUN_FIRST  16u    /* inode numbers a directory gets at a time: first, at most */
+#define NS_RUN_MAX    1024u
+
+/* ---- who may (perm.c) ---- */
+bool ns_is_root(const struct msg_cred *c);
+bool ns_in_group(const struct msg_cred *c, uint32_t gid);
+int ns_access(const struct mds_inode *in, const struct msg_cred *c,
+              unsigned want) MUST_USE; /* -EACCES */
+int ns_may_create(const struct mds_inode *dir,
+                  const struct msg_cred *c) MUST_USE; /* -ENOTDIR, -EACCES */
+/* Removing (or renaming away) victim from dir; dir is searchable and writable, sticky bit. -EACCES,
+ * -EPERM. */
+int ns_may_delete(const struct mds_inode *dir, const struct mds_inode *victim,
+                  const struct msg_cred *c) MUST_USE;
+int ns_may_open(const struct mds_inode *in, const struct msg_cred *c,
+                uint32_t open_flags) MUST_USE; /* -EACCES, -EISDIR, -ENXIO.. */
+
+/* ---- names (name.c) ---- */
+int ns_name_check(const struct msg_bytes *name)
+    MUST_USE;                      /* -EINVAL (empty, '/', NUL, "." and ".."), -ENAMETOOLONG */
+uint8_t ns_type_of(uint32_t mode); /* DT_* */
+
+/* ---- new inodes (inherit.c) ---- */
+/* mode: type and permission bits. in->ino is set already. */
+void ns_new_inode(struct mds_inode *in, const struct mds_inode *dir, const struct msg_cred *c,
+                  uint32_t mode, struct msg_time now);
+
+/* ---- attributes (setattr.c) ---- */
+int ns_setattr_check(const struct mds_inode *in, const struct msg_setattr_req *req) MUST_USE;
+/* Everything but the size. */
+void ns_setattr_apply(struct mds_inode *in, const struct msg_setattr_req *req, struct msg_time now);
+void ns_changed(struct mds_inode *in, struct msg_time now);  /* ctime and change */
+void ns_modified(struct mds_inode *in, struct msg_time now); /* mtime too */
+void ns_kill_priv(struct mds_inode *in);                     /* set-user-id, set-group-id */
+struct msg_time ns_clamp(struct msg_time t,
+                         struct msg_time now); /* a client's time stamp: never later than now */
+int ns_time_compare(struct msg_time a, struct msg_time b);
+
+/* ---- rename (rename.c) ---- */
+struct ns_rename {
+    const struct msg_cred *cred;
+    uint32_t flags;
+    const struct mds_inode *dir, *new_dir, *src;
+    const struct mds_inode *dst; /* NULL: the new name is free */
+    bool src_above_new_dir;      /* src is new_dir or an ancestor of it */
+    bool dst_above_dir;          /* dst is dir or an ancestor of it */
+};
+/* 0; 1: nothing to do (both names are the same file); or the error. */
+int ns_rename_check(const struct ns_rename *r) MUST_USE;
+int ns_rename_flags_check(uint32_t flags) MUST_USE;
+
+/* ---- extended attributes (xattr.c) ---- */
+#define NS_XATTR_LAYOUT "aifs.layout" /* virtual: what new files get, or where a file is */
+#define NS_XATTR_FID    "aifs.fid"    /* virtual, read-only: inode number and layout generation */
+enum ns_xattr { NS_XATTR_PLAIN, NS_XATTR_IS_LAYOUT, NS_XATTR_IS_FID };
+/* What a name is, and whether the caller may read (or, with write, change) it. -ENODATA,
+ * -EOPNOTSUPP, -EPERM, -EACCES, -ENAMETOOLONG, -EINVAL. */
+int ns_xattr_check(const struct mds_inode *in, const struct msg_cred *c,
+                   const struct msg_bytes *name, bool write, enum ns_xattr *ret_kind) MUST_USE;
+bool ns_xattr_listed(const struct msg_cred *c, const void *name,
+                     uint32_t len); /* trusted.* is for root only */
+
+#endif

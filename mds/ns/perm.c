@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may do what: the mode bits, supplementary groups, the sticky bit, and root.
+ *
+ * Failure modes: -EACCES where bits deny, -EPERM where ownership does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "mds/ns/ns.h"
+
+bool ns_is_root(const struct msg_cred *c)
+{
+    return c->uid == 0;
+}
+
+bool ns_in_group(const struct msg_cred *c, uint32_t gid)
+{
+    if (c->gid == gid)
+        return true;
+    for (uint32_t i = 0; i < c->n_groups; i++) {
+        if (c->groups[i] == gid)
+            return true;
+    }
+    return false;
+}
+
+int ns_access(const struct mds_inode *in, const struct msg_cred *c, unsigned want)
+{
+    uint32_t mode = in->mode;
+
+    if (ns_is_root(c)) {
+        /* even root runs only what somebody may run */
+        if ((want & NS_EXEC) && !S_ISDIR(mode) && !(mode & 0111))
+            return -EACCES;
+        return 0;
+    }
+    if (c->uid == in->uid)
+        mode >>= 6;
+    else if (ns_in_group(c, in->gid))
+        mode >>= 3;
+    return (mode & want) == want ? 0 : -EACCES;
+}
+
+int ns_may_create(const struct mds_inode *dir, const struct msg_cred *c)
+{
+    if (!S_ISDIR(dir->mode))
+        return -ENOTDIR;
+    return ns_access(dir, c, NS_WRITE | NS_EXEC);
+}
+
+int ns_may_delete(const struct mds_inode *dir, const struct mds_inode *victim,
+                  const struct msg_cred *c)
+{
+    int rc = ns_may_create(dir, c);
+
+    if (rc < 0)
+        return rc;
+    if ((dir->mode & S_ISVTX) && !ns_is_root(c) && c->uid != victim->uid && c->uid != dir->uid)
+        return -EPERM;
+    return 0;
+}
+
+int ns_may_open(const struct mds_inode *in, const struct msg_cred *c, uint32_t open_flags)
+{
+    unsigned want = 0;
+
+    if (S_ISLNK(in->mode))
+        return -ELOOP;
+    switch (open_flags & O_ACCMODE) {
+    case O_RDONLY:
+        want = NS_READ;
+        break;
+    case O_WRONLY:
+        want = NS_WRITE;
+        break;
+    case O_RDWR:
+        want = NS_READ | NS_WRITE;
+        break;
+    default:
+        return -EINVAL;
+    }
+    if (open_flags & O_TRUNC)
+        want |= NS_WRITE;
+    if (S_ISDIR(in->mode) && (want & NS_WRITE))
+        return -EISDIR;
+    /* a program is read by the kernel on behalf of somebody who may run, not read it */
+    if (want == NS_READ && S_ISREG(in->mode) && ns_access(in, c, NS_EXEC) == 0)
+        return 0;
+    return ns_access(in, c, want);
+}

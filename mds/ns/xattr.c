@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may read and change which extended attribute: xattr(7).
+ *
+ * user.* lives on files and directories and follows the mode bits; trusted.* is root's; security.*
+ * is readable by all and changed by root; aifs.* is made up by the server. POSIX ACLs are not
+ * stored: asked for one, the server has none.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "mds/ns/ns.h"
+
+static bool has_prefix(const struct msg_bytes *name, const char *prefix)
+{
+    size_t len = strlen(prefix);
+
+    return name->len > len && memcmp(name->data, prefix, len) == 0;
+}
+
+static bool is_name(const struct msg_bytes *name, const char *s)
+{
+    return name->len == strlen(s) && memcmp(name->data, s, name->len) == 0;
+}
+
+static int check_user(const struct mds_inode *in, const struct msg_cred *c, bool write)
+{
+    if (!S_ISREG(in->mode) && !S_ISDIR(in->mode))
+        return write ? -EPERM : -ENODATA;
+    /* else anybody could fill /tmp's attributes */
+    if (write && S_ISDIR(in->mode) && (in->mode & S_ISVTX) && c->uid != in->uid && !ns_is_root(c))
+        return -EPERM;
+    return ns_access(in, c, write ? NS_WRITE : NS_READ);
+}
+
+int ns_xattr_check(const struct mds_inode *in, const struct msg_cred *c,
+                   const struct msg_bytes *name, bool write, enum ns_xattr *ret_kind)
+{
+    if (name->len == 0 || memchr(name->data, '\0', name->len))
+        return -EINVAL;
+    if (name->len > MSG_NAME_MAX)
+        return -ENAMETOOLONG;
+    *ret_kind = NS_XATTR_PLAIN;
+    if (is_name(name, NS_XATTR_LAYOUT)) {
+        *ret_kind = NS_XATTR_IS_LAYOUT;
+        if (!S_ISREG(in->mode) && !S_ISDIR(in->mode))
+            return write ? -EPERM : -ENODATA;
+        return write && !ns_is_root(c) && c->uid != in->uid ? -EPERM : 0;
+    }
+    if (is_name(name, NS_XATTR_FID)) {
+        *ret_kind = NS_XATTR_IS_FID;
+        return write ? -EPERM : 0;
+    }
+    if (has_prefix(name, "user."))
+        return check_user(in, c, write);
+    if (has_prefix(name, "trusted."))
+        return ns_is_root(c) ? 0 : write ? -EPERM : -ENODATA;
+    if (has_prefix(name, "security."))
+        return write && !ns_is_root(c) ? -EPERM : 0;
+    if (has_prefix(name, "system.posix_acl_") && !write)
+        return -ENODATA;
+    return -EOPNOTSUPP;
+}
+
+bool ns_xattr_listed(const struct msg_cred *c, const void *name, uint32_t len)
+{
+    return ns_is_root(c) || len < 8 || memcmp(name, "trusted.", 8) != 0;
+}
