@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * aifs-bench: scenarios of load, and the limits of this machine that they are held against. One
+ * file per scenario.
+ *
+ * A scenario runs jobs (threads) against a path of any file system, or against libaifs; each job
+ * counts operations and bytes and records the latency of each operation in a histogram of its own.
+ * Results: one row per measurement, as text or one JSON document.
+ */
+#ifndef AIFS_TOOLS_BENCH_BENCH_H
+#define AIFS_TOOLS_BENCH_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/compiler.h"
+#include "common/stat/stat.h"
+
+#define BENCH_JOBS_MAX 256
+
+struct bench_result {
+    char name[48];
+    const char *unit; /* "MB/s" (10^6), "op/s", "GB/s" */
+    double value;     /* per second */
+    double seconds;
+    uint64_t operations, bytes;
+    uint64_t p50_ns, p95_ns, p99_ns, max_ns; /* 0: not measured */
+    double cpu_seconds;                      /* of this process */
+    double limit;                            /* same unit; 0: none */
+    const char *limit_name;
+};
+
+struct bench {
+    bool json;
+    unsigned n_results;
+    struct bench_result results[256];
+};
+
+struct bench_job {
+    unsigned index, n_jobs;
+    void *arg; /* the scenario's */
+    uint64_t operations, bytes;
+    uint64_t deadline_ns; /* stop then; 0: none */
+    struct stat_histogram latency;
+    int status; /* -errno ends the measurement */
+    char where[256];
+};
+
+typedef void bench_job_fn(struct bench_job *j);
+
+/* Runs n_jobs threads, started together; adds a row. limit_s 0: until the jobs return by
+ * themselves. -errno of the first job that failed, after printing it. */
+int bench_run(struct bench *b, const char *name, const char *unit, unsigned n_jobs, double limit_s,
+              bench_job_fn *fn, void *arg) MUST_USE;
+static inline bool bench_over(const struct bench_job *j, uint64_t now_ns)
+{
+    return j->deadline_ns && now_ns >= j->deadline_ns;
+}
+uint64_t bench_now_ns(void);
+/* A row measured elsewhere. */
+struct bench_result *bench_add(struct bench *b, const char *name, const char *unit, double value,
+                               double seconds);
+struct bench_result *bench_last(struct bench *b);
+void bench_set_limit(struct bench *b, const char *result, const char *limit_name, double limit);
+void bench_print(const struct bench *b);
+/* Pseudo-random bytes that neither compress nor repeat; the same for the same seed. */
+void bench_fill(void *buf, size_t len, uint64_t seed);
+uint64_t bench_random(uint64_t *state);
+void bench_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* Options of a scenario: "--name=value" or "--name value". */
+struct bench_option {
+    const char *name;
+    enum { BENCH_TEXT, BENCH_NUMBER, BENCH_SIZE, BENCH_FLAG, BENCH_SECONDS } type;
+    void *value; /* const char **, unsigned *, uint64_t *, bool *, double * */
+    const char *help;
+};
+/* Remaining arguments, or -1 after printing. */
+int bench_options(const struct bench_option *options, unsigned n, int argc, char **argv);
+
+struct bench_scenario {
+    const char *name, *args, *help;
+    const struct bench_option *options;
+    unsigned n_options;
+    int (*run)(struct bench *b, int argc, char **argv); /* 0, 1 failed, 2 usage */
+};
+extern const struct bench_scenario bench_io, bench_md, bench_net, bench_limits;
+
+#endif

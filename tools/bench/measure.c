@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running jobs together and turning their counters into a row. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common/base/clock.h"
+#include "common/base/err.h"
+#include "common/rt/thread.h"
+#include "tools/bench/bench.h"
+
+struct start {
+    pthread_barrier_t barrier;
+    bench_job_fn *fn;
+    double limit_s;
+};
+
+struct runner {
+    struct bench_job job;
+    struct start *start;
+    pthread_t thread;
+    uint64_t begin_ns, end_ns;
+};
+
+uint64_t bench_now_ns(void)
+{
+    return clock_mono_ns(clock_real());
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static void *run_job(void *arg)
+{
+    struct runner *r = arg;
+
+    pthread_barrier_wait(&r->start->barrier);
+    r->begin_ns = bench_now_ns();
+    if (r->start->limit_s > 0)
+        r->job.deadline_ns = r->begin_ns + (uint64_t)(r->start->limit_s * 1e9);
+    r->start->fn(&r->job);
+    r->end_ns = bench_now_ns();
+    return NULL;
+}
+
+static void add_histogram(struct stat_histogram *to, const struct stat_histogram *from)
+{
+    to->count += from->count;
+    to->sum += from->sum;
+    for (unsigned i = 0; i < STAT_HIST_BUCKETS; i++)
+        to->buckets[i] += from->buckets[i];
+}
+
+static uint64_t largest(const struct stat_histogram *h)
+{
+    for (unsigned i = STAT_HIST_BUCKETS; i-- > 0;)
+        if (h->buckets[i])
+            return stat_bucket_upper(i);
+    return 0;
+}
+
+/* Sums up the runners; the time is from the first start to the last end. */
+static int collect(struct bench *b, const char *name, const char *unit, struct runner *runners,
+                   unsigned n, double cpu)
+{
+    struct stat_histogram *all = calloc(1, sizeof *all);
+    uint64_t begin = UINT64_MAX, end = 0, operations = 0, bytes = 0;
+    struct bench_result *r;
+    double seconds;
+    int status = all ? 0 : -ENOMEM;
+
+    for (unsigned i = 0; i < n && status == 0; i++) {
+        begin = MIN(begin, runners[i].begin_ns);
+        end = MAX(end, runners[i].end_ns);
+        operations += runners[i].job.operations;
+        bytes += runners[i].job.bytes;
+        add_histogram(all, &runners[i].job.latency);
+        status = runners[i].job.status;
+        if (status < 0)
+            bench_error("%s: %s: %s", name, runners[i].job.where, err_text(status));
+    }
+    if (status == 0) {
+        seconds = (double)(end - begin) / 1e9;
+        r = bench_add(b, name, unit,
+                      (strstr(unit, "B/s") ? (double)bytes / 1e6 : (double)operations) / seconds,
+                      seconds);
+        r->operations = operations;
+        r->bytes = bytes;
+        r->p50_ns = stat_percentile(all, 0.50);
+        r->p95_ns = stat_percentile(all, 0.95);
+        r->p99_ns = stat_percentile(all, 0.99);
+        r->max_ns = largest(all);
+        r->cpu_seconds = cpu;
+    }
+    free(all);
+    return status;
+}
+
+int bench_run(struct bench *b, const char *name, const char *unit, unsigned n_jobs, double limit_s,
+              bench_job_fn *fn, void *arg)
+{
+    struct start start = {.fn = fn, .limit_s = limit_s};
+    struct runner *runners = calloc(n_jobs, sizeof *runners);
+    double cpu = cpu_seconds();
+    unsigned started = 0;
+    int rc = 0;
+
+    if (!runners || n_jobs == 0 || n_jobs > BENCH_JOBS_MAX) {
+        free(runners);
+        bench_error("%s: 1 to %d jobs", name, BENCH_JOBS_MAX);
+        return -EINVAL;
+    }
+    pthread_barrier_init(&start.barrier, NULL, n_jobs);
+    for (; started < n_jobs && rc == 0; started++) {
+        runners[started].job = (struct bench_job){.index = started, .n_jobs = n_jobs, .arg = arg};
+        runners[started].start = &start;
+        rc = thread_start(&runners[started].thread, "bench-job", run_job, &runners[started]);
+    }
+    if (rc < 0) { /* the others wait at the barrier for ever: nothing sensible is left to do */
+        bench_error("%s: cannot start job %u: %s", name, started, err_text(rc));
+        exit(1);
+    }
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(runners[i].thread, NULL);
+    rc = collect(b, name, unit, runners, n_jobs, cpu_seconds() - cpu);
+    pthread_barrier_destroy(&start.barrier);
+    free(runners);
+    return rc;
+}
+
+struct bench_result *bench_add(struct bench *b, const char *name, const char *unit, double value,
+                               double seconds)
+{
+    struct bench_result *r;
+
+    if (b->n_results == ARRAY_LEN(b->results)) {
+        bench_error("more than %zu results", ARRAY_LEN(b->results));
+        exit(1);
+    }
+    r = &b->results[b->n_results++];
+    *r = (struct bench_result){.unit = unit, .value = value, .seconds = seconds};
+    snprintf(r->name, sizeof r->name, "%s", name);
+    return r;
+}
+
+struct bench_result *bench_last(struct bench *b)
+{
+    return b->n_results ? &b->results[b->n_results - 1] : NULL;
+}
+
+void bench_set_limit(struct bench *b, const char *result, const char *limit_name, double limit)
+{
+    for (unsigned i = 0; i < b->n_results; i++)
+        if (!strcmp(b->results[i].name, result)) {
+            b->results[i].limit = limit;
+            b->results[i].limit_name = limit_name;
+        }
+}
+
+uint64_t bench_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+void bench_fill(void *buf, size_t len, uint64_t seed)
+{
+    uint64_t state = seed * 0x9E3779B97F4A7C15ull | 1;
+    uint8_t *p = buf;
+
+    for (size_t i = 0; i + 8 <= len; i += 8) {
+        uint64_t v = bench_random(&state);
+
+        memcpy(p + i, &v, 8);
+    }
+}
