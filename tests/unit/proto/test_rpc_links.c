@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Links that break, on the virtual clock: reconnecting, sending again with the same id, what fails
+ * and what waits, drops, duplicates and delays from seeded faults.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "proto/header_fmt.h"
+#include "tests/support/suite.h"
+#include "tests/unit/proto/rpc_pair.h"
+
+static struct pair p;
+
+static void start(void)
+{
+    pair_init(&p, false);
+    pair_start(&p);
+}
+
+static void stop(void)
+{
+    net_loop_set_faults(NULL);
+    net_loop_partition(p.address, false);
+    pair_stop(&p);
+}
+
+static void call(struct pair_call *c, uint16_t flags, uint64_t timeout_ns)
+{
+    pair_call_init(c, RPC_OP_PING, NULL);
+    c->call.flags = flags;
+    c->call.timeout_ns = timeout_ns;
+    rpc_peer_call(p.peer, &c->call);
+}
+
+static void expect(struct pair_call *c, int status)
+{
+    ck_assert(pair_wait(&p, &c->done, 60000));
+    ck_assert_int_eq(c->status, status);
+    ck_assert_uint_eq(c->times, 1);
+    rpc_call_fini(&c->call);
+}
+
+START_TEST(an_unanswered_call_is_sent_again_with_its_id)
+{
+    struct pair_call a, once;
+
+    pair_connect(&p, NULL, NULL);
+    p.hold = true;
+    call(&a, 0, 0);
+    call(&once, RPC_CALL_ONCE, 0);
+    ck_assert(pair_wait_count(&p, &p.n_notes, 2, 1000));
+    p.hold = false;
+    rpc_link_close(p.server_link, -AIFS_ECONN);
+    expect(&once, -AIFS_ECONN);
+    expect(&a, 0);
+    ck_assert_uint_eq(p.n_notes, 3);
+    ck_assert_uint_eq(p.notes[2].id, p.notes[0].id);
+    ck_assert_uint_eq(p.notes[0].flags & RPC_FLAG_RESENT, 0);
+    ck_assert_uint_eq(p.notes[2].flags & RPC_FLAG_RESENT, RPC_FLAG_RESENT);
+    while (
+        !list_empty(&p.held)) /* requests of the dead link are answered: the replies go nowhere */
+        pair_release(&p, 0);
+}
+END_TEST
+
+START_TEST(a_partition_is_noticed_and_healed)
+{
+    struct pair_call a;
+
+    pair_connect(&p, NULL, NULL);
+    ck_assert(pair_wait_count(&p, &p.ups, 1, 1000));
+    net_loop_partition(p.address, true);
+    call(&a, RPC_CALL_WAIT, 0);
+    pair_pass(&p, 8000);
+    ck_assert(!a.done);
+    ck_assert(!rpc_peer_is_up(p.peer));
+    net_loop_partition(p.address, false);
+    expect(&a, 0);
+    ck_assert_uint_ge(p.ups, 2);
+}
+END_TEST
+
+START_TEST(while_a_peer_is_down_calls_fail_unless_they_want_to_wait)
+{
+    struct pair_call early, fails, waits, times_out;
+
+    pair_kill_server(&p);
+    pair_connect(&p, NULL, NULL);
+    call(&early, 0, 0); /* made before anything is known: fails when the first attempt has */
+    expect(&early, -AIFS_EDOWN);
+    ck_assert_int_eq(rpc_peer_last_error(p.peer), -ECONNREFUSED);
+    call(&fails, 0, 0);
+    expect(&fails, -AIFS_EDOWN);
+    call(&waits, RPC_CALL_WAIT, 0);
+    call(&times_out, RPC_CALL_WAIT, 500 * NS_PER_MS);
+    expect(&times_out, -AIFS_ETIMEOUT);
+    pair_pass(&p, 3000);
+    ck_assert(!waits.done);
+    pair_serve(&p);
+    expect(&waits, 0);
+}
+END_TEST
+
+struct events {
+    unsigned ups, downs, reboots;
+    bool hold_ready;
+    struct pair_call session;
+};
+
+static void on_up(struct rpc_peer *peer, struct rpc_link *l, bool rebooted, void *arg)
+{
+    struct events *e = arg;
+
+    e->ups++;
+    e->reboots += rebooted;
+    pair_call_init(&e->session, RPC_OP_PING, NULL);
+    rpc_link_call(l, &e->session.call);
+    if (!e->hold_ready)
+        rpc_peer_ready(peer);
+}
+
+static void on_down(struct rpc_peer *peer, int status, void *arg)
+{
+    (void)peer;
+    ck_assert_int_lt(status, 0);
+    ((struct events *)arg)->downs++;
+}
+
+START_TEST(waiting_calls_go_only_when_the_user_is_ready)
+{
+    const struct rpc_peer_events events = {on_up, on_down};
+    struct events e = {.hold_ready = true};
+    struct pair_call a;
+
+    pair_connect(&p, &events, &e);
+    call(&a, 0, 0);
+    ck_assert(pair_wait_count(&p, &e.ups, 1, 1000));
+    ck_assert(pair_wait(&p, &e.session.done, 1000));
+    rpc_call_fini(&e.session.call);
+    pair_pass(&p, 50);
+    ck_assert(!a.done);
+    rpc_peer_ready(p.peer);
+    expect(&a, 0);
+    ck_assert_uint_lt(p.notes[1].id, p.notes[0].id); /* made first, sent second */
+    e.hold_ready = false;
+    pair_kill_server(&p);
+    ck_assert(pair_wait_count(&p, &e.downs, 1, 10000));
+    pair_serve(&p);
+    ck_assert(pair_wait_count(&p, &e.ups, 2, 10000));
+    ck_assert_uint_eq(e.reboots, 1);
+    ck_assert(pair_wait(&p, &e.session.done, 1000));
+    rpc_call_fini(&e.session.call);
+}
+END_TEST
+
+START_TEST(destroying_a_peer_ends_its_calls)
+{
+    struct pair_call sent, waiting;
+    uint8_t back[4096];
+    struct iovec in = {back, sizeof back};
+
+    pair_connect(&p, NULL, NULL);
+    p.hold = true;
+    call(&sent, 0, 0);
+    ck_assert(pair_wait_count(&p, &p.n_notes, 1, 1000));
+    net_loop_partition(p.address, true);
+    pair_call_init(&waiting, RPC_OP_OSS_READ, &(struct msg_read_req){0});
+    waiting.call.bulk_in = &in;
+    waiting.call.n_bulk_in = 1;
+    rpc_peer_call(p.peer, &waiting.call);
+    rpc_peer_destroy(p.peer);
+    ck_assert(!sent.done && !waiting.done);
+    expect(&sent, -AIFS_ECANCELLED);
+    expect(&waiting, -AIFS_ECANCELLED);
+    p.peer = NULL;
+    pair_release(&p, 0);
+}
+END_TEST
+
+START_TEST(duplicates_are_answered_once)
+{
+    struct net_loop_faults faults = {.duplicate = 65536, .max_delay_ns = 3 * NS_PER_MS, .seed = 5};
+    struct pair_call a;
+
+    pair_connect(&p, NULL, NULL);
+    ck_assert(pair_wait_count(&p, &p.ups, 1, 1000));
+    pair_pass(&p, 5);
+    net_loop_set_faults(&faults);
+    call(&a, 0, 0);
+    expect(&a, 0);
+    pair_pass(&p, 50);
+    ck_assert_uint_eq(a.times, 1);
+    ck_assert_uint_eq(p.n_notes,
+                      2); /* the handler sees the same id twice: that is what slots are for */
+    ck_assert_uint_eq(p.notes[0].id, p.notes[1].id);
+}
+END_TEST
+
+/* Whatever is lost, every call ends once, in time, and nothing leaks. */
+static void storm(uint64_t seed)
+{
+    struct net_loop_faults faults = {.drop = 3000,
+                                     .duplicate = 6000,
+                                     .reorder = 6000,
+                                     .max_delay_ns = 20 * NS_PER_MS,
+                                     .seed = seed};
+    static struct pair_call calls[64];
+    static uint8_t back[64][8192];
+    static struct iovec in[64];
+    struct msg_range range = {0, 0, 8192};
+    struct msg_read_req read = {.target = 1, .n_ranges = 1, .ranges = &range};
+    unsigned ok = 0;
+
+    pair_connect(&p, NULL, NULL);
+    net_loop_set_faults(&faults);
+    for (unsigned i = 0; i < 64; i++) {
+        in[i] = (struct iovec){back[i], sizeof back[i]};
+        pair_call_init(&calls[i], i & 1 ? RPC_OP_OSS_READ : RPC_OP_PING, &read);
+        if (i & 1) {
+            calls[i].call.bulk_in = &in[i];
+            calls[i].call.n_bulk_in = 1;
+        }
+        calls[i].call.flags = RPC_CALL_WAIT;
+        calls[i].call.timeout_ns = (1 + i % 9) * NS_PER_S;
+        rpc_peer_call(p.peer, &calls[i].call);
+        pair_pass(&p, 7);
+        if (i % 16 == 15 && p.server_link)
+            rpc_link_close(p.server_link, -AIFS_ECONN);
+        if (i % 10 == 9)
+            rpc_call_cancel(&calls[i].call);
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        ck_assert(pair_wait(&p, &calls[i].done, 20000));
+        ck_assert_uint_eq(calls[i].times, 1);
+        ck_assert(calls[i].status == 0 || calls[i].status == -AIFS_ETIMEOUT ||
+                  calls[i].status == -AIFS_ECANCELLED);
+        ok += calls[i].status == 0;
+        if (calls[i].status == 0 && calls[i].call.bulk_in_len)
+            ck_assert_mem_eq(back[i], p.data, 8192);
+        rpc_call_fini(&calls[i].call);
+    }
+    ck_assert_uint_gt(ok, 16);
+}
+
+START_TEST(every_call_ends_whatever_the_network_does)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        storm(seed);
+        stop();
+        start();
+    }
+}
+END_TEST
+
+SUITE_MAIN("links", start, stop, an_unanswered_call_is_sent_again_with_its_id,
+           a_partition_is_noticed_and_healed,
+           while_a_peer_is_down_calls_fail_unless_they_want_to_wait,
+           waiting_calls_go_only_when_the_user_is_ready, destroying_a_peer_ends_its_calls,
+           duplicates_are_answered_once, every_call_ends_whatever_the_network_does)
