@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of what a shard can execute (exec_table.c): one function per operation, by number. A
- * module adds its internal operations there, with one line each and a declaration in its own
- * header.
+ * The table of what a shard can execute (exec_table.c): one function per operation, by number, and
+ * the steps they share (exec_steps.c). A module adds its internal operations to the table, with one
+ * line each and a declaration in its own header.
+ *
+ * Everything here runs on the shard's writer, inside a transaction (mds/shard/txn.h):
+ * deterministic, undone as a whole on failure.
  */
 #ifndef AIFS_MDS_OPS_EXEC_H
 #define AIFS_MDS_OPS_EXEC_H
@@ -10,5 +13,38 @@
 #include "mds/shard/shard.h"
 
 extern shard_exec_fn *const mds_exec_table[SHARD_OP_LIMIT];
+
+shard_exec_fn exec_format, exec_create, exec_mkdir, exec_mknod, exec_symlink, exec_unlink,
+    exec_rmdir, exec_rename, exec_link, exec_setattr, exec_open, exec_xattr_set, exec_xattr_remove,
+    exec_write_inline, exec_grow, exec_size, exec_append_range, exec_orphan_release,
+    exec_queue_done, exec_size_recovered, exec_size_unsure, exec_times;
+
+/* ---- steps ---- */
+
+/* -AIFS_ERETRY if the leader resolved place i to another inode (0: to none). */
+int exec_expect(const struct shard_entry *e, unsigned i, uint64_t ino) MUST_USE;
+int exec_dir(struct txn *t, uint64_t ino, const struct mds_inode **ret_dir) MUST_USE; /* -ENOTDIR */
+/* The next number of the directory's run; a new run when it is used up. */
+int exec_new_ino(struct txn *t, uint64_t dir, uint64_t *ret_ino) MUST_USE;
+/* Adds or removes a name, with what that does to the directory: entry count, link count, times. */
+int exec_name_add(struct txn *t, uint64_t dir, const struct msg_bytes *name, uint64_t ino,
+                  uint32_t mode) MUST_USE;
+int exec_name_remove(struct txn *t, uint64_t dir, const struct msg_bytes *name,
+                     uint32_t mode) MUST_USE;
+int exec_parent_set(struct txn *t, uint64_t ino, uint64_t parent,
+                    const struct msg_bytes *name) MUST_USE;
+/* A file loses a name, a directory its only one. The last one: an orphan if somebody has it open,
+ * else gone. */
+int exec_link_drop(struct txn *t, struct shard_entry *e, uint64_t ino, bool is_open) MUST_USE;
+/* Sets the size of a regular file, with what that does to its data. -AIFS_ERETRY: larger, while a
+ * cut is still on its way to the targets. */
+int exec_resize(struct txn *t, struct shard_entry *e, struct mds_inode *in, uint64_t size) MUST_USE;
+/* struct msg_inode_rep of an inode, with the open that the leader prepared if opened. */
+int exec_reply_inode(struct txn *t, const struct shard_entry *e, uint64_t ino, bool opened,
+                     const void **ret_rep) MUST_USE;
+/* Is anc dir itself or above it? Walks up the parents. */
+int exec_is_above(struct txn *t, uint64_t anc, uint64_t dir, bool *ret_above) MUST_USE;
+/* The stripe wishes of a directory as clients see them. */
+void rec_stripe_layout(const struct mds_stripe *s, struct msg_layout *ret_layout);
 
 #endif

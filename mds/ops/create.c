@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CREATE, MKDIR, MKNOD, SYMLINK: a new name with a new inode; CREATE without O_EXCL of an existing
+ * file opens it.
+ *
+ * The leader resolved: resolved[0] the inode behind the name, 0: none.
+ * Happy path: the name is free, the caller may write the directory; a number from the directory's
+ * run, the inode, the entry, the directory's times. Failure modes: the errnos of open(2), mkdir(2),
+ * mknod(2), symlink(2).
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/err.h"
+#include "mds/ns/ns.h"
+#include "mds/ops/exec.h"
+
+/* 0: the name is free. 1: it exists, as *ret_dirent. */
+static int create_lookup(struct txn *t, const struct msg_create_req *req,
+                         const struct shard_entry *e, struct mds_dirent *ret_dirent)
+{
+    const struct mds_inode *dir;
+    int rc = ns_name_check(&req->name);
+
+    if (rc == 0)
+        rc = exec_dir(t, req->parent, &dir);
+    if (rc == 0)
+        rc = ns_access(dir, &req->cred, NS_EXEC);
+    if (rc < 0)
+        return rc;
+    rc = txn_dirent_get(t, req->parent, req->name.data, req->name.len, ret_dirent);
+    if (rc < 0 && rc != -ENOENT)
+        return rc;
+    if (rc == 0) {
+        rc = exec_expect(e, 0, ret_dirent->ino);
+        return rc < 0 ? rc : 1;
+    }
+    rc = exec_expect(e, 0, 0);
+    return rc < 0 ? rc : ns_may_create(dir, &req->cred);
+}
+
+static int create_inode(struct txn *t, struct shard_entry *e, const struct msg_create_req *req,
+                        uint32_t mode, struct mds_inode **ret_inode)
+{
+    const struct mds_inode *dir;
+    struct mds_inode *in;
+    uint64_t ino;
+    int rc = exec_new_ino(t, req->parent, &ino);
+
+    if (rc == 0)
+        rc = txn_inode_create(t, ino, &in);
+    if (rc == 0)
+        rc = txn_inode_get(t, req->parent, &dir);
+    if (rc < 0)
+        return rc == -EEXIST ? -AIFS_ECORRUPT : rc;
+    ns_new_inode(in, dir, &req->cred, mode, txn_now(t));
+    e->result |= SHARD_R_CREATED;
+    e->result_ino = ino;
+    *ret_inode = in;
+    return exec_name_add(t, req->parent, &req->name, ino, mode);
+}
+
+static int create_existing(struct txn *t, struct shard_entry *e, const struct msg_create_req *req,
+                           uint64_t ino, const void **ret_rep)
+{
+    uint32_t flags = req->open_flags | (req->flags & MSG_CREATE_TRUNC ? O_TRUNC : 0);
+    struct mds_inode *in;
+    int rc;
+
+    if (req->flags & MSG_CREATE_EXCL)
+        return -EEXIST;
+    rc = txn_inode_modify(t, ino, &in);
+    if (rc < 0)
+        return rc;
+    if (!S_ISREG(in->mode))
+        return S_ISDIR(in->mode) ? -EISDIR : -EEXIST;
+    rc = ns_may_open(in, &req->cred, flags);
+    if (rc == 0 && (req->flags & MSG_CREATE_TRUNC)) {
+        rc = exec_resize(t, e, in, 0);
+        if (!ns_is_root(&req->cred))
+            ns_kill_priv(in);
+        ns_modified(in, txn_now(t));
+    }
+    return rc < 0 ? rc : exec_reply_inode(t, e, ino, req->flags & MSG_CREATE_OPEN, ret_rep);
+}
+
+int exec_create(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct msg_create_req *req = e->msg;
+    struct mds_dirent d;
+    struct mds_inode *in;
+    int rc = create_lookup(t, req, e, &d);
+
+    if (rc == 1)
+        return create_existing(t, e, req, d.ino, ret_rep);
+    if (rc < 0)
+        return rc;
+    rc = create_inode(t, e, req, S_IFREG | (req->mode & 07777), &in);
+    if (rc < 0)
+        return rc;
+    if (e->has_layout)
+        in->layout = e->layout;
+    return exec_reply_inode(t, e, in->ino, req->flags & MSG_CREATE_OPEN, ret_rep);
+}
+
+int exec_mkdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct msg_create_req *req = e->msg;
+    struct mds_dirent d;
+    struct mds_inode *in;
+    int rc = create_lookup(t, req, e, &d);
+
+    if (rc != 0)
+        return rc == 1 ? -EEXIST : rc;
+    rc = create_inode(t, e, req, S_IFDIR | (req->mode & 07777), &in);
+    if (rc < 0)
+        return rc;
+    if (e->has_stripe)
+        in->stripe = e->stripe;
+    rc = exec_parent_set(t, in->ino, req->parent, &req->name);
+    return rc < 0 ? rc : exec_reply_inode(t, e, in->ino, false, ret_rep);
+}
+
+int exec_mknod(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct msg_create_req *req = e->msg;
+    uint32_t type = req->mode & S_IFMT;
+    struct mds_dirent d;
+    struct mds_inode *in;
+    int rc;
+
+    if (type == 0)
+        type = S_IFREG;
+    if (type != S_IFREG && type != S_IFIFO && type != S_IFSOCK && type != S_IFCHR &&
+        type != S_IFBLK)
+        return type == S_IFDIR ? -EPERM : -EINVAL;
+    if ((type == S_IFCHR || type == S_IFBLK) && !ns_is_root(&req->cred))
+        return -EPERM;
+    rc = create_lookup(t, req, e, &d);
+    if (rc != 0)
+        return rc == 1 ? -EEXIST : rc;
+    rc = create_inode(t, e, req, type | (req->mode & 07777), &in);
+    if (rc < 0)
+        return rc;
+    if (type == S_IFCHR || type == S_IFBLK)
+        in->rdev = req->rdev;
+    if (type == S_IFREG && e->has_layout)
+        in->layout = e->layout;
+    return exec_reply_inode(t, e, in->ino, false, ret_rep);
+}
+
+int exec_symlink(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct msg_create_req *req = e->msg;
+    struct mds_dirent d;
+    struct mds_inode *in;
+    struct key k;
+    int rc;
+
+    if (req->target.len == 0)
+        return -ENOENT;
+    if (req->target.len >= MSG_PATH_MAX)
+        return -ENAMETOOLONG;
+    if (memchr(req->target.data, '\0', req->target.len))
+        return -EINVAL;
+    rc = create_lookup(t, req, e, &d);
+    if (rc != 0)
+        return rc == 1 ? -EEXIST : rc;
+    rc = create_inode(t, e, req, S_IFLNK | 0777, &in);
+    if (rc < 0)
+        return rc;
+    in->size = req->target.len;
+    key_number(&k, KEY_SYMLINK, in->ino);
+    rc = txn_record_put(t, &k, req->target.data, req->target.len);
+    return rc < 0 ? rc : exec_reply_inode(t, e, in->ino, false, ret_rep);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations that do not come from clients: making a file system, and what the workers behind the
+ * queues report.
+ *
+ * All are safe to repeat: an inode or item that is gone is no error, and a report about an older
+ * state (truncate generation, index of the item) changes nothing.
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/err.h"
+#include "mds/ns/ns.h"
+#include "mds/ops/exec.h"
+
+int exec_format(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct shard_format *f = e->msg;
+    struct format_rec rec = {.magic = FORMAT_MAGIC,
+                             .version = htole32(FORMAT_VERSION),
+                             .shard = htole32(txn_shard(t)),
+                             .created_ns = (int64_t)htole64((uint64_t)txn_now_ns(t))};
+    struct mds_inode *root;
+    struct msg_cred cred = {.uid = f->root_uid, .gid = f->root_gid};
+    struct mds_inode none = {0};
+    const void *value;
+    uint32_t len;
+    struct key k;
+    int rc;
+
+    (void)ret_rep;
+    key_single(&k, KEY_FORMAT);
+    rc = txn_record_get(t, &k, &value, &len);
+    if (rc != -ENOENT)
+        return rc == 0 ? -EEXIST : rc;
+    memcpy(rec.fs, f->fs.b, sizeof(rec.fs));
+    memcpy(rec.fs_name, f->fs_name, sizeof(rec.fs_name) - 1);
+    rc = txn_record_put(t, &k, &rec, sizeof(rec));
+    if (rc == 0)
+        rc = txn_counter_add(t, COUNTER_INODE, KEY_ROOT_INO + 1, NULL);
+    if (rc < 0 || txn_shard(t) != 0)
+        return rc;
+    rc = txn_inode_create(t, KEY_ROOT_INO, &root);
+    if (rc < 0)
+        return rc;
+    ns_new_inode(root, &none, &cred, S_IFDIR | (f->root_mode & 07777), txn_now(t));
+    return txn_counter_add(t, COUNTER_INODES, 1, NULL);
+}
+
+int exec_orphan_release(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct shard_ino *req = e->msg;
+    const struct mds_inode *in;
+    bool queued = false;
+    int rc = txn_inode_get(t, req->ino, &in);
+
+    (void)ret_rep;
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    if (in->nlink > 0 || !(in->flags & INODE_ORPHAN))
+        return 0;
+    rc = txn_inode_destroy(t, req->ino, &queued);
+    if (queued)
+        e->result |= SHARD_R_DESTROY;
+    e->result_ino = req->ino;
+    return rc;
+}
+
+static int punch_done(struct txn *t, uint64_t ino)
+{
+    struct mds_inode *in;
+    int rc = txn_inode_modify(t, ino, &in);
+
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    in->flags &= ~INODE_PUNCH_PENDING;
+    in->change++;
+    return 0;
+}
+
+int exec_queue_done(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct shard_queue_done *req = e->msg;
+    struct mds_queue_item item;
+    const void *value;
+    uint32_t len;
+    struct key k;
+    int rc;
+
+    (void)ret_rep;
+    if (req->queue != KEY_DESTROY && req->queue != KEY_PUNCH)
+        return -EINVAL;
+    key_number(&k, req->queue, req->ino);
+    rc = txn_record_get(t, &k, &value, &len);
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    rc = rec_queue_decode(value, len, &item);
+    if (rc < 0 || item.index != req->index)
+        return rc;
+    rc = txn_record_delete(t, &k);
+    return rc < 0 || req->queue == KEY_DESTROY ? rc : punch_done(t, req->ino);
+}
+
+int exec_size_unsure(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct shard_size *req = e->msg;
+    struct mds_inode *in;
+    int rc = txn_inode_modify(t, req->ino, &in);
+
+    (void)ret_rep;
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    if (!S_ISREG(in->mode))
+        return 0;
+    in->change++;
+    if (in->flags & INODE_INLINE) {
+        in->flags |= INODE_STRAY_CHUNKS;
+        return 0;
+    }
+    in->flags |= INODE_SIZE_UNSURE;
+    e->result |= SHARD_R_RECOVER;
+    e->result_ino = req->ino;
+    return txn_queue_put(t, KEY_RECOVER, in, req->session);
+}
+
+/* What a writer, or the targets for it, say about the end of a file. */
+static void size_apply(struct txn *t, struct mds_inode *in, const struct shard_size *req)
+{
+    struct msg_time now = txn_now(t);
+
+    if (req->truncate_gen == in->truncate_gen && req->size <= NS_SIZE_MAX &&
+        !(in->flags & INODE_INLINE))
+        in->size = MAX(in->size, req->size);
+    if (req->has_mtime)
+        in->mtime = ns_clamp(req->mtime, now);
+    ns_changed(in, now);
+}
+
+int exec_size_recovered(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct shard_size *req = e->msg;
+    struct mds_inode *in;
+    struct key k;
+    int rc = txn_inode_modify(t, req->ino, &in);
+
+    (void)ret_rep;
+    (void)e;
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    if (!(in->flags & INODE_SIZE_UNSURE))
+        return 0;
+    size_apply(t, in, req);
+    in->flags &= ~INODE_SIZE_UNSURE;
+    key_number(&k, KEY_RECOVER, req->ino);
+    return txn_record_delete(t, &k);
+}
+
+int exec_times(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct shard_size *req = e->msg;
+    struct mds_inode *in;
+    int rc = txn_inode_modify(t, req->ino, &in);
+
+    (void)ret_rep;
+    (void)e;
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    size_apply(t, in, req);
+    return 0;
+}
