@@ -5,7 +5,7 @@
  * SEED, each 4 KiB block written but not synced survives with probability 1/2, for a disk may have
  * got to it. What ROOT becomes is the new durable state: SHADOW is rebuilt from it.
  */
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
@@ -156,6 +156,8 @@ int main(int argc, char **argv)
     shadow = argv[2];
     seed = argc > 3 ? strtoull(argv[3], NULL, 0) * 0x9E3779B97F4A7C15ull : 0;
     snprintf(tree, sizeof tree, "%s/tree", shadow);
+    if (access(tree, F_OK) != 0) /* the first time: all that is there counts as durable */
+        snprintf(tree, sizeof tree, "%s", root);
     snprintf(next_root, sizeof next_root, "%s.next", root);
     snprintf(next_shadow, sizeof next_shadow, "%s.next", shadow);
     nftw(next_root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
@@ -168,7 +170,7 @@ int main(int argc, char **argv)
         die("walk", tree);
     if (nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
         die("remove", root);
-    if (nftw(shadow, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
+    if (nftw(shadow, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
         die("remove", shadow);
     if (rename(next_root, root) != 0 || rename(next_shadow, shadow) != 0)
         die("rename", root);
