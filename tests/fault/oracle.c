@@ -366,9 +366,8 @@ static bool agrees(uint32_t slot, const struct file *f, struct file *found)
                      n < 0 ? strerror(errno) : "short");
             goto no;
         }
-        v = block_version(buf, want, f->id, b);
-        if (v == UINT64_MAX) { /* a last block may hold the start of one that was cut or not yet
-                                  extended */
+        v = block_version(buf, want, f->id, b, &valid);
+        if (v == UINT64_MAX) {
             snprintf(why, sizeof why, "%s (file %llu) block %u is garbage", path_of(slot),
                      (unsigned long long)f->id, b);
             goto no;
@@ -381,7 +380,8 @@ static bool agrees(uint32_t slot, const struct file *f, struct file *found)
         if (v < f->low[b] || v > f->high[b] ||
             (v && v == f->low[b] && valid < (promised < want ? promised : want)))
             goto no;
-        found->low[b] = found->high[b] = v;
+        found->high[b] = v;
+        found->low[b] = valid < want ? 0 : v;
     }
     close(fd);
     return true;
