@@ -114,7 +114,7 @@ int layout_make(const struct cluster_map *m, const struct msg_stripe *asked,
     l.stripe_count =
         want.all || !want.stripe_count ? l.table_len : MIN(want.stripe_count, l.table_len);
     l.start = (uint32_t)(want.has_start ? want.start : layout_mix(seed) % l.table_len);
-    if (l.start >= l.table_len && n && !s[0]->has_start)
+    if (l.start >= l.table_len && !(asked && !asked->inherit && asked->has_start))
         l.start %= l.table_len; /* inherited from a directory that was made for another pool */
     if (layout_check(&l))
         return -EINVAL;

@@ -32,7 +32,7 @@ static const struct {
 #undef CODEC_ROW
 };
 
-static const struct codec *codec_find(unsigned op, bool reply)
+const struct codec *codec_find(unsigned op, bool reply)
 {
     if (op >= RPC_OP_LIMIT)
         return NULL;

@@ -52,6 +52,9 @@ struct codec {
     bool (*dec)(struct dec *d, const void *pb, void *msg);
 };
 
+/* The codec of an operation's request or reply; NULL for an unknown one. */
+const struct codec *codec_find(unsigned op, bool reply);
+
 void *enc_sub(struct enc *e, const struct codec *c, const void *msg, bool *ok);
 void *enc_subs(struct enc *e, const struct codec *c, uint32_t n, const void *msgs, bool *ok);
 void enc_bytes_array(struct enc *e, uint32_t n, const struct msg_bytes *from,

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random messages of any operation that obey the rules of the codec, built from the schema's own
+ * descriptors: so a field that somebody adds is tested without anybody thinking of it.
+ */
+#ifndef AIFS_TESTS_RANDOM_MSG_H
+#define AIFS_TESTS_RANDOM_MSG_H
+
+#include "proto/codec/codec_int.h"
+
+struct rng {
+    uint64_t state;
+};
+uint64_t rng_next(struct rng *g);
+uint32_t rng_below(struct rng *g, uint32_t n);
+
+/* Packed bytes in the arena; n_items: how many elements arrays have at most. */
+const void *random_msg(const struct codec *c, struct rng *g, uint32_t n_items, struct arena *a,
+                       uint32_t *ret_len);
+
+#endif
