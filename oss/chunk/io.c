@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Blocks between slots and memory. chunk_fetch() is the only way data leaves a slot: for a reader, a
+ * merge or a copy alike, and it checks every block's sum on the way. A mismatch is reported once, with
+ * target, inode, chunk and block, counted, and ends the operation with AIFS_ECORRUPT.
+ */
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/fault/fault.h"
+#include "oss/chunk/store_int.h"
+
+void chunk_report_corrupt(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint32_t block,
+                          const char *what)
+{
+    stat_inc(&s->n_errors);
+    LOG_ERROR(s->tag, "inode %llu chunk %llu block %u: %s", (unsigned long long)ino,
+              (unsigned long long)chunk, block, what);
+}
+
+static int fetch_check(const struct chunk_fetch *f, uint32_t from, uint32_t to)
+{
+    const struct chunk *c = f->chunk;
+
+    for (uint32_t b = from; b < to; b++) {
+        const uint8_t *data = f->dest + (size_t)(b - f->base) * CHUNK_BLOCK;
+
+        if (LIKELY(crc32c(data, CHUNK_BLOCK) == c->crcs[b]))
+            continue;
+        chunk_report_corrupt(f->op->store, c->inode->ino, c->index, b,
+                             "checksum mismatch on disk");
+        return -AIFS_ECORRUPT;
+    }
+    return 0;
+}
+
+static void fetch_go(struct chunk_fetch *f);
+
+static void fetch_done(struct fio_op *fio, int status)
+{
+    struct chunk_fetch *f = container_of(fio, struct chunk_fetch, fio);
+    struct chunk_store *s = f->op->store;
+
+    if (!status && FAULT("chunk.read"))
+        status = -EIO;
+    if (status) {
+        stat_inc(&s->n_errors);
+        LOG_ERROR(s->tag, "inode %llu chunk %llu blocks %u to %u: read: %s",
+                  (unsigned long long)f->chunk->inode->ino, (unsigned long long)f->chunk->index,
+                  f->next, f->run_end, err_text(status));
+        status = status == -ENODATA ? -AIFS_ECORRUPT : status;
+    } else {
+        status = fetch_check(f, f->next, f->run_end);
+    }
+    f->status = status;
+    f->next = f->run_end;
+    f->completed = true;
+    if (!f->submitting)
+        fetch_go(f);
+}
+
+/* Submits the run of home blocks from next on; false: the answer comes later. */
+static bool fetch_run(struct chunk_fetch *f)
+{
+    struct chunk_store *s = f->op->store;
+    struct chunk *c = f->chunk;
+    uint32_t b = f->next;
+    struct seg_file *file;
+    uint64_t offset;
+
+    file = c->slot.class ? seg_of_slot(&s->seg, c->slot, &offset) : NULL;
+    if (!file) {
+        chunk_report_corrupt(s, c->inode->ino, c->index, b, "its segment file is missing");
+        f->status = -AIFS_ECORRUPT;
+        return true;
+    }
+    while (b < f->end && CHUNK_BIT(c->present, b) && !CHUNK_BIT(c->logged, b))
+        b++;
+    f->run_end = b;
+    f->iov.iov_base = f->dest + (size_t)(f->next - f->base) * CHUNK_BLOCK;
+    f->iov.iov_len = (size_t)(b - f->next) * CHUNK_BLOCK;
+    f->fio = (struct fio_op){.kind = FIO_READ,
+                             .file = &file->file,
+                             .iov = &f->iov,
+                             .n_iov = 1,
+                             .offset = offset + (uint64_t)f->next * CHUNK_BLOCK,
+                             .done = fetch_done};
+    f->submitting = true;
+    f->completed = false;
+    fio_submit(s->fio, &f->fio);
+    f->submitting = false;
+    return f->completed;
+}
+
+static void fetch_go(struct chunk_fetch *f)
+{
+    struct chunk *c = f->chunk;
+    uint32_t blocks = chunk_blocks(c->len);
+
+    while (!f->status && f->next < f->end) {
+        uint8_t *dest = f->dest + (size_t)(f->next - f->base) * CHUNK_BLOCK;
+        struct chunk_log *log;
+
+        if (f->next >= blocks || !CHUNK_BIT(c->present, f->next)) {
+            memset(dest, 0, CHUNK_BLOCK);
+            f->next++;
+        } else if ((log = chunk_log_find(c, f->next))) {
+            memcpy(dest, log->data, CHUNK_BLOCK);
+            f->next++;
+        } else if (!fetch_run(f)) {
+            return;
+        }
+    }
+    chunk_op_wake(f->op, f->status);
+}
+
+void chunk_fetch(struct chunk_op *op, uint32_t from, uint32_t to, uint8_t *dest)
+{
+    op->fetch = (struct chunk_fetch){
+        .op = op, .chunk = op->c, .dest = dest, .base = from, .next = from, .end = to};
+    fetch_go(&op->fetch);
+}
+
+static void blocks_stored(struct fio_op *fio, int status)
+{
+    struct chunk_op *op = container_of(fio, struct chunk_op, fio);
+    struct chunk_store *s = op->store;
+
+    op->file->dirty = true; /* only now: a sync taken earlier would not have covered it */
+    if (!status && FAULT("chunk.write"))
+        status = -EIO;
+    if (status) {
+        stat_inc(&s->n_errors);
+        LOG_ERROR(s->tag, "inode %llu chunk %llu: write: %s", (unsigned long long)op->ino,
+                  (unsigned long long)op->c->index, err_text(status));
+    }
+    chunk_op_wake(op, status);
+}
+
+void chunk_store_blocks(struct chunk_op *op, struct chunk_slot slot, uint32_t block, unsigned n_iov)
+{
+    struct chunk_store *s = op->store;
+    uint64_t offset;
+    struct seg_file *file = seg_of_slot(&s->seg, slot, &offset);
+
+    if (!file) {
+        chunk_report_corrupt(s, op->ino, op->c->index, block, "its segment file is missing");
+        chunk_op_wake(op, -AIFS_ECORRUPT);
+        return;
+    }
+    op->fio = (struct fio_op){.kind = FIO_WRITE,
+                              .file = &file->file,
+                              .iov = op->iov,
+                              .n_iov = n_iov,
+                              .offset = offset + (uint64_t)block * CHUNK_BLOCK,
+                              .done = blocks_stored};
+    op->file = file;
+    fio_submit(s->fio, &op->fio);
+}

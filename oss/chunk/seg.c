@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Segment files of a target. All are opened at start; one is made when the allocator backs a group
+ * behind the last. Fails with the errno of the file system, logged here with the file's name; ENOSPC
+ * is an expected outcome and is not logged.
+ */
+#include "oss/chunk/seg.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "oss/chunk/super.h"
+
+static uint32_t slots_per_file(unsigned class)
+{
+    return (uint32_t)(SEG_BYTES >> class);
+}
+
+static void seg_path(const struct seg_set *s, unsigned class, uint32_t n, char *out, size_t len)
+{
+    snprintf(out, len, "%s/seg/%u.%06u", s->dir, class, n);
+}
+
+static int seg_file_open(struct seg_set *s, unsigned class, uint32_t n, int flags)
+{
+    struct seg_class *c = &s->classes[class - CHUNK_CLASS_MIN];
+    char path[4096];
+    struct seg_file *f;
+    int rc;
+
+    if (n >= c->n_files) {
+        struct seg_file **files = mem_realloc(c->files, (n + 1) * sizeof *files);
+
+        if (!files)
+            return -ENOMEM;
+        memset(files + c->n_files, 0, (n + 1 - c->n_files) * sizeof *files);
+        c->files = files;
+        c->n_files = n + 1;
+    }
+    f = mem_zalloc(sizeof *f);
+    if (!f)
+        return -ENOMEM;
+    seg_path(s, class, n, path, sizeof path);
+    rc = fio_open(path, O_RDWR | flags, 0640, s->engine, &f->file);
+    if (!rc && f->file.direct && f->file.align_bytes > CHUNK_BLOCK) {
+        LOG_INFO(s->tag, "%s wants %u byte alignment: plain I/O", path, f->file.align_bytes);
+        fio_close(&f->file);
+        rc = fio_open(path, O_RDWR | flags, 0640, "plain", &f->file);
+    }
+    if (rc) {
+        LOG_ERROR(s->tag, "%s: cannot open: %s", path, err_text(rc));
+        mem_free(f);
+        return rc;
+    }
+    c->files[n] = f;
+    s->n_open++;
+    return 0;
+}
+
+static int seg_file_create(struct seg_set *s, unsigned class, uint32_t n)
+{
+    char dir[4096];
+    int rc = seg_file_open(s, class, n, O_CREAT);
+
+    if (rc)
+        return rc;
+    snprintf(dir, sizeof dir, "%s/seg", s->dir);
+    if (fsync(s->classes[class - CHUNK_CLASS_MIN].files[n]->file.fd) < 0)
+        return -errno;
+    return super_sync_dir(dir);
+}
+
+int seg_open(struct seg_set *s)
+{
+    char path[4096];
+    struct dirent *e;
+    DIR *d;
+    int rc = 0;
+
+    snprintf(path, sizeof path, "%s/seg", s->dir);
+    d = opendir(path);
+    if (!d) {
+        rc = -errno;
+        LOG_ERROR(s->tag, "%s: %m", path);
+        return rc;
+    }
+    while (!rc && (e = readdir(d))) {
+        unsigned class, n;
+        int end = 0;
+
+        if (e->d_name[0] == '.')
+            continue;
+        if (sscanf(e->d_name, "%u.%u%n", &class, &n, &end) != 2 || e->d_name[end] ||
+            class < CHUNK_CLASS_MIN || class > CHUNK_CLASS_MAX || n > 1000000) {
+            LOG_WARN(s->tag, "%s/%s is not a segment file: ignored", path, e->d_name);
+            continue;
+        }
+        rc = seg_file_open(s, class, n, 0);
+    }
+    closedir(d);
+    return rc;
+}
+
+void seg_close(struct seg_set *s)
+{
+    for (unsigned i = 0; i < SLOTS_CLASSES; i++) {
+        struct seg_class *c = &s->classes[i];
+
+        for (uint32_t n = 0; n < c->n_files; n++) {
+            if (c->files[n])
+                fio_close(&c->files[n]->file);
+            mem_free(c->files[n]);
+        }
+        mem_free(c->files);
+        c->files = NULL;
+        c->n_files = 0;
+    }
+}
+
+struct seg_file *seg_of_slot(struct seg_set *s, struct chunk_slot slot, uint64_t *ret_offset)
+{
+    struct seg_class *c = &s->classes[slot.class - CHUNK_CLASS_MIN];
+    uint32_t per = slots_per_file(slot.class), n = slot.number / per;
+
+    if (n >= c->n_files || !c->files[n])
+        return NULL;
+    *ret_offset = (uint64_t)(slot.number % per) << slot.class;
+    return c->files[n];
+}
+
+uint32_t seg_slots_on_disk(const struct seg_set *s, unsigned class)
+{
+    const struct seg_class *c = &s->classes[class - CHUNK_CLASS_MIN];
+    struct stat st;
+
+    for (uint32_t n = c->n_files; n-- > 0;)
+        if (c->files[n] && !fstat(c->files[n]->file.fd, &st) && st.st_size > 0)
+            return n * slots_per_file(class) + (uint32_t)((uint64_t)st.st_size >> class);
+    return 0;
+}
+
+static bool fs_has_room(const struct seg_set *s, int fd, uint64_t bytes)
+{
+    struct statvfs v;
+
+    if (fstatvfs(fd, &v) < 0)
+        return true;
+    return (uint64_t)v.f_bavail * v.f_frsize >= bytes + s->fs_reserve_bytes;
+}
+
+/* For file systems without fallocate(): at least the size is there. */
+static int seg_extend(int fd, uint64_t size)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    return (uint64_t)st.st_size < size && ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+}
+
+static int seg_back(void *arg, unsigned class, uint32_t first, uint32_t n)
+{
+    struct seg_set *s = arg;
+    struct chunk_slot slot = {.number = first, .class = (uint8_t) class};
+    uint64_t offset, bytes = (uint64_t)n << class;
+    struct seg_file *f = seg_of_slot(s, slot, &offset);
+    int rc;
+
+    if (!f) {
+        rc = seg_file_create(s, class, first / slots_per_file(class));
+        if (rc)
+            return rc;
+        f = seg_of_slot(s, slot, &offset);
+    }
+    if (!fs_has_room(s, f->file.fd, bytes))
+        return -ENOSPC;
+    if (fallocate(f->file.fd, 0, (off_t)offset, (off_t)bytes) < 0) {
+        rc = -errno;
+        if (rc == -EOPNOTSUPP) /* then space is taken block by block, and writes may meet ENOSPC */
+            rc = seg_extend(f->file.fd, offset + bytes);
+        if (rc && rc != -ENOSPC)
+            LOG_ERROR(s->tag, "cannot allocate %llu bytes in segment %u.%06u: %s",
+                      (unsigned long long)bytes, class, first / slots_per_file(class),
+                      err_text(rc));
+        return rc;
+    }
+    f->dirty = true;
+    return 0;
+}
+
+static void seg_unback(void *arg, unsigned class, uint32_t first, uint32_t n)
+{
+    struct seg_set *s = arg;
+    uint32_t per = slots_per_file(class);
+
+    while (n) {
+        uint32_t part = MIN(n, per - first % per);
+        struct chunk_slot slot = {.number = first, .class = (uint8_t) class};
+        uint64_t offset;
+        struct seg_file *f = seg_of_slot(s, slot, &offset);
+
+        if (f && fallocate(f->file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                           (off_t)((uint64_t)part << class)) < 0)
+            LOG_WARN(s->tag, "cannot give space back in segment %u.%06u: %m", class, first / per);
+        first += part;
+        n -= part;
+    }
+}
+
+const struct slots_ops seg_slots_ops = {.back = seg_back, .unback = seg_unback};
+
+unsigned seg_take_dirty(struct seg_set *s, int *fds, unsigned max)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < SLOTS_CLASSES; i++) {
+        for (uint32_t k = 0; k < s->classes[i].n_files && n < max; k++) {
+            struct seg_file *f = s->classes[i].files[k];
+
+            if (f && f->dirty) {
+                f->dirty = false;
+                fds[n++] = f->file.fd;
+            }
+        }
+    }
+    return n;
+}

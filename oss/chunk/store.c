@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opening, closing and looking at a store. Opening takes the lock, checks the superblock, opens index
+ * and segments, and scans the index once: every slot it names is marked, everything else is free.
+ * Closing commits everything, then joins the committer.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "common/base/assert.h"
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "oss/chunk/store_int.h"
+
+#define SPACE_INTERVAL_NS (2 * NS_PER_S)
+#define EDGE_BUFFERS      64u
+#define COPY_BUFFERS      4u
+
+void chunk_store_options_default(struct chunk_store_options *o)
+{
+    *o = (struct chunk_store_options){
+        .engine = "auto",
+        .cache_bytes = 64ull * MIB,
+        .log_bytes = 8ull * MIB,
+        .dirty_bytes = 256ull * MIB,
+        .commit_interval_ns = NS_PER_S / 2,
+        .memtable_bytes = 16ull * MIB,
+        .block_cache_bytes = 32ull * MIB,
+        .tombstone_ns = 3600 * NS_PER_S,
+    };
+}
+
+/* ---- space ---- */
+
+/* What the file system still has, the configured limit, and a part that is left alone. */
+static void space_update(struct chunk_store *s)
+{
+    struct statvfs v;
+    uint64_t avail, total, room;
+
+    if (statvfs(s->path, &v) < 0)
+        return;
+    total = (uint64_t)v.f_blocks * v.f_frsize;
+    avail = (uint64_t)v.f_bavail * v.f_frsize;
+    s->seg.fs_reserve_bytes = MIN(MAX(total / 32, 8ull * MIB), 256ull * MIB);
+    room = s->slots.backed_bytes +
+           (avail > s->seg.fs_reserve_bytes ? avail - s->seg.fs_reserve_bytes : 0);
+    if (s->options.capacity_bytes)
+        room = MIN(room, s->options.capacity_bytes);
+    s->slots.capacity_bytes = room;
+    s->slots.reserve_bytes = MIN(room / 32, 1ull * GIB);
+}
+
+static void space_timer(struct reactor_timer *t)
+{
+    struct chunk_store *s = container_of(t, struct chunk_store, space_timer);
+
+    space_update(s);
+    chunk_fold_all(s);
+    reactor_timer_start(s->reactor, t, reactor_now_ns(s->reactor) + SPACE_INTERVAL_NS);
+}
+
+/* ---- scanning the index at start ---- */
+
+static int scan_chunk(struct chunk_store *s, const struct chunk_key *k, const struct index_scan *x)
+{
+    struct chunk_record r;
+    int rc = chunk_record_decode(x->key, x->key_len, x->value, x->value_len, &r);
+
+    s->n_records++;
+    if (rc == -AIFS_ECORRUPT) { /* this chunk is lost; the others are not */
+        chunk_report_corrupt(s, k->ino, k->chunk, 0, "its index record is damaged");
+        return 0;
+    }
+    if (rc || !r.slot.class)
+        return rc;
+    rc = slots_mark(&s->slots, r.slot);
+    if (rc == -EEXIST) {
+        chunk_report_corrupt(s, k->ino, k->chunk, 0, "its slot belongs to another chunk too");
+        return -AIFS_ECORRUPT;
+    }
+    return rc;
+}
+
+static int scan_log(struct chunk_store *s, const struct chunk_key *k, const struct index_scan *x)
+{
+    struct chunk_inode *i;
+    struct log_record r;
+    struct chunk *c;
+    int rc = log_record_decode(x->key, x->key_len, x->value, x->value_len, &r);
+
+    if (!rc)
+        rc = chunk_inode_get(s, k->ino, &i);
+    if (rc)
+        return rc;
+    rc = chunk_get(s, i, k->chunk, &c);
+    if (!rc) {
+        rc = chunk_log_attach(s, c, k->block, &r);
+        chunk_put(s, c);
+    }
+    chunk_inode_put(s, i);
+    if (rc == -AIFS_ECORRUPT)
+        chunk_report_corrupt(s, k->ino, k->chunk, k->block, "a logged block without its chunk");
+    return rc;
+}
+
+static void scan_inode(struct chunk_store *s, const struct index_scan *x, rocksdb_writebatch_t *wb)
+{
+    uint64_t now = (uint64_t)clock_wall_ns(reactor_clock(s->reactor));
+    struct inode_record r;
+
+    if (!inode_record_decode(x->key, x->key_len, x->value, x->value_len, &r) && r.tombstone &&
+        r.destroyed_ns + s->options.tombstone_ns < now)
+        rocksdb_writebatch_delete(wb, (const char *)x->key, x->key_len);
+}
+
+static int scan_all(struct chunk_store *s, rocksdb_writebatch_t *wb)
+{
+    struct index_scan x;
+    struct chunk_key k;
+    int rc = 0, end;
+
+    index_scan_start(&s->index, &x, (const uint8_t *)"", 0);
+    for (; !rc && index_scan_valid(&x); index_scan_next(&x)) {
+        rc = chunk_key_parse(x.key, x.key_len, &k);
+        if (rc)
+            LOG_ERROR(s->tag, "the index holds a key of unknown kind");
+        else if (k.type == CHUNK_KEY_CHUNK)
+            rc = scan_chunk(s, &k, &x);
+        else if (k.type == CHUNK_KEY_LOG)
+            rc = scan_log(s, &k, &x); /* after all chunk records: 'l' sorts behind 'c' */
+        else if (k.type == CHUNK_KEY_INODE)
+            scan_inode(s, &x, wb);
+    }
+    end = index_scan_end(&s->index, &x);
+    return end ? end : rc;
+}
+
+static int store_scan(struct chunk_store *s)
+{
+    rocksdb_writebatch_t *wb = rocksdb_writebatch_create();
+    int rc = scan_all(s, wb);
+
+    if (!rc && rocksdb_writebatch_count(wb))
+        rc = index_write(&s->index, wb);
+    rocksdb_writebatch_destroy(wb);
+    return rc;
+}
+
+/* Space of files that no record names goes back; groups in use are whole again. */
+static void store_settle_space(struct chunk_store *s)
+{
+    for (unsigned class = CHUNK_CLASS_MIN; class <= CHUNK_CLASS_MAX; class ++) {
+        struct slots_class *c = &s->slots.classes[class - CHUNK_CLASS_MIN];
+
+        slots_unback_rest(&s->slots, class, seg_slots_on_disk(&s->seg, class));
+        for (uint32_t g = 0; g < c->n_groups; g++)
+            if (c->groups[g].backed && c->groups[g].used < c->group_slots)
+                (void)!seg_slots_ops.back(&s->seg, class, g *c->group_slots, c->group_slots);
+    }
+}
+
+/* ---- open and close ---- */
+
+static int store_init(struct chunk_store *s, const struct chunk_store_options *o)
+{
+    static const uint8_t zero[CHUNK_BLOCK];
+    uint64_t seed_capacity = o->capacity_bytes;
+    struct statvfs v;
+    int rc;
+
+    s->reactor = o->reactor;
+    s->fio = o->fio;
+    s->lock_fd = -1;
+    s->zero_crc = crc32c(zero, sizeof zero);
+    s->log_blocks_max = MAX(o->log_bytes / CHUNK_BLOCK, 16u);
+    list_init(&s->lru);
+    list_init(&s->dirty);
+    list_init(&s->wanted);
+    list_init(&s->fold);
+    list_init(&s->log_free);
+    list_init(&s->batch_ops);
+    s->build_work.fn = chunk_commit_build;
+    reactor_timer_init(&s->commit_timer, chunk_commit_timer);
+    reactor_timer_init(&s->space_timer, space_timer);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->wake, NULL);
+    s->seg.dir = s->path;
+    s->seg.engine = o->engine;
+    s->seg.tag = s->tag;
+    if (!seed_capacity)
+        seed_capacity = statvfs(s->path, &v) ? GIB : (uint64_t)v.f_blocks * v.f_frsize;
+    s->encode = mem_alloc(chunk_record_max(CHUNK_MAX_BYTES));
+    if (!s->encode || hmap_init(&s->inodes, 1024) || hmap_init(&s->chunks, 4096))
+        return -ENOMEM;
+    rc = slots_init(&s->slots, seed_capacity, 0, &seg_slots_ops, &s->seg);
+    if (!rc)
+        rc = buf_pool_create("chunk-edges", 2 * CHUNK_BLOCK, EDGE_BUFFERS, &s->edges);
+    if (!rc)
+        rc = buf_pool_create("chunk-copies", CHUNK_IO_MAX + 2 * CHUNK_BLOCK, COPY_BUFFERS,
+                             &s->copies);
+    return rc;
+}
+
+static int store_check_super(struct chunk_store *s, const struct uuid *cluster)
+{
+    char err[512], id[UUID_TEXT_BYTES];
+    int rc = super_load(s->path, &s->super, err, sizeof err);
+
+    if (rc) {
+        LOG_ERROR("target", "%s", err);
+        return rc;
+    }
+    uuid_format(&s->super.target, id);
+    if (s->super.target_id)
+        snprintf(s->tag, sizeof s->tag, "target %u", s->super.target_id);
+    else
+        snprintf(s->tag, sizeof s->tag, "target %.8s", id);
+    if (!uuid_is_zero(cluster) && !uuid_equal(cluster, &s->super.cluster)) {
+        LOG_ERROR(s->tag, "%s belongs to another cluster", s->path);
+        return -AIFS_ECLUSTER;
+    }
+    return 0;
+}
+
+static void store_free(struct chunk_store *s)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    chunk_commit_stop(s);
+    if (s->chunks.buckets)
+        hmap_for_each(n, next, pos, &s->chunks)
+            chunk_drop(s, container_of(n, struct chunk, node));
+    index_close(&s->index);
+    seg_close(&s->seg);
+    slots_fini(&s->slots);
+    chunk_log_release_pool(s);
+    hmap_fini(&s->chunks);
+    hmap_fini(&s->inodes);
+    if (s->edges)
+        buf_pool_destroy(s->edges);
+    if (s->copies)
+        buf_pool_destroy(s->copies);
+    if (s->lock_fd >= 0)
+        close(s->lock_fd);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    mem_free(s->encode);
+    mem_free(s->path);
+    mem_free(s);
+}
+
+static int store_open(struct chunk_store *s, const struct chunk_store_options *o)
+{
+    struct index_options io = {o->memtable_bytes, o->block_cache_bytes};
+    char path[4096];
+    int rc = store_init(s, o);
+
+    if (!rc)
+        rc = super_lock(s->path, &s->lock_fd);
+    if (!rc)
+        rc = store_check_super(s, &o->cluster);
+    if (rc)
+        return rc;
+    snprintf(path, sizeof path, "%s/index", s->path);
+    rc = index_open(&s->index, path, s->tag, &io);
+    if (!rc)
+        rc = seg_open(&s->seg);
+    if (!rc)
+        rc = store_scan(s);
+    if (!rc)
+        rc = chunk_commit_start(s);
+    if (rc)
+        return rc;
+    store_settle_space(s);
+    space_update(s);
+    do {
+        if (getrandom(&s->verifier, sizeof s->verifier, 0) < 0)
+            return -errno;
+    } while (!s->verifier);
+    return 0;
+}
+
+int chunk_store_open(const struct chunk_store_options *o, struct chunk_store **ret_store)
+{
+    struct chunk_store *s = mem_zalloc(sizeof *s);
+    int rc;
+
+    if (!s)
+        return -ENOMEM;
+    s->options = *o;
+    s->lock_fd = -1;
+    s->path = mem_strdup(o->path);
+    rc = s->path ? store_open(s, o) : -ENOMEM;
+    if (rc) {
+        store_free(s);
+        return rc;
+    }
+    reactor_timer_start(s->reactor, &s->space_timer,
+                        reactor_now_ns(s->reactor) + SPACE_INTERVAL_NS);
+    LOG_INFO(s->tag, "%s: %llu chunks, %llu MiB used of %llu", s->path,
+             (unsigned long long)s->n_records, (unsigned long long)(s->slots.used_bytes / MIB),
+             (unsigned long long)(s->slots.capacity_bytes / MIB));
+    *ret_store = s;
+    return 0;
+}
+
+static void close_end(struct reactor_work *w)
+{
+    struct chunk_store *s = container_of(w, struct chunk_store, build_work);
+    void (*done)(void *arg, int status) = s->closed;
+    void *arg = s->closed_arg;
+    int status = s->failed;
+
+    store_free(s);
+    done(arg, status);
+}
+
+static void close_committed(struct chunk_op *op, int status)
+{
+    struct chunk_store *s = op->arg;
+
+    (void)status;
+    if (s->folding) { /* its own end is near: once more */
+        memset(op, 0, sizeof *op);
+        op->kind = CHUNK_COMMIT;
+        op->done = close_committed;
+        op->arg = s;
+        s->close_waits_fold = true;
+        return;
+    }
+    reactor_timer_cancel(s->reactor, &s->commit_timer);
+    ASSERT(!s->batch_posted || s->failed);
+    s->build_work.fn = close_end;
+    if (!s->build_pending)
+        reactor_defer(s->reactor, &s->build_work);
+}
+
+void chunk_store_close(struct chunk_store *s, void (*done)(void *arg, int status), void *arg)
+{
+    s->closed = done;
+    s->closed_arg = arg;
+    s->closing = true;
+    reactor_timer_cancel(s->reactor, &s->space_timer);
+    s->close_op = (struct chunk_op){.kind = CHUNK_COMMIT, .done = close_committed, .arg = s};
+    chunk_store_submit(s, &s->close_op);
+}
+
+/* ---- looking at it ---- */
+
+const struct super *chunk_store_super(const struct chunk_store *s)
+{
+    return &s->super;
+}
+
+const char *chunk_store_path(const struct chunk_store *s)
+{
+    return s->path;
+}
+
+uint64_t chunk_store_verifier(const struct chunk_store *s)
+{
+    return s->verifier;
+}
+
+int chunk_store_set_id(struct chunk_store *s, uint32_t id)
+{
+    struct super super = s->super;
+    int rc;
+
+    if (super.target_id == id)
+        return 0;
+    super.target_id = id;
+    rc = super_save(s->path, &super);
+    if (rc)
+        return rc;
+    s->super = super;
+    snprintf(s->tag, sizeof s->tag, "target %u", id);
+    return 0;
+}
+
+void chunk_store_fences(struct chunk_store *s,
+                        void (*fn)(void *arg, uint64_t session, uint32_t generation), void *arg)
+{
+    uint8_t key[CHUNK_KEY_MAX];
+    struct index_scan x;
+    struct chunk_key k;
+    uint32_t generation;
+
+    index_scan_start(&s->index, &x, key, chunk_key_fence(key, 0));
+    for (; index_scan_valid(&x); index_scan_next(&x)) {
+        if (chunk_key_parse(x.key, x.key_len, &k) || k.type != CHUNK_KEY_FENCE)
+            break;
+        if (!fence_record_decode(x.key, x.key_len, x.value, x.value_len, &generation))
+            fn(arg, k.ino, generation);
+    }
+    if (index_scan_end(&s->index, &x))
+        LOG_ERROR(s->tag, "its fences cannot be read");
+}
+
+void chunk_store_stat(struct chunk_store *s, struct chunk_stat *ret_stat)
+{
+    space_update(s);
+    *ret_stat = (struct chunk_stat){
+        .total_bytes = s->slots.capacity_bytes,
+        .used_bytes = s->slots.used_bytes,
+        .free_bytes = s->failed ? 0 : slots_free_bytes(&s->slots),
+        .chunks = s->n_records,
+        .dirty_bytes = s->dirty_bytes,
+        .log_bytes = s->log_blocks * CHUNK_BLOCK,
+        .cached_chunks = s->chunks.count,
+        .errors = stat_value(&s->n_errors),
+        .commits = stat_value(&s->n_commits),
+        .syncs = stat_value(&s->n_syncs),
+        .failed = s->failed != 0,
+    };
+}
+
+int chunk_store_list(struct chunk_store *s, bool first, uint64_t ino, uint64_t chunk,
+                     uint64_t only_ino, struct chunk_list_item *out, uint32_t max)
+{
+    uint8_t key[CHUNK_KEY_MAX];
+    struct chunk_record r;
+    struct index_scan x;
+    struct chunk_key k;
+    uint32_t n = 0;
+    int rc = 0, end;
+
+    if (only_ino && (first || ino < only_ino)) {
+        ino = only_ino;
+        chunk = 0;
+        first = true;
+    }
+    index_scan_start(&s->index, &x, key,
+                     chunk_key_chunk(key, first && !only_ino ? 0 : ino, first ? 0 : chunk));
+    for (; !rc && n < max && index_scan_valid(&x); index_scan_next(&x)) {
+        rc = chunk_key_parse(x.key, x.key_len, &k);
+        if (rc || k.type != CHUNK_KEY_CHUNK || (only_ino && k.ino != only_ino))
+            break;
+        if (!first && k.ino == ino && k.chunk == chunk)
+            continue;
+        if (chunk_record_decode(x.key, x.key_len, x.value, x.value_len, &r))
+            r = (struct chunk_record){0};
+        out[n++] = (struct chunk_list_item){
+            .ino = k.ino, .chunk = k.chunk, .len = r.len, .truncate_gen = r.truncate_gen};
+    }
+    end = index_scan_end(&s->index, &x);
+    return end ? end : rc ? rc : (int)n;
+}

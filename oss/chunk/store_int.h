@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the chunk store. One reactor owns everything here; the committer thread sees only a
+ * struct chunk_batch while it is posted to it.
+ *
+ * A chunk in memory has three states: what readers see now (its fields), what the last commit took
+ * (the posted batch), and what is durable. A home block (its place in the slot) that the durable or
+ * the posted record refers to is `locked`: it is never overwritten in place. A write to such a block
+ * is logged (small) or the chunk moves to a new slot (large).
+ */
+#ifndef AIFS_OSS_CHUNK_STORE_INT_H
+#define AIFS_OSS_CHUNK_STORE_INT_H
+
+#include <pthread.h>
+
+#include "common/base/hmap.h"
+#include "common/net/buf.h"
+#include "common/stat/stat.h"
+#include "oss/chunk/index.h"
+#include "oss/chunk/seg.h"
+#include "oss/chunk/slots.h"
+#include "oss/chunk/store.h"
+
+/* ---- objects in memory ---- */
+
+struct chunk_inode {
+    struct hmap_node node;
+    uint64_t ino;
+    uint64_t gen;      /* largest truncate generation applied or written with */
+    uint64_t gen_done; /* largest applied: what its record says */
+    bool tombstone;
+    uint32_t refs;
+    uint32_t shared; /* operations inside the gate */
+    bool exclusive;
+    struct list waiting; /* chunk_op.wait_link */
+    struct list chunks;  /* chunk.inode_link */
+};
+
+#define CHUNK_LOG_DIRTY   0x1u /* to be put into the index */
+#define CHUNK_LOG_ON_DISK 0x2u /* in the index, or in the posted batch */
+
+struct chunk_log {
+    uint32_t block;
+    uint32_t crc;
+    uint32_t flags;
+    uint8_t *data; /* NULL: dropped, to be deleted from the index */
+};
+
+struct chunk {
+    struct hmap_node node;
+    struct chunk_inode *inode;
+    struct list inode_link;
+    struct list lru_link; /* on store->lru while refs is 0 and it is clean */
+    uint64_t index;
+    uint32_t refs;
+    /* what readers see */
+    struct chunk_slot slot;
+    uint32_t len;
+    uint64_t version, truncate_gen, op_ids[2];
+    uint32_t cap_blocks; /* of the arrays below, which are one allocation */
+    uint32_t *crcs;
+    uint64_t *present, *locked, *logged, *next_locked; /* bitmaps */
+    struct chunk_log *logs; /* sorted by block */
+    uint32_t n_logs, cap_logs;
+    /* what is durable, and what is being committed */
+    struct chunk_slot disk_slot;
+    bool on_disk;      /* has a record */
+    bool record_dirty; /* the record must be written again */
+    bool logs_dirty;
+    bool dirty;      /* on store->dirty */
+    bool wanted;     /* on store->wanted */
+    bool barrier;    /* no new writer until the commit has taken it */
+    bool committing; /* in the posted batch */
+    struct chunk_slot posted_slot;
+    struct list dirty_link, wanted_link, batch_link, fold_link;
+    bool fold_queued;
+    uint64_t seq;        /* of the newest change */
+    uint64_t posted_seq; /* changes up to here are in the posted batch */
+    uint64_t durable_seq;
+    bool posted_record;  /* the posted batch leaves a record of it */
+    uint64_t dirty_bytes, posted_bytes;
+    struct list waiting; /* chunk_op.wait_link: for a commit of wait_seq */
+    /* who works on it */
+    struct list holds, hold_queue; /* chunk_op.hold.link */
+    uint32_t writers;              /* exclusive holds */
+};
+
+#define CHUNK_BIT(map, b)   ((map)[(b) / 64] >> ((b) % 64) & 1)
+#define CHUNK_SET(map, b)   ((map)[(b) / 64] |= 1ull << ((b) % 64))
+#define CHUNK_CLEAR(map, b) ((map)[(b) / 64] &= ~(1ull << ((b) % 64)))
+
+static inline bool slot_equal(struct chunk_slot a, struct chunk_slot b)
+{
+    return a.class == b.class && a.number == b.number;
+}
+
+/* What the committer works on while the reactor goes on; one at a time. */
+struct chunk_batch {
+    struct reactor_work work;
+    struct chunk_store *store;
+    rocksdb_writebatch_t *wb;
+    int *fds;
+    unsigned n_fds, cap_fds;
+    uint64_t bytes; /* in wb */
+    struct list chunks; /* chunk.batch_link */
+    struct list ops;    /* chunk_op.wait_link: waiting for the end of this batch */
+    struct chunk_slot *frees; /* slots that nothing refers to once this is durable */
+    uint32_t n_frees, cap_frees;
+    int status;
+};
+
+struct chunk_store {
+    struct chunk_store_options options;
+    char *path;
+    char tag[64];
+    struct super super;
+    int lock_fd;
+    struct reactor *reactor;
+    struct fio *fio;
+    uint64_t verifier;
+    struct index index;
+    struct seg_set seg;
+    struct slots slots;
+    int failed; /* -errno of the sync that failed: nothing is written any more */
+
+    struct hmap inodes, chunks;
+    struct list lru; /* least recently used first */
+    uint64_t cached_bytes;
+    uint64_t n_records;
+
+    struct list dirty, wanted, fold;
+    uint64_t seq, dirty_bytes;
+    uint64_t log_blocks, log_blocks_max; /* held in memory */
+    uint64_t log_promised;               /* room that writes on their way will take */
+    struct list log_free;                /* blocks to use again */
+    struct chunk_op fold_op; /* the background fold, one chunk after the other */
+    bool folding, closing, close_waits_fold;
+    uint32_t fold_left; /* chunks this pass may still take */
+    struct reactor_timer commit_timer;
+    struct reactor_timer space_timer;
+    struct reactor_work build_work;
+    bool build_pending;
+
+    struct list batch_ops; /* operations that put something into the next batch (op->build) */
+    struct chunk_batch batch;
+    bool batch_posted;
+    uint8_t *encode; /* for the largest record */
+    pthread_t committer;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct chunk_batch *posted; /* under lock */
+    bool stop;                  /* under lock */
+    bool committer_running;
+
+    struct buf_pool *edges;  /* two blocks each */
+    struct buf_pool *copies; /* CHUNK_IO_MAX and two blocks */
+    uint32_t zero_crc;
+
+    void (*closed)(void *arg, int status);
+    void *closed_arg;
+    struct chunk_op close_op;
+
+    struct stat_counter n_commits, n_syncs, n_errors, n_logged, n_folded, n_moves, n_copied;
+};
+
+/* ---- op.c: running an operation ---- */
+
+/* What a step returns: how the operation ended (<= 0), or: */
+#define STEP_WAIT  1 /* chunk_op_wake() comes */
+#define STEP_AGAIN 2
+
+void chunk_op_wake(struct chunk_op *op, int status); /* op->io_status = status, and on with it */
+/* The gate of an inode: many shared, or one exclusive. Grants by chunk_op_wake(). */
+void chunk_gate_enter(struct chunk_op *op, bool exclusive);
+/* 0, -ENOENT (destroyed) or -AIFS_ESTALE_TRUNC. writes: remember a newer generation. */
+int chunk_gate_check(struct chunk_op *op, bool writes) MUST_USE;
+/* Blocks [from, to) of op->c; exclusive for writers. Grants by chunk_op_wake(). */
+void chunk_hold(struct chunk_op *op, uint32_t from, uint32_t to, bool exclusive);
+void chunk_hold_release(struct chunk_op *op);
+void chunk_hold_grant(struct chunk_store *s, struct chunk *c); /* after a barrier fell */
+
+/* ---- chunk.c: objects ---- */
+
+int chunk_inode_get(struct chunk_store *s, uint64_t ino, struct chunk_inode **ret_inode) MUST_USE;
+void chunk_inode_put(struct chunk_store *s, struct chunk_inode *i);
+/* Finds it in memory or loads it; an empty one when there is none. The caller holds the inode. */
+int chunk_get(struct chunk_store *s, struct chunk_inode *i, uint64_t index,
+              struct chunk **ret_chunk) MUST_USE;
+struct chunk *chunk_find(struct chunk_store *s, uint64_t ino, uint64_t index);
+void chunk_put(struct chunk_store *s, struct chunk *c);
+int chunk_reserve(struct chunk_store *s, struct chunk *c, uint32_t blocks) MUST_USE;
+void chunk_drop(struct chunk_store *s, struct chunk *c); /* out of memory, whatever it holds */
+void chunk_cache_shrink(struct chunk_store *s, uint64_t to_bytes);
+/* A change happened: it is dirty. bytes: for the bound on unstable data. */
+void chunk_mark_dirty(struct chunk_store *s, struct chunk *c, uint64_t bytes);
+/* Gives up c's slot for another (class 0: none); frees the old one now or after the commit. */
+void chunk_set_slot(struct chunk_store *s, struct chunk *c, struct chunk_slot slot);
+
+/* ---- log.c: logged blocks ---- */
+
+struct chunk_log *chunk_log_find(struct chunk *c, uint32_t block); /* with data; NULL */
+int chunk_log_put(struct chunk_store *s, struct chunk *c, uint32_t block, const uint8_t *data,
+                  uint32_t crc) MUST_USE; /* copies */
+void chunk_log_drop(struct chunk_store *s, struct chunk *c, uint32_t from, uint32_t to);
+/* From the index, at start. */
+int chunk_log_attach(struct chunk_store *s, struct chunk *c, uint32_t block,
+                     const struct log_record *r) MUST_USE;
+void chunk_log_free_all(struct chunk_store *s, struct chunk *c);
+bool chunk_log_has_room(const struct chunk_store *s, uint32_t blocks);
+void chunk_log_release_pool(struct chunk_store *s);
+
+/* ---- io.c: blocks from and to slots ---- */
+
+/* Fills dest with blocks [from, to): slot, log or zeros, each checked. Ends in chunk_op_wake(). */
+void chunk_fetch(struct chunk_op *op, uint32_t from, uint32_t to, uint8_t *dest);
+/* Writes n iovecs to a block of a slot. Ends in chunk_op_wake(). */
+void chunk_store_blocks(struct chunk_op *op, struct chunk_slot slot, uint32_t block, unsigned n_iov);
+void chunk_report_corrupt(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint32_t block,
+                          const char *what);
+
+/* ---- commit.c ---- */
+
+int chunk_commit_start(struct chunk_store *s) MUST_USE; /* the thread */
+void chunk_commit_stop(struct chunk_store *s);
+void chunk_commit_want(struct chunk_store *s, struct chunk *c);
+void chunk_commit_want_all(struct chunk_store *s);
+/* Inside op->build() only: takes c into the batch, whatever list it is on. */
+void chunk_commit_take(struct chunk_store *s, struct chunk *c);
+/* Waits until changes of c up to now are durable; false: they are. Ends in chunk_op_wake(). */
+bool chunk_commit_wait(struct chunk_op *op, struct chunk *c, uint64_t seq);
+/* op->build() puts something into the next batch; wakes when that is durable. */
+void chunk_commit_with(struct chunk_op *op);
+/* Inside op->build() only. */
+void chunk_commit_free_slot(struct chunk_store *s, struct chunk_slot slot); /* when the next batch is durable */
+void chunk_commit_schedule(struct chunk_store *s);
+void chunk_commit_timer(struct reactor_timer *t);
+void chunk_commit_build(struct reactor_work *w);
+
+/* ---- operations, one file each ---- */
+
+int op_read_step(struct chunk_op *op);
+int op_write_step(struct chunk_op *op);
+int op_commit_step(struct chunk_op *op);
+int op_truncate_step(struct chunk_op *op);
+int op_punch_step(struct chunk_op *op);
+int op_destroy_step(struct chunk_op *op);
+int op_seal_step(struct chunk_op *op);
+int op_fence_step(struct chunk_op *op);
+void op_write_fini(struct chunk_op *op);
+int op_fold_step(struct chunk_op *op);
+extern const struct sm_conf op_read_sm, op_write_sm, op_commit_sm, op_fence_sm, op_fold_sm;
+
+/* ---- cut.c: what TRUNCATE, PUNCH, DESTROY and SEAL share ---- */
+
+struct chunk_victim {
+    uint64_t chunk;
+    struct chunk_slot slot;
+};
+
+struct chunk_cut {
+    struct reactor_work work;
+    struct chunk_op *op;
+    struct chunk_victim *victims; /* chunks of the inode in the index, in order */
+    uint32_t n_victims, cap_victims, next;
+    uint64_t scan_from, scan_to; /* chunks, to inclusive */
+    uint32_t lo, hi; /* bytes of op->c that become zeros */
+    struct buf *block;
+};
+
+enum { C_START, C_GATE, C_FLUSH, C_SCAN, C_BUFFER, C_HEAD, C_TAIL, C_COMMIT, C_END };
+extern const struct sm_conf op_truncate_sm, op_punch_sm, op_destroy_sm, op_seal_sm;
+int cut_start(struct chunk_op *op);           /* C_START -> C_GATE */
+int cut_end(struct chunk_op *op, int status); /* -> C_END */
+/* Waits until nothing of the inode is being committed, or (dirty) nothing is uncommitted. False: it is so. */
+bool cut_flush(struct chunk_op *op, bool dirty);
+/* Lists chunks [from, to] of the inode into victims; ends in chunk_op_wake(). */
+void cut_scan(struct chunk_op *op, uint64_t from, uint64_t to);
+/* Zeroes [lo, hi) of op->c: moves through C_BUFFER C_HEAD C_TAIL. */
+int cut_zero(struct chunk_op *op, uint32_t lo, uint32_t hi);
+int cut_zero_step(struct chunk_op *op, bool *ret_done); /* for those states */
+/* Inside op->build(): the victims go, from memory and from the index. */
+void cut_kill(struct chunk_op *op, uint64_t from);
+void cut_put_inode(struct chunk_op *op, const struct inode_record *r);
+void op_cut_fini(struct chunk_op *op);
+
+/* ---- op_fold.c ---- */
+void chunk_fold_check(struct chunk_store *s); /* start folding when the log is half full */
+void chunk_fold_all(struct chunk_store *s);   /* once over all of it */
+
+#endif
