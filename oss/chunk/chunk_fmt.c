@@ -119,7 +119,7 @@ size_t chunk_record_encode(const uint8_t *key, size_t key_len, const struct chun
                            const uint8_t *present, const uint32_t *crcs, uint8_t *out)
 {
     uint32_t blocks = chunk_blocks(r->len);
-    uint16_t flags = all_present(present, blocks) ? 0 : CHUNK_RECORD_BITMAP;
+    uint16_t flags = (uint16_t)(all_present(present, blocks) ? 0 : CHUNK_RECORD_BITMAP);
     struct chunk_record_fmt f = {
         .version = CHUNK_FMT_VERSION,
         .slot_class = r->slot.class,
@@ -138,7 +138,7 @@ size_t chunk_record_encode(const uint8_t *key, size_t key_len, const struct chun
 
         memcpy(out + at, present, bytes);
         if (blocks % 8)
-            out[at + bytes - 1] &= (uint8_t)((1u << (blocks % 8)) - 1);
+            out[at + bytes - 1] = (uint8_t)(out[at + bytes - 1] & ((1u << (blocks % 8)) - 1));
         at += bytes;
     }
     for (uint32_t i = 0; i < blocks; i++, at += 4)

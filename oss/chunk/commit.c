@@ -11,6 +11,7 @@
  *
  * A failed sync or write fails the store for good: what the kernel still has of it cannot be known.
  */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

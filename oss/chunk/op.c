@@ -154,6 +154,22 @@ void chunk_hold_grant(struct chunk_store *s, struct chunk *c)
     chunk_put(s, c);
 }
 
+void chunk_hold_upgrade(struct chunk_op *op)
+{
+    struct chunk *c = op->c;
+
+    list_remove(&op->hold.link);
+    c->writers -= op->hold.exclusive;
+    if (c->barrier && !c->writers)
+        chunk_commit_schedule(op->store);
+    op->hold.held = false;
+    op->hold.from = 0;
+    op->hold.to = UINT32_MAX;
+    op->hold.exclusive = true;
+    list_push_front(&c->hold_queue, &op->hold.link);
+    chunk_hold_grant(op->store, c);
+}
+
 void chunk_hold_release(struct chunk_op *op)
 {
     struct chunk *c = op->c;

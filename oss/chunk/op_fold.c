@@ -191,6 +191,6 @@ void chunk_fold_all(struct chunk_store *s)
     uint32_t n = 0;
 
     list_for_each(l, &s->fold) n++;
-    s->fold_left = n;
+    s->fold_left = MIN(n, 64u);
     fold_continue(s);
 }

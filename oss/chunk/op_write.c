@@ -231,9 +231,8 @@ static int write_plan(struct chunk_op *op)
     if (plan_needs_slot(op, new_len, &use)) {
         if (!w->whole) {
             w->whole = true;
-            chunk_hold_release(op);
             sm_move(&op->sm, W_HOLD);
-            chunk_hold(op, 0, UINT32_MAX, true);
+            chunk_hold_upgrade(op);
             return STEP_WAIT;
         }
         rc = plan_slot(op, new_len, use);

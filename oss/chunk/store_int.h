@@ -176,6 +176,8 @@ void chunk_gate_enter(struct chunk_op *op, bool exclusive);
 int chunk_gate_check(struct chunk_op *op, bool writes) MUST_USE;
 /* Blocks [from, to) of op->c; exclusive for writers. Grants by chunk_op_wake(). */
 void chunk_hold(struct chunk_op *op, uint32_t from, uint32_t to, bool exclusive);
+/* From some blocks to the whole chunk, ahead of all who wait. */
+void chunk_hold_upgrade(struct chunk_op *op);
 void chunk_hold_release(struct chunk_op *op);
 void chunk_hold_grant(struct chunk_store *s, struct chunk *c); /* after a barrier fell */
 
