@@ -195,7 +195,8 @@ static struct chunk *chunk_new(uint64_t index)
     return c;
 }
 
-int chunk_get(struct chunk_store *s, struct chunk_inode *i, uint64_t index, struct chunk **ret_chunk)
+int chunk_get(struct chunk_store *s, struct chunk_inode *i, uint64_t index,
+              struct chunk **ret_chunk)
 {
     struct chunk *c = chunk_find(s, i->ino, index);
     int rc;

@@ -155,8 +155,8 @@ int chunk_record_decode(const uint8_t *key, size_t key_len, const void *value, s
     struct chunk_record r;
     size_t want = sizeof f;
     uint32_t blocks;
-    int rc = record_check(key, key_len, value, len, sizeof f,
-                          offsetof(struct chunk_record_fmt, crc));
+    int rc =
+        record_check(key, key_len, value, len, sizeof f, offsetof(struct chunk_record_fmt, crc));
 
     if (rc)
         return rc;
@@ -213,8 +213,8 @@ int inode_record_decode(const uint8_t *key, size_t key_len, const void *value, s
                         struct inode_record *ret_record)
 {
     struct inode_record_fmt f;
-    int rc = record_check(key, key_len, value, len, sizeof f,
-                          offsetof(struct inode_record_fmt, crc));
+    int rc =
+        record_check(key, key_len, value, len, sizeof f, offsetof(struct inode_record_fmt, crc));
 
     if (rc)
         return rc;
@@ -255,7 +255,8 @@ int log_record_decode(const uint8_t *key, size_t key_len, const void *value, siz
 
     if (len != LOG_RECORD_BYTES)
         return -AIFS_ECORRUPT;
-    int rc = record_check(key, key_len, v, sizeof f, sizeof f, offsetof(struct log_record_fmt, crc));
+    int rc =
+        record_check(key, key_len, v, sizeof f, sizeof f, offsetof(struct log_record_fmt, crc));
     if (rc)
         return rc;
     memcpy(&f, v, sizeof f);
@@ -286,8 +287,8 @@ int fence_record_decode(const uint8_t *key, size_t key_len, const void *value, s
                         uint32_t *ret_generation)
 {
     struct fence_record_fmt f;
-    int rc = record_check(key, key_len, value, len, sizeof f,
-                          offsetof(struct fence_record_fmt, crc));
+    int rc =
+        record_check(key, key_len, value, len, sizeof f, offsetof(struct fence_record_fmt, crc));
 
     if (rc)
         return rc;

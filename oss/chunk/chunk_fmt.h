@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a target's index holds, byte by byte (docs/on-disk-oss.md). Keys are a type byte and
- * big-endian numbers, so that an inode's records are one range; values are little-endian and end in,
- * or carry, a CRC-32C over key and value, so that a record that strayed to another key is noticed.
+ * big-endian numbers, so that an inode's records are one range; values are little-endian and end
+ * in, or carry, a CRC-32C over key and value, so that a record that strayed to another key is
+ * noticed.
  *
  *   'c' ino chunk        struct chunk_record_fmt, presence bitmap, block sums
  *   'i' ino              struct inode_record_fmt

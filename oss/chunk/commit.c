@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Group commit. Chunks that somebody waits for, or that have been dirty for long enough, are wanted;
- * when no batch is posted, everything wanted goes into one: records and logged blocks as they are at
- * that moment. The committer thread then syncs the segment files that were written (data before the
- * index names it), writes the batch with one sync of the WAL, and posts it back; only then do waiters
- * go on and unreferenced slots become free.
+ * Group commit. Chunks that somebody waits for, or that have been dirty for long enough, are
+ * wanted; when no batch is posted, everything wanted goes into one: records and logged blocks as
+ * they are at that moment. The committer thread then syncs the segment files that were written
+ * (data before the index names it), writes the batch with one sync of the WAL, and posts it back;
+ * only then do waiters go on and unreferenced slots become free.
  *
- * A chunk with writers at work is taken when they are done: a barrier keeps new ones out until then,
- * because a block that is being overwritten must not be committed with the sum of its old content.
+ * A chunk with writers at work is taken when they are done: a barrier keeps new ones out until
+ * then, because a block that is being overwritten must not be committed with the sum of its old
+ * content.
  *
  * A failed sync or write fails the store for good: what the kernel still has of it cannot be known.
  */
@@ -46,7 +47,8 @@ void chunk_commit_want_all(struct chunk_store *s)
 {
     struct list *l;
 
-    list_for_each(l, &s->dirty) chunk_commit_want(s, list_entry(l, struct chunk, dirty_link));
+    list_for_each (l, &s->dirty)
+        chunk_commit_want(s, list_entry(l, struct chunk, dirty_link));
 }
 
 bool chunk_commit_wait(struct chunk_op *op, struct chunk *c, uint64_t seq)
@@ -204,8 +206,7 @@ static void build_chunks(struct chunk_store *s)
 {
     struct list *l, *tmp;
 
-    list_for_each_safe(l, tmp, &s->wanted)
-    {
+    list_for_each_safe (l, tmp, &s->wanted) {
         struct chunk *c = list_entry(l, struct chunk, wanted_link);
 
         if (s->batch.bytes > BATCH_BYTES_MAX)
@@ -217,8 +218,7 @@ static void build_chunks(struct chunk_store *s)
         chunk_commit_take(s, c);
     }
     /* Writers that the barriers kept out go on, now that their chunks are taken. */
-    list_for_each(l, &s->batch.chunks)
-    {
+    list_for_each (l, &s->batch.chunks) {
         struct chunk *c = list_entry(l, struct chunk, batch_link);
 
         chunk_hold_grant(s, c);
@@ -359,8 +359,7 @@ static void chunk_committed(struct chunk_store *s, struct chunk *c)
     s->n_records += (uint64_t)c->posted_record - (uint64_t)c->on_disk;
     c->on_disk = c->posted_record;
     list_init(&ready);
-    list_for_each_safe(l, tmp, &c->waiting)
-    {
+    list_for_each_safe (l, tmp, &c->waiting) {
         if (list_entry(l, struct chunk_op, wait_link)->wait_seq > c->durable_seq)
             continue;
         list_remove(l);
@@ -395,7 +394,8 @@ static void batch_done(struct reactor_work *w)
         commit_fail(s, b->status);
     for (uint32_t i = 0; i < b->n_frees && !b->status; i++)
         slots_free(&s->slots, b->frees[i]);
-    list_for_each(l, &chunks) list_entry(l, struct chunk, batch_link)->refs++;
+    list_for_each (l, &chunks)
+        list_entry(l, struct chunk, batch_link)->refs++;
     while ((l = list_pop_front(&chunks))) {
         struct chunk *c = list_entry(l, struct chunk, batch_link);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What the operations on a whole inode share: they enter its gate alone, wait for its commits, list
- * its chunks from the index (bounded steps, so that a large file does not hold up the reactor), zero
- * a part of a chunk, and remove chunks in one batch with the inode's record.
+ * its chunks from the index (bounded steps, so that a large file does not hold up the reactor),
+ * zero a part of a chunk, and remove chunks in one batch with the inode's record.
  */
 #include <string.h>
 
@@ -61,10 +61,9 @@ bool cut_flush(struct chunk_op *op, bool dirty)
     struct list *l;
 
     if (dirty)
-        list_for_each(l, &op->inode->chunks)
+        list_for_each (l, &op->inode->chunks)
             chunk_commit_want(op->store, list_entry(l, struct chunk, inode_link));
-    list_for_each(l, &op->inode->chunks)
-    {
+    list_for_each (l, &op->inode->chunks) {
         c = list_entry(l, struct chunk, inode_link);
         if (c->committing || (dirty && c->dirty))
             if (chunk_commit_wait(op, c, dirty ? c->seq : c->posted_seq))
@@ -218,7 +217,8 @@ static void zero_middle(struct chunk_op *op)
     c->record_dirty = true;
 }
 
-/* A damaged block at the edge stays as it is, an error to whoever reads it: it must not keep the cut from happening. */
+/* A damaged block at the edge stays as it is, an error to whoever reads it: it must not keep the
+ * cut from happening. */
 static int zero_edge_fetched(struct chunk_op *op, uint32_t b)
 {
     if (op->io_status == -AIFS_ECORRUPT)
@@ -287,8 +287,7 @@ void cut_kill(struct chunk_op *op, uint64_t from)
     uint8_t key[CHUNK_KEY_MAX];
     struct list *l, *tmp;
 
-    list_for_each_safe(l, tmp, &op->inode->chunks)
-    {
+    list_for_each_safe (l, tmp, &op->inode->chunks) {
         struct chunk *c = list_entry(l, struct chunk, inode_link);
 
         if (c->index >= from)

@@ -31,8 +31,8 @@ struct index {
     rocksdb_writeoptions_t *wo;
 };
 
-int index_open(struct index *x, const char *dir, const char *tag, const struct index_options *o)
-    MUST_USE;
+int index_open(struct index *x, const char *dir, const char *tag,
+               const struct index_options *o) MUST_USE;
 void index_close(struct index *x);
 /* The value, freed by index_value_free(); -ENOENT, -EIO. */
 int index_get(struct index *x, const uint8_t *key, size_t key_len, char **ret_value,
@@ -54,6 +54,7 @@ void index_scan_start_back(struct index *x, struct index_scan *s, const uint8_t 
 bool index_scan_valid(struct index_scan *s); /* fills key and value */
 void index_scan_next(struct index_scan *s);
 void index_scan_prev(struct index_scan *s);
-int index_scan_end(struct index *x, struct index_scan *s) MUST_USE; /* 0 or -EIO: the scan is not whole */
+int index_scan_end(struct index *x,
+                   struct index_scan *s) MUST_USE; /* 0 or -EIO: the scan is not whole */
 
 #endif

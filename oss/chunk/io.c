@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Blocks between slots and memory. chunk_fetch() is the only way data leaves a slot: for a reader, a
- * merge or a copy alike, and it checks every block's sum on the way. A mismatch is reported once, with
- * target, inode, chunk and block, counted, and ends the operation with AIFS_ECORRUPT.
+ * Blocks between slots and memory. chunk_fetch() is the only way data leaves a slot: for a reader,
+ * a merge or a copy alike, and it checks every block's sum on the way. A mismatch is reported once,
+ * with target, inode, chunk and block, counted, and ends the operation with AIFS_ECORRUPT.
  */
 #include <string.h>
 
@@ -29,8 +29,7 @@ static int fetch_check(const struct chunk_fetch *f, uint32_t from, uint32_t to)
 
         if (LIKELY(crc32c(data, CHUNK_BLOCK) == c->crcs[b]))
             continue;
-        chunk_report_corrupt(f->op->store, c->inode->ino, c->index, b,
-                             "checksum mismatch on disk");
+        chunk_report_corrupt(f->op->store, c->inode->ino, c->index, b, "checksum mismatch on disk");
         return -AIFS_ECORRUPT;
     }
     return 0;

@@ -5,8 +5,8 @@
  * once), so that no recursion grows with the size of a request. The end gives back the hold, the
  * chunk, the gate and the inode, then runs done().
  *
- * The gate of an inode lets many operations on single chunks in, or one on the whole inode; the hold
- * of a chunk serialises operations whose blocks overlap. Both are granted in order of arrival.
+ * The gate of an inode lets many operations on single chunks in, or one on the whole inode; the
+ * hold of a chunk serialises operations whose blocks overlap. Both are granted in order of arrival.
  */
 #include <string.h>
 

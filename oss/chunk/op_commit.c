@@ -34,8 +34,7 @@ static int commit_next_of_inode(struct chunk_op *op, uint64_t target)
     struct chunk *c, *first = NULL;
     struct list *l;
 
-    list_for_each(l, &op->inode->chunks)
-    {
+    list_for_each (l, &op->inode->chunks) {
         c = list_entry(l, struct chunk, inode_link);
         if (!is_behind(c, target))
             continue;
@@ -54,7 +53,8 @@ static int commit_next_of_all(struct chunk_op *op, uint64_t target)
     bool behind = s->batch_posted;
     struct list *l;
 
-    list_for_each(l, &s->dirty) behind |= is_behind(list_entry(l, struct chunk, dirty_link), target);
+    list_for_each (l, &s->dirty)
+        behind |= is_behind(list_entry(l, struct chunk, dirty_link), target);
     if (!behind)
         return commit_end(op, 0);
     sm_move(&op->sm, M_WAIT);

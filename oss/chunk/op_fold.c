@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Folding: committed logged blocks are written to their homes in the slot, and the next commit, which
- * syncs the slot first, drops them from the index. The log record is whole and stays the authority
- * until then, so a torn home block harms nobody. One chunk after the other, oldest first, in the
- * background: when the log is half full, and now and then for what lies still.
+ * Folding: committed logged blocks are written to their homes in the slot, and the next commit,
+ * which syncs the slot first, drops them from the index. The log record is whole and stays the
+ * authority until then, so a torn home block harms nobody. One chunk after the other, oldest first,
+ * in the background: when the log is half full, and now and then for what lies still.
  *
  * gate -> commit what is new of the chunk -> hold it whole -> write runs of blocks -> commit.
  */
@@ -190,7 +190,8 @@ void chunk_fold_all(struct chunk_store *s)
     struct list *l;
     uint32_t n = 0;
 
-    list_for_each(l, &s->fold) n++;
+    list_for_each (l, &s->fold)
+        n++;
     s->fold_left = MIN(n, 64u);
     fold_continue(s);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * PUNCH: [start, end) of the file becomes zeros: whole blocks become holes, the blocks at the edges
- * are logged with zeros; a chunk left without blocks gives its slot back. Lengths stay. Durable when it
- * ends; a crash before leaves some chunks punched and others not.
+ * are logged with zeros; a chunk left without blocks gives its slot back. Lengths stay. Durable
+ * when it ends; a crash before leaves some chunks punched and others not.
  */
 #include "common/base/err.h"
 #include "oss/chunk/store_int.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * READ: blocks of a chunk into the caller's memory, each checked, with their sums; VERIFY: the whole
- * chunk through a buffer of the store, for its checks alone. A chunk that does not exist has length 0.
+ * READ: blocks of a chunk into the caller's memory, each checked, with their sums; VERIFY: the
+ * whole chunk through a buffer of the store, for its checks alone. A chunk that does not exist has
+ * length 0.
  *
  * gate -> hold (shared) -> fetch. Fails with AIFS_ECORRUPT, EIO, AIFS_ESTALE_TRUNC, ENOENT.
  */
@@ -76,9 +77,8 @@ static void read_sums(struct chunk_op *op)
     for (uint32_t b = from; b < to && op->crcs; b++)
         op->crcs[b - from] = CHUNK_BIT(c->present, b) ? c->crcs[b] : op->store->zero_crc;
     if (op->ret_len % CHUNK_BLOCK && op->crcs)
-        op->crcs[to - 1 - from] =
-            crc32c((uint8_t *)op->data + (size_t)(to - 1 - from) * CHUNK_BLOCK,
-                   op->ret_len % CHUNK_BLOCK);
+        op->crcs[to - 1 - from] = crc32c(
+            (uint8_t *)op->data + (size_t)(to - 1 - from) * CHUNK_BLOCK, op->ret_len % CHUNK_BLOCK);
 }
 
 static int verify_next(struct chunk_op *op, uint32_t from)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * SEAL, after a writer's death: commit what the target holds of the inode and say how far it reaches.
- * Only data of the given truncate generation counts: when that truncate has not come here yet, older
- * chunks may lie above the cut.
+ * SEAL, after a writer's death: commit what the target holds of the inode and say how far it
+ * reaches. Only data of the given truncate generation counts: when that truncate has not come here
+ * yet, older chunks may lie above the cut.
  */
 #include "common/base/err.h"
 #include "oss/chunk/store_int.h"

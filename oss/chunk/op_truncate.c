@@ -4,7 +4,8 @@
  * generation, all in one batch. A generation that was applied before is acknowledged and changes
  * nothing, so that a repeated request cannot cut what was written since.
  *
- * gate (alone) -> commit what is dirty -> list the chunks behind -> cut the one in the middle -> commit.
+ * gate (alone) -> commit what is dirty -> list the chunks behind -> cut the one in the middle ->
+ * commit.
  */
 #include "common/base/err.h"
 #include "common/fault/fault.h"

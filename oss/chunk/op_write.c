@@ -5,9 +5,10 @@
  *   logged     it is, and few are: whole merged blocks, to be committed with the index
  *   new slot   too many for that, or the chunk outgrows its slot: the other blocks are copied along
  *
- * check sums -> gate -> hold -> plan -> [merge edges] -> [copy] -> write -> apply -> [commit]. Readers
- * see nothing of it before apply, which is one step. Fails with ENOSPC, AIFS_ECHECKSUM (arrived
- * damaged), AIFS_ECORRUPT (an old block to merge with is damaged), EIO, AIFS_ESTALE_TRUNC, ENOENT.
+ * check sums -> gate -> hold -> plan -> [merge edges] -> [copy] -> write -> apply -> [commit].
+ * Readers see nothing of it before apply, which is one step. Fails with ENOSPC, AIFS_ECHECKSUM
+ * (arrived damaged), AIFS_ECORRUPT (an old block to merge with is damaged), EIO, AIFS_ESTALE_TRUNC,
+ * ENOENT.
  */
 #include <string.h>
 
@@ -486,8 +487,7 @@ static int write_copied(struct chunk_op *op)
     struct chunk_write *w = &op->write;
 
     sm_move(&op->sm, W_COPY_WRITE);
-    op->iov[0] = (struct iovec){.iov_base = w->copy->data,
-                                .iov_len = (size_t)w->run * CHUNK_BLOCK};
+    op->iov[0] = (struct iovec){.iov_base = w->copy->data, .iov_len = (size_t)w->run * CHUNK_BLOCK};
     stat_add(&op->store->n_copied, w->run);
     w->next += w->run;
     chunk_store_blocks(op, w->slot, w->next - w->run, 1);

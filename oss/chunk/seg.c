@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Segment files of a target. All are opened at start; one is made when the allocator backs a group
- * behind the last. Fails with the errno of the file system, logged here with the file's name; ENOSPC
- * is an expected outcome and is not logged.
+ * behind the last. Fails with the errno of the file system, logged here with the file's name;
+ * ENOSPC is an expected outcome and is not logged.
  */
 #include "oss/chunk/seg.h"
 

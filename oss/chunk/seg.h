@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Segment files: where slots live. seg/<class>.<number>, each at most 1 GiB of slots of one class, so
- * that slot n is in file n / (1 GiB / slot) at a multiple of its size. Disk space is allocated
+ * Segment files: where slots live. seg/<class>.<number>, each at most 1 GiB of slots of one class,
+ * so that slot n is in file n / (1 GiB / slot) at a multiple of its size. Disk space is allocated
  * (fallocate) in groups when the slot allocator asks, and punched out when it gives a group back.
  *
  * Ordering: a new file and its directory entry are synced when it is made; data and file size are

@@ -132,7 +132,7 @@ static void group_unback(struct slots *s, unsigned class, uint32_t g)
     c->groups[g].backed = false;
     s->backed_bytes -= group_bytes(c, class);
     s->empty_bytes -= group_bytes(c, class);
-    s->ops->unback(s->arg, class, g *c->group_slots, c->group_slots);
+    s->ops->unback(s->arg, class, g * c->group_slots, c->group_slots);
 }
 
 /* Gives empty groups back until want bytes could be backed, or (want 0) all of them. */

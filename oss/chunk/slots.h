@@ -2,13 +2,13 @@
 /*
  * Which slots of a target are free. Slots come in classes, one for each power of two from 64 KiB to
  * 64 MiB; a class is an array of slots numbered from 0, cut into groups that get their disk space
- * all at once. Nothing of this is stored: at start every slot that the index names is marked, and the
- * rest is free.
+ * all at once. Nothing of this is stored: at start every slot that the index names is marked, and
+ * the rest is free.
  *
  * Space: a group is backed (has disk space) or not. Backing one is refused when the sum of backed
- * bytes would pass the capacity; then, or when the file system is full, empty groups of other classes
- * are given back first. A part of the capacity, the reserve, is only for allocations that do not
- * store new data (SLOTS_MOVE), so that overwriting works on a full target.
+ * bytes would pass the capacity; then, or when the file system is full, empty groups of other
+ * classes are given back first. A part of the capacity, the reserve, is only for allocations that
+ * do not store new data (SLOTS_MOVE), so that overwriting works on a full target.
  *
  * Pure but for the two callbacks. One thread.
  */
@@ -50,7 +50,8 @@ struct slots {
     uint64_t capacity_bytes; /* of backed groups; may be changed */
     uint64_t reserve_bytes;
     uint64_t keep_bytes; /* empty backed groups kept ready for the next writes */
-    uint64_t backed_bytes, used_bytes, empty_bytes; /* empty: in backed groups without a used slot */
+    uint64_t backed_bytes, used_bytes,
+        empty_bytes; /* empty: in backed groups without a used slot */
 };
 
 enum slots_use { SLOTS_NEW, SLOTS_MOVE };
@@ -60,8 +61,8 @@ int slots_init(struct slots *s, uint64_t capacity_bytes, uint64_t reserve_bytes,
 void slots_fini(struct slots *s);
 /* At start, before the first allocation: -EEXIST when it is marked already, -ENOMEM. */
 int slots_mark(struct slots *s, struct chunk_slot slot) MUST_USE;
-int slots_alloc(struct slots *s, unsigned class, enum slots_use use, struct chunk_slot *ret_slot)
-    MUST_USE; /* -ENOSPC, -ENOMEM, or what back() said */
+int slots_alloc(struct slots *s, unsigned class, enum slots_use use,
+                struct chunk_slot *ret_slot) MUST_USE; /* -ENOSPC, -ENOMEM, or what back() said */
 void slots_free(struct slots *s, struct chunk_slot slot);
 bool slots_is_used(const struct slots *s, struct chunk_slot slot);
 /* Bytes that new data can still take, were it to come in the largest slots. */

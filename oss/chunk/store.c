@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opening, closing and looking at a store. Opening takes the lock, checks the superblock, opens index
- * and segments, and scans the index once: every slot it names is marked, everything else is free.
- * Closing commits everything, then joins the committer.
+ * Opening, closing and looking at a store. Opening takes the lock, checks the superblock, opens
+ * index and segments, and scans the index once: every slot it names is marked, everything else is
+ * free. Closing commits everything, then joins the committer.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -161,7 +161,7 @@ static void store_settle_space(struct chunk_store *s)
         slots_unback_rest(&s->slots, class, seg_slots_on_disk(&s->seg, class));
         for (uint32_t g = 0; g < c->n_groups; g++)
             if (c->groups[g].backed && c->groups[g].used < c->group_slots)
-                (void)!seg_slots_ops.back(&s->seg, class, g *c->group_slots, c->group_slots);
+                (void)!seg_slots_ops.back(&s->seg, class, g * c->group_slots, c->group_slots);
     }
 }
 
@@ -235,7 +235,7 @@ static void store_free(struct chunk_store *s)
 
     chunk_commit_stop(s);
     if (s->chunks.buckets)
-        hmap_for_each(n, next, pos, &s->chunks)
+        hmap_for_each (n, next, pos, &s->chunks)
             chunk_drop(s, container_of(n, struct chunk, node));
     index_close(&s->index);
     seg_close(&s->seg);

@@ -3,23 +3,24 @@
  * The chunk store: chunks of inodes on one target (docs/on-disk-oss.md). Usable without a network.
  *
  * A chunk is addressed by (inode, index) and holds up to 64 MiB. What is acknowledged as stable, or
- * covered by a later CHUNK_COMMIT, survives kill -9 and power cut; what is not is old or new, block by
- * block, never a mixture within a block and never garbage: every block carries a CRC-32C that is
+ * covered by a later CHUNK_COMMIT, survives kill -9 and power cut; what is not is old or new, block
+ * by block, never a mixture within a block and never garbage: every block carries a CRC-32C that is
  * checked on each read and before each merge.
  *
  * Threads: a store belongs to one reactor. All calls are made there, all completions run there; the
  * store has one thread of its own, the committer. Only open, close's tail and format block.
  *
- * Operations: fill in a struct chunk_op (zeroed first), then chunk_store_submit(). It and everything
- * it points to is caller-owned until done() has run, exactly once, perhaps before submit returns.
+ * Operations: fill in a struct chunk_op (zeroed first), then chunk_store_submit(). It and
+ * everything it points to is caller-owned until done() has run, exactly once, perhaps before submit
+ * returns.
  *
  * Order: operations on one chunk whose block ranges overlap run in the order they were submitted;
  * TRUNCATE, PUNCH, DESTROY and SEAL of an inode run alone, after what was submitted before them.
  *
  * Failures: -ENOSPC, -AIFS_ESTALE_TRUNC (truncate generation too old), -ENOENT (the inode was
- * destroyed), -AIFS_ECHECKSUM (data does not match the sums that came with it), -AIFS_ECORRUPT (data
- * on disk does not match), -EIO (the disk says so, or the store has failed: after a failed sync
- * nothing more is written until a restart), -EINVAL, -ENOMEM.
+ * destroyed), -AIFS_ECHECKSUM (data does not match the sums that came with it), -AIFS_ECORRUPT
+ * (data on disk does not match), -EIO (the disk says so, or the store has failed: after a failed
+ * sync nothing more is written until a restart), -EINVAL, -ENOMEM.
  */
 #ifndef AIFS_OSS_CHUNK_STORE_H
 #define AIFS_OSS_CHUNK_STORE_H
@@ -56,20 +57,22 @@ void chunk_store_options_default(struct chunk_store_options *o);
 
 /* Opens a formatted target (super_format()); scans its index. Blocks. */
 int chunk_store_open(const struct chunk_store_options *o, struct chunk_store **ret_store) MUST_USE;
-/* Commits everything, then closes; done() runs on the reactor, after which the store is gone. No operation may be
- * in flight. */
+/* Commits everything, then closes; done() runs on the reactor, after which the store is gone. No
+ * operation may be in flight. */
 void chunk_store_close(struct chunk_store *s, void (*done)(void *arg, int status), void *arg);
 
 const struct super *chunk_store_super(const struct chunk_store *s);
 const char *chunk_store_path(const struct chunk_store *s);
-int chunk_store_set_id(struct chunk_store *s, uint32_t id) MUST_USE; /* the cluster numbered it; blocks */
+int chunk_store_set_id(struct chunk_store *s,
+                       uint32_t id) MUST_USE; /* the cluster numbered it; blocks */
 uint64_t chunk_store_verifier(const struct chunk_store *s);
 /* The fences it remembers, one call each. */
 void chunk_store_fences(struct chunk_store *s,
                         void (*fn)(void *arg, uint64_t session, uint32_t generation), void *arg);
 
 enum chunk_op_kind {
-    CHUNK_READ,     /* ino chunk truncate_gen offset len (multiples of CHUNK_BLOCK) data crcs -> ret_len ret_crcs */
+    CHUNK_READ, /* ino chunk truncate_gen offset len (multiples of CHUNK_BLOCK) data crcs -> ret_len
+                   ret_crcs */
     CHUNK_VERIFY,   /* ino chunk: reads and checks it all */
     CHUNK_WRITE,    /* ino chunk truncate_gen op_id offset len data crcs stable */
     CHUNK_COMMIT,   /* ino: everything acknowledged so far is durable; ino 0: of all inodes */
@@ -103,21 +106,22 @@ struct chunk_fetch { /* private to oss/chunk: blocks on their way from a slot to
     int status;
 };
 
-struct chunk_write { /* private to oss/chunk: what a write has decided */
-    uint32_t from, to;       /* blocks */
-    uint64_t log_map[5];     /* of them, relative to from: those that go into the log */
-    uint32_t n_log;          /* room of the log taken for them */
-    bool whole;              /* needs the chunk for itself: it gets a new slot */
-    struct chunk_slot slot;  /* new one, taken; class 0: none */
-    struct buf *edges;       /* merged first and last block */
-    struct buf *copy;        /* the other blocks on their way to the new slot, or an aligned copy of the data */
+struct chunk_write {        /* private to oss/chunk: what a write has decided */
+    uint32_t from, to;      /* blocks */
+    uint64_t log_map[5];    /* of them, relative to from: those that go into the log */
+    uint32_t n_log;         /* room of the log taken for them */
+    bool whole;             /* needs the chunk for itself: it gets a new slot */
+    struct chunk_slot slot; /* new one, taken; class 0: none */
+    struct buf *edges;      /* merged first and last block */
+    struct buf
+        *copy; /* the other blocks on their way to the new slot, or an aligned copy of the data */
     struct buf_waiter waiter;
-    bool head, tail;         /* the edge comes from edges */
-    bool copying;            /* blocks outside the write are being brought to the new slot */
-    bool retried;            /* no space: waited for the slots that a commit frees */
+    bool head, tail; /* the edge comes from edges */
+    bool copying;    /* blocks outside the write are being brought to the new slot */
+    bool retried;    /* no space: waited for the slots that a commit frees */
     uint32_t head_crc, tail_crc;
-    uint32_t next, run;      /* progress of copying and writing */
-    const uint8_t *aligned;  /* block `from` starts here, if the data had to be moved */
+    uint32_t next, run;     /* progress of copying and writing */
+    const uint8_t *aligned; /* block `from` starts here, if the data had to be moved */
 };
 
 struct chunk_op {
@@ -180,8 +184,8 @@ struct chunk_list_item {
     uint64_t ino, chunk, truncate_gen;
     uint32_t len;
 };
-/* Committed chunks behind (ino, chunk) in order, at most max; only those of only_ino unless that is 0. Returns how many,
- * or a negative error; fewer than max: that was all. */
+/* Committed chunks behind (ino, chunk) in order, at most max; only those of only_ino unless that is
+ * 0. Returns how many, or a negative error; fewer than max: that was all. */
 int chunk_store_list(struct chunk_store *s, bool first, uint64_t ino, uint64_t chunk,
                      uint64_t only_ino, struct chunk_list_item *out, uint32_t max) MUST_USE;
 

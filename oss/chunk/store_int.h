@@ -5,8 +5,8 @@
  *
  * A chunk in memory has three states: what readers see now (its fields), what the last commit took
  * (the posted batch), and what is durable. A home block (its place in the slot) that the durable or
- * the posted record refers to is `locked`: it is never overwritten in place. A write to such a block
- * is logged (small) or the chunk moves to a new slot (large).
+ * the posted record refers to is `locked`: it is never overwritten in place. A write to such a
+ * block is logged (small) or the chunk moves to a new slot (large).
  */
 #ifndef AIFS_OSS_CHUNK_STORE_INT_H
 #define AIFS_OSS_CHUNK_STORE_INT_H
@@ -60,7 +60,7 @@ struct chunk {
     uint32_t cap_blocks; /* of the arrays below, which are one allocation */
     uint32_t *crcs;
     uint64_t *present, *locked, *logged, *next_locked; /* bitmaps */
-    struct chunk_log *logs; /* sorted by block */
+    struct chunk_log *logs;                            /* sorted by block */
     uint32_t n_logs, cap_logs;
     /* what is durable, and what is being committed */
     struct chunk_slot disk_slot;
@@ -77,7 +77,7 @@ struct chunk {
     uint64_t seq;        /* of the newest change */
     uint64_t posted_seq; /* changes up to here are in the posted batch */
     uint64_t durable_seq;
-    bool posted_record;  /* the posted batch leaves a record of it */
+    bool posted_record; /* the posted batch leaves a record of it */
     uint64_t dirty_bytes, posted_bytes;
     struct list waiting; /* chunk_op.wait_link: for a commit of wait_seq */
     /* who works on it */
@@ -85,7 +85,7 @@ struct chunk {
     uint32_t writers;              /* exclusive holds */
 };
 
-#define CHUNK_BIT(map, b)   ((map)[(b) / 64] >> ((b) % 64) & 1)
+#define CHUNK_BIT(map, b)   ((uint32_t)((map)[(b) / 64] >> ((b) % 64) & 1))
 #define CHUNK_SET(map, b)   ((map)[(b) / 64] |= 1ull << ((b) % 64))
 #define CHUNK_CLEAR(map, b) ((map)[(b) / 64] &= ~(1ull << ((b) % 64)))
 
@@ -101,9 +101,9 @@ struct chunk_batch {
     rocksdb_writebatch_t *wb;
     int *fds;
     unsigned n_fds, cap_fds;
-    uint64_t bytes; /* in wb */
-    struct list chunks; /* chunk.batch_link */
-    struct list ops;    /* chunk_op.wait_link: waiting for the end of this batch */
+    uint64_t bytes;           /* in wb */
+    struct list chunks;       /* chunk.batch_link */
+    struct list ops;          /* chunk_op.wait_link: waiting for the end of this batch */
     struct chunk_slot *frees; /* slots that nothing refers to once this is durable */
     uint32_t n_frees, cap_frees;
     int status;
@@ -133,7 +133,7 @@ struct chunk_store {
     uint64_t log_blocks, log_blocks_max; /* held in memory */
     uint64_t log_promised;               /* room that writes on their way will take */
     struct list log_free;                /* blocks to use again */
-    struct chunk_op fold_op; /* the background fold, one chunk after the other */
+    struct chunk_op fold_op;             /* the background fold, one chunk after the other */
     bool folding, closing, close_waits_fold;
     uint32_t fold_left; /* chunks this pass may still take */
     struct reactor_timer commit_timer;
@@ -216,7 +216,8 @@ void chunk_log_release_pool(struct chunk_store *s);
 /* Fills dest with blocks [from, to): slot, log or zeros, each checked. Ends in chunk_op_wake(). */
 void chunk_fetch(struct chunk_op *op, uint32_t from, uint32_t to, uint8_t *dest);
 /* Writes n iovecs to a block of a slot. Ends in chunk_op_wake(). */
-void chunk_store_blocks(struct chunk_op *op, struct chunk_slot slot, uint32_t block, unsigned n_iov);
+void chunk_store_blocks(struct chunk_op *op, struct chunk_slot slot, uint32_t block,
+                        unsigned n_iov);
 void chunk_report_corrupt(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint32_t block,
                           const char *what);
 
@@ -233,7 +234,8 @@ bool chunk_commit_wait(struct chunk_op *op, struct chunk *c, uint64_t seq);
 /* op->build() puts something into the next batch; wakes when that is durable. */
 void chunk_commit_with(struct chunk_op *op);
 /* Inside op->build() only. */
-void chunk_commit_free_slot(struct chunk_store *s, struct chunk_slot slot); /* when the next batch is durable */
+void chunk_commit_free_slot(struct chunk_store *s,
+                            struct chunk_slot slot); /* when the next batch is durable */
 void chunk_commit_schedule(struct chunk_store *s);
 void chunk_commit_timer(struct reactor_timer *t);
 void chunk_commit_build(struct reactor_work *w);
@@ -265,7 +267,7 @@ struct chunk_cut {
     struct chunk_victim *victims; /* chunks of the inode in the index, in order */
     uint32_t n_victims, cap_victims, next;
     uint64_t scan_from, scan_to; /* chunks, to inclusive */
-    uint32_t lo, hi; /* bytes of op->c that become zeros */
+    uint32_t lo, hi;             /* bytes of op->c that become zeros */
     struct buf *block;
 };
 
@@ -273,7 +275,8 @@ enum { C_START, C_GATE, C_FLUSH, C_SCAN, C_BUFFER, C_HEAD, C_TAIL, C_COMMIT, C_E
 extern const struct sm_conf op_truncate_sm, op_punch_sm, op_destroy_sm, op_seal_sm;
 int cut_start(struct chunk_op *op);           /* C_START -> C_GATE */
 int cut_end(struct chunk_op *op, int status); /* -> C_END */
-/* Waits until nothing of the inode is being committed, or (dirty) nothing is uncommitted. False: it is so. */
+/* Waits until nothing of the inode is being committed, or (dirty) nothing is uncommitted. False: it
+ * is so. */
 bool cut_flush(struct chunk_op *op, bool dirty);
 /* Lists chunks [from, to] of the inode into victims; ends in chunk_op_wake(). */
 void cut_scan(struct chunk_op *op, uint64_t from, uint64_t to);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The superblock as a few "name value" lines with a checksum over the lines before it, readable with
- * cat. The first line carries the format version and is looked at before the sum, so that a later
- * format gets its own clear error. Every number is checked; nothing else is trusted.
+ * The superblock as a few "name value" lines with a checksum over the lines before it, readable
+ * with cat. The first line carries the format version and is looked at before the sum, so that a
+ * later format gets its own clear error. Every number is checked; nothing else is trusted.
  */
 #include "oss/chunk/super.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The superblock of a target: the text file `target` in its directory, and the lock file `lock` that
- * keeps two servers apart. Written to a temporary name, synced, renamed, and the directory synced.
- * Blocking; at start and when the cluster gives the target its number.
+ * The superblock of a target: the text file `target` in its directory, and the lock file `lock`
+ * that keeps two servers apart. Written to a temporary name, synced, renamed, and the directory
+ * synced. Blocking; at start and when the cluster gives the target its number.
  */
 #ifndef AIFS_OSS_CHUNK_SUPER_H
 #define AIFS_OSS_CHUNK_SUPER_H
@@ -22,8 +22,8 @@ struct super {
 };
 
 /*
- * Reads and checks dir/target. -ENOENT: not formatted. -AIFS_EFORMAT: a format this program does not
- * know; -AIFS_ECORRUPT. err gets a sentence.
+ * Reads and checks dir/target. -ENOENT: not formatted. -AIFS_EFORMAT: a format this program does
+ * not know; -AIFS_ECORRUPT. err gets a sentence.
  */
 int super_load(const char *dir, struct super *ret_super, char *err, size_t err_len) MUST_USE;
 int super_save(const char *dir, const struct super *s) MUST_USE;
