@@ -25,7 +25,7 @@ void net_options_default(struct net_options *o)
                               .ping_interval_ns = NS_PER_S,
                               .ping_timeout_ns = 5 * NS_PER_S,
                               .connect_timeout_ns = 5 * NS_PER_S,
-                              .rndv_threshold = 256 * KIB,
+                              .rndv_threshold = 64 * KIB,
                               .max_pending_bytes = 64 * MIB};
 }
 

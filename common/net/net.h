@@ -132,10 +132,10 @@ void net_conn_close(
 void net_conn_free(struct net_conn *c); /* after closed() only */
 
 /*
- * Upgrade to UCX. Each end puts net_conn_offer() into its hello; after both offers are known both
- * ends call net_conn_upgrade(), which picks the best transport both can use: the result is the same
- * on both ends because it depends only on the two offers. Messages sent after it use the new
- * transport. 0 also when the choice is to stay on the socket.
+ * Upgrade to UCX. Each end puts net_conn_offer() into its hello; after both offers are known both ends call net_conn_upgrade(), which picks the best transport both can use: the
+ * choice is the same on both ends because it depends only on the two offers. What it needs is then done in the background, while messages go on over the socket; each direction changes over
+ * when it is proved to work (net_conn_kind() tells), and nothing overtakes what was sent before. 0 also when the choice is to stay on the socket. -ENOTSUP: an end insists (want) on what cannot be; if that shows
+ * only later, the connection is closed with -ENOTSUP. A connection that is closed loses what the peer has not read, also when done() has run: end a conversation with an answer.
  */
 int net_conn_offer(struct net_conn *c, void *offer,
                    uint32_t *len) MUST_USE; /* *len: in capacity, out used */

@@ -29,7 +29,7 @@
 #define GIVE_UP_NS (3 * NS_PER_S)
 #define RECHECK_NS (200 * NS_PER_US)
 #define BUSY_ARMS                                                                                  \
-    4u /* then sleep RECHECK_NS at a time: pure polling would take the core the peer needs */
+    4u /* then sleep a little at a time: pure polling would take the core the peer needs */
 #define PROGRESS_ROUNDS  8
 #define MAX_HEADER_BYTES 8192u
 #define CLOSE_NS         NS_PER_S /* RDMA: how long tearing down an endpoint may take */
@@ -70,7 +70,8 @@ static bool on_arm(struct reactor_source *s)
         return false;
     if (!reactor_timer_running(&u->recheck))
         reactor_timer_start(u->conn->reactor, &u->recheck,
-                            reactor_now_ns(u->conn->reactor) + RECHECK_NS);
+                            reactor_now_ns(u->conn->reactor) +
+                                (RECHECK_NS << MIN((u->busy_arms - BUSY_ARMS) / 4, 5u)));
     return true;
 }
 

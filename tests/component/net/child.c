@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The other process of a net test: this program executed again; and what a test asks the kernel
  * about itself. */
-#include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -48,6 +47,8 @@ static void serve(struct served *s)
 
     net_options_default(&o);
     o.want = s->options.want;
+    if (s->options.rndv_threshold)
+        o.rndv_threshold = s->options.rndv_threshold;
     if (s->options.ping_ms)
         o.ping_interval_ns = s->options.ping_ms * NS_PER_MS;
     if (s->options.timeout_ms)
@@ -89,10 +90,10 @@ int child_main(int argc, char **argv)
     struct served *s;
     struct child_options *o;
 
-    if (argc != 10 || strcmp(argv[1], "--serve") != 0)
+    if (argc != 11 || strcmp(argv[1], "--serve") != 0)
         return -1;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    log_set_level(LOG_LEVEL_WARN);
+    log_set_level(LOG_LEVEL_ERROR);
     s = calloc(1, sizeof *s);
     o = &s->options;
     o->mode = (enum end_mode)atoi(argv[2]);
@@ -103,6 +104,7 @@ int child_main(int argc, char **argv)
     o->timeout_ms = (unsigned)atoi(argv[7]);
     o->ipv6 = atoi(argv[8]);
     o->load = atoi(argv[9]);
+    o->rndv_threshold = (uint32_t)atoi(argv[10]);
     serve(s);
     return 0;
 }
@@ -110,7 +112,7 @@ int child_main(int argc, char **argv)
 struct child child_start(const struct child_options *o)
 {
     struct child c = {0};
-    char a[8][16];
+    char a[9][16];
     char line[16] = "";
     int p[2];
 
@@ -122,20 +124,21 @@ struct child child_start(const struct child_options *o)
     snprintf(a[5], 16, "%u", o->timeout_ms);
     snprintf(a[6], 16, "%d", o->ipv6);
     snprintf(a[7], 16, "%d", o->load);
-    ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+    snprintf(a[8], 16, "%u", o->rndv_threshold);
+    MUST(pipe2(p, O_CLOEXEC) == 0);
     c.pid = fork();
-    ck_assert_int_ge(c.pid, 0);
+    MUST(c.pid >= 0);
     if (c.pid == 0) {
         dup2(p[1], STDOUT_FILENO);
         execl("/proc/self/exe", "net-peer", "--serve", a[0], a[1], a[2], a[3], a[4], a[5], a[6],
-              a[7], (char *)NULL);
+              a[7], a[8], (char *)NULL);
         _exit(127);
     }
     close(p[1]);
     c.out = p[0];
-    ck_assert_int_gt(read(c.out, line, sizeof line - 1), 0);
+    MUST(read(c.out, line, sizeof line - 1) > 0);
     c.port = (uint16_t)atoi(line);
-    ck_assert_uint_ne(c.port, 0);
+    MUST(c.port != 0);
     return c;
 }
 
@@ -163,7 +166,7 @@ uint64_t rss_bytes(void)
     unsigned long size = 0;
     unsigned long rss = 0;
 
-    ck_assert_int_eq(fscanf(f, "%lu %lu", &size, &rss), 2);
+    MUST(fscanf(f, "%lu %lu", &size, &rss) == 2);
     fclose(f);
     return rss * 4096;
 }

@@ -13,11 +13,12 @@
 #include "common/base/crc.h"
 #include "common/base/err.h"
 #include "common/base/log.h"
+#include "common/net/ucx_int.h"
 
 #define HEAD_MIN 24u
 #define HELLO    0xffffffffffffffffull
 
-/* head: seq (8), crc (4), bulk_len (4), head_len (4), zero (4), filler */
+/* head: seq (8), crc (4), bulk_len (4), head_len (4), bulk asked for (4), filler */
 
 static uint64_t rnd(struct end *e)
 {
@@ -170,7 +171,17 @@ static void on_received(struct net_conn *c, void *token, int status)
         on_hello(e, m);
         return;
     }
+    if (e->mode == END_HOLD)
+        return; /* and never gives the buffer back */
     if (e->mode == END_ECHO) {
+        uint32_t want = le32_load(m->head + 20);
+
+        if (want && want <= NET_BULK_MAX &&
+            !m->buf) { /* a read: so much of whatever is in a buffer */
+            m->buf = buf_get(e->pool);
+            MUST(m->buf && m->buf->size_bytes >= want);
+            m->bulk_len = want;
+        }
         msg_send(m);
         return;
     }
@@ -208,8 +219,11 @@ void end_init(struct end *e, const struct net_options *o, enum end_mode mode, ui
     struct reactor_options ro = {.name = "test"};
 
     memset(e, 0, sizeof *e);
+    if (o->want == NET_WANT_RDMA)
+        ucx_lib_fake_rdma("posix,self");
     e->options = *o;
     e->mode = mode;
+    e->pool_buf_bytes = buf_bytes;
     e->seed = 88172645463325252ull;
     e->waiter.fn = on_buf;
     list_init(&e->free_msgs);
@@ -268,7 +282,9 @@ static void fill_msg(struct end *e, struct msg *m)
     le64_store(m->head, seq);
     le32_store(m->head + 12, m->bulk_len);
     le32_store(m->head + 16, m->head_len);
-    le32_store(m->head + 20, 0);
+    le32_store(m->head + 20, e->ask);
+    if (e->ask)
+        m->bulk_len = 0;
     if (e->fixed_bulk)
         return;
     for (uint32_t i = HEAD_MIN; i < m->head_len; i++)
@@ -345,6 +361,37 @@ static void on_connected(void *arg, struct net_conn *c, int status)
     end_adopt(e, c);
 }
 
+static bool is_settled(struct end *e)
+{
+    return e->closed || (e->hello_done &&
+                         (net_conn_kind(e->conn) == NET_UCX || e->options.want == NET_WANT_TCP));
+}
+
+void end_connect_over(struct end *e, uint16_t port)
+{
+    end_connect(e, port);
+    MUST(end_turn_until(e, is_settled, 5000));
+    MUST(!e->closed);
+}
+
+void end_hang_up(struct end *e)
+{
+    net_conn_close(e->conn, 0);
+    MUST(end_turn_until(e, end_is_closed, 2000));
+}
+
+void end_echo(struct end *e, uint64_t n)
+{
+    e->to_send = e->sent + n;
+    if (e->depth == 0)
+        e->depth = 64;
+    if (e->max_bulk == 0)
+        e->max_bulk = e->pool_buf_bytes;
+    end_pump(e);
+    MUST(end_turn_until(e, end_is_finished, 60000));
+    MUST(e->done_failed == 0);
+}
+
 void end_connect(struct end *e, uint16_t port)
 {
     struct net_connecting *n;
@@ -352,7 +399,7 @@ void end_connect(struct end *e, uint16_t port)
     char text[32];
     char err[200];
 
-    snprintf(text, sizeof text, "127.0.0.1:%u", port);
+    snprintf(text, sizeof text, e->ipv6 ? "[::1]:%u" : "127.0.0.1:%u", port);
     MUST(net_addr_resolve(text, 0, &a, err, sizeof err) == 0);
     e->closed = e->hello_done = false;
     MUST(net_connect(e->reactor, &a, &e->options, on_connected, e, &n) == 0);

@@ -63,6 +63,9 @@ struct end {
     uint64_t to_send, sent, received, failed_rx, done_ok, done_failed, head_calls, received_calls;
     unsigned depth, in_flight;
     uint32_t max_bulk, fixed_bulk, fixed_head;
+    uint32_t ask; /* send no bulk and ask for so much */
+    uint32_t pool_buf_bytes;
+    bool ipv6;
     bool scatter;
     bool pump_after_hello;
     uint64_t seed;
@@ -76,6 +79,11 @@ void end_init(struct end *e, const struct net_options *o, enum end_mode mode, ui
 void end_fini(struct end *e);                      /* every buffer must be back */
 void end_adopt(struct end *e, struct net_conn *c); /* starts it, says hello */
 void end_connect(struct end *e, uint16_t port); /* turns the reactor until connected and upgraded */
+void end_connect_over(struct end *e,
+                      uint16_t port); /* and until it has moved to the transport it wants */
+void end_hang_up(struct end *e);
+void end_echo(struct end *e,
+              uint64_t n);    /* n messages there and back, 64 at a time if not said otherwise */
 void end_pump(struct end *e); /* keeps depth messages in flight until to_send are sent */
 /* Turns the reactor until *flag, or false after timeout_ms. */
 bool end_turn_until(struct end *e, bool (*done)(struct end *e), unsigned timeout_ms);
@@ -94,6 +102,7 @@ struct child_options {
     uint32_t n_bufs, buf_bytes;
     unsigned ping_ms, timeout_ms;
     bool ipv6;
+    uint32_t rndv_threshold;
     bool load; /* sends, too: depth 64 of 1 MiB as soon as it is connected */
 };
 struct child child_start(const struct child_options *o);
@@ -101,6 +110,5 @@ void child_kill(struct child *c);      /* SIGKILL and wait */
 int child_main(int argc, char **argv); /* call first in main(); -1: not a child */
 unsigned count_fds(void);
 uint64_t rss_bytes(void);
-bool shm_possible(void);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The socket transport between two processes. */
+/* The socket: bytes that come in pieces, garbage, killed peers, refused and cancelled connections,
+ * IPv6. */
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +16,8 @@
 #include "common/base/log.h"
 #include "common/net/frame_fmt.h"
 #include "tests/component/net/harness.h"
+
+#define HEAD 24u
 
 static struct net_options tcp(void)
 {
@@ -23,38 +28,406 @@ static struct net_options tcp(void)
     return o;
 }
 
-static void echo(struct end *e, uint64_t n)
+static struct child echo_child(void)
 {
-    e->to_send = e->sent + n;
-    e->depth = 64;
-    e->max_bulk = NET_BULK_MAX;
-    end_pump(e);
-    ck_assert(end_turn_until(e, end_is_finished, 60000));
-    ck_assert_uint_eq(e->done_failed, 0);
+    struct child_options co = {
+        .mode = END_ECHO, .want = NET_WANT_TCP, .n_bufs = 8, .buf_bytes = 65536};
+
+    return child_start(&co);
 }
 
-static void hang_up(struct end *e)
+/* ---- a peer that speaks by hand ---- */
+
+static int raw_connect(uint16_t port)
 {
-    net_conn_close(e->conn, 0);
-    ck_assert(end_turn_until(e, end_is_closed, 2000));
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct timeval tv = {.tv_sec = 5};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+
+    ck_assert_int_ge(fd, 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
+    setsockopt(fd, IPPROTO_TCP, 1 /* TCP_NODELAY */, &one, sizeof one);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
 }
 
-START_TEST(messages_of_all_sizes_come_back_whole_at_depth_64)
+static void read_all(int fd, void *p, size_t len)
 {
-    struct child_options co = {.mode = END_ECHO, .want = NET_WANT_TCP};
-    struct child c = child_start(&co);
+    if (len > 0) /* recv(2) of nothing waits for something */
+        ck_assert_int_eq(recv(fd, p, len, MSG_WAITALL), (ssize_t)len);
+}
+
+/* The next message, past pings; its bulk goes to bulk. */
+static struct frame raw_receive(int fd, uint8_t *head, uint8_t *bulk)
+{
+    uint8_t p[FRAME_BYTES];
+    struct frame f;
+
+    do {
+        read_all(fd, p, sizeof p);
+        ck_assert(frame_decode(p, NET_HEAD_MAX, NET_BULK_MAX, &f));
+        read_all(fd, head, f.head_len);
+        read_all(fd, bulk, f.bulk_len);
+        ck_assert_uint_eq(frame_crc(p, head, f.head_len), f.crc);
+    } while (f.type != FRAME_MESSAGE);
+    return f;
+}
+
+static size_t raw_message(uint8_t *out, uint32_t bulk_len)
+{
+    uint8_t *head = out + FRAME_BYTES;
+
+    memset(head, 0, HEAD);
+    le64_store(head, 77);
+    memset(head + HEAD, 0x5a, bulk_len);
+    frame_encode(out, FRAME_MESSAGE, head, HEAD, bulk_len);
+    return FRAME_BYTES + HEAD + bulk_len;
+}
+
+static bool ends_with_eof(int fd)
+{
+    uint8_t buf[4096];
+    ssize_t n;
+
+    while ((n = recv(fd, buf, sizeof buf, 0)) > 0)
+        ;
+    return n == 0 || errno == ECONNRESET;
+}
+
+START_TEST(a_message_may_come_byte_by_byte)
+{
+    struct child c = echo_child();
+    int fd = raw_connect(c.port);
+    static uint8_t out[4096];
+    static uint8_t head[65536];
+    static uint8_t bulk[65536];
+    size_t len = raw_message(out, 700);
+    struct frame f;
+
+    raw_receive(fd, head, bulk); /* its hello */
+    for (size_t i = 0; i < len; i++)
+        ck_assert_int_eq(send(fd, out + i, 1, MSG_NOSIGNAL), 1);
+    f = raw_receive(fd, head, bulk);
+    ck_assert_uint_eq(f.head_len, HEAD);
+    ck_assert_uint_eq(f.bulk_len, 700);
+    ck_assert_mem_eq(head, out + FRAME_BYTES, HEAD);
+    ck_assert_mem_eq(bulk, out + FRAME_BYTES + HEAD, 700);
+    close(fd);
+    child_kill(&c);
+}
+END_TEST
+
+START_TEST(many_messages_may_come_in_one_piece)
+{
+    enum { N = 50 };
+    struct child c = echo_child();
+    int fd = raw_connect(c.port);
+    static uint8_t out[N * 1024];
+    static uint8_t head[65536];
+    static uint8_t bulk[65536];
+    size_t len = 0;
+
+    for (int i = 0; i < N; i++)
+        len += raw_message(out + len, 900);
+    raw_receive(fd, head, bulk);
+    ck_assert_int_eq(send(fd, out, len, MSG_NOSIGNAL), (ssize_t)len);
+    for (int i = 0; i < N; i++)
+        ck_assert_uint_eq(raw_receive(fd, head, bulk).bulk_len, 900);
+    close(fd);
+    child_kill(&c);
+}
+END_TEST
+
+START_TEST(a_ping_is_answered)
+{
+    struct child c = echo_child();
+    int fd = raw_connect(c.port);
+    static uint8_t head[65536];
+    static uint8_t bulk[65536];
+    uint8_t p[FRAME_BYTES];
+    struct frame f;
+
+    raw_receive(fd, head, bulk);
+    frame_encode(p, FRAME_PING, NULL, 0, 0);
+    ck_assert_int_eq(send(fd, p, sizeof p, MSG_NOSIGNAL), FRAME_BYTES);
+    read_all(fd, p, sizeof p);
+    ck_assert(frame_decode(p, 0, 0, &f));
+    ck_assert_uint_eq(f.type, FRAME_PONG);
+    close(fd);
+    child_kill(&c);
+}
+END_TEST
+
+/* Each is sent on a connection of its own. */
+static size_t garbage(int i, uint8_t *out)
+{
+    size_t len = raw_message(out, 100);
+
+    switch (i) {
+    case 0: /* another protocol */
+        memcpy(out, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 28);
+        return 28;
+    case 1: /* a damaged head */
+        out[FRAME_BYTES + 3] ^= 1;
+        return len;
+    case 2: /* a head too long */
+        le32_store(out + 4, NET_HEAD_MAX + 1);
+        return len;
+    case 3: /* a bulk too long */
+        le32_store(out + 8, NET_BULK_MAX + 1);
+        return len;
+    case 4: /* a type there is not */
+        out[2] = FRAME_TYPE_END;
+        return len;
+    case 5: /* a control frame with a head */
+        out[2] = FRAME_PING;
+        return len;
+    case 6: /* a part of the upgrade that nobody began */
+        frame_encode(out, FRAME_SWITCH, NULL, 0, 0);
+        return FRAME_BYTES;
+    case 7: /* a head that the owner refuses */
+        frame_encode(out, FRAME_MESSAGE, out + FRAME_BYTES, 3, 0);
+        return FRAME_BYTES + 3;
+    default:
+        for (size_t k = 0; k < 4096; k++)
+            out[k] = (uint8_t)(k * 37 + (size_t)i);
+        return 4096;
+    }
+}
+
+START_TEST(garbage_ends_its_connection_and_no_other)
+{
+    struct child c = echo_child();
+    struct net_options o = tcp();
+    static uint8_t out[8192];
+    struct end e;
+
+    end_init(&e, &o, END_LOAD, 65536, 80);
+    end_connect_over(&e, c.port);
+    end_echo(&e, 50);
+    for (int i = 0; i < 12; i++) {
+        int fd = raw_connect(c.port);
+        size_t len = garbage(i, out);
+
+        ck_assert_int_eq(send(fd, out, len, MSG_NOSIGNAL), (ssize_t)len);
+        if (i != 6) /* a SWITCH out of place may be ignored; it must do no harm */
+            ck_assert(ends_with_eof(fd));
+        close(fd);
+    }
+    end_echo(&e, 50);
+    end_hang_up(&e);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
+/* ---- death ---- */
+
+static bool has_turned(struct end *e)
+{
+    return e->closed || e->received > 50;
+}
+
+START_TEST(a_killed_peer_gives_everything_back)
+{
+    struct child_options co = {
+        .want = NET_WANT_TCP, .buf_bytes = 1u << 20, .n_bufs = 100, .load = true};
     struct net_options o = tcp();
     struct end e;
 
-    end_init(&e, &o, END_LOAD, NET_BULK_MAX, 130);
-    e.scatter = true;
-    end_connect(&e, c.port);
-    ck_assert(!e.closed);
-    ck_assert_int_eq(net_conn_kind(e.conn), NET_SOCKET);
-    echo(&e, 600);
-    hang_up(&e);
+    end_init(&e, &o, END_LOAD, 1u << 20, 130);
+    e.to_send = UINT64_MAX;
+    e.depth = 64;
+    e.fixed_bulk = e.max_bulk = 1u << 20;
+    for (int i = 0; i < 5; i++) {
+        struct child c = child_start(&co);
+
+        end_connect_over(&e, c.port);
+        end_pump(&e);
+        ck_assert(end_turn_until(&e, has_turned, 5000));
+        child_kill(&c);
+        ck_assert(end_turn_until(&e, end_is_closed, 2000));
+        ck_assert_int_eq(e.closed_status, -AIFS_ECONN);
+        ck_assert_uint_eq(e.done_ok + e.done_failed, e.sent);
+        ck_assert_uint_eq(e.head_calls, e.received_calls);
+        e.received = 0;
+    }
+    end_fini(&e);
+}
+END_TEST
+
+/* ---- connecting ---- */
+
+static int answers;
+static int answer;
+
+static void on_answer(void *arg, struct net_conn *c, int status)
+{
+    struct net_conn **ret = arg;
+
+    answers++;
+    answer = status;
+    *ret = c;
+}
+
+static struct net_addr local(const char *text)
+{
+    struct net_addr a;
+    char err[200];
+
+    ck_assert_int_eq(net_addr_resolve(text, 0, &a, err, sizeof err), 0);
+    return a;
+}
+
+static uint16_t port_of_nobody(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    close(fd);
+    return ntohs(a.sin_port);
+}
+
+START_TEST(a_refused_connection_is_told_once_and_later)
+{
+    struct reactor_options ro = {.name = "test"};
+    struct net_options o = tcp();
+    struct net_connecting *n;
+    struct net_conn *c = NULL;
+    struct net_addr a;
+    struct reactor *r;
+    char text[32];
+
+    ck_assert_int_eq(reactor_create(&ro, &r), 0);
+    snprintf(text, sizeof text, "127.0.0.1:%u", port_of_nobody());
+    a = local(text);
+    ck_assert_int_eq(net_connect(r, &a, &o, on_answer, &c, &n), 0);
+    ck_assert_int_eq(answers, 0);
+    while (answers == 0)
+        reactor_run_once(r, NS_PER_S);
+    ck_assert_int_eq(answer, -ECONNREFUSED);
+    ck_assert_int_eq(net_connect(r, &a, &o, on_answer, &c, &n), 0);
+    net_connect_cancel(n);
+    reactor_run_once(r, 0);
+    ck_assert_int_eq(answers, 1);
+    reactor_destroy(r);
+}
+END_TEST
+
+START_TEST(connecting_to_who_does_not_answer_ends_at_the_time_limit)
+{
+    struct reactor_options ro = {.name = "test"};
+    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof sa;
+    struct net_options o = tcp();
+    struct net_connecting *n;
+    struct net_conn *c = NULL;
+    struct net_addr a;
+    struct reactor *r;
+    char text[32];
+    int fill[8];
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&sa, sizeof sa), 0);
+    ck_assert_int_eq(listen(fd, 0), 0); /* a queue of one, which is then full */
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&sa, &len), 0);
+    for (int i = 0; i < 8; i++) {
+        fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        connect(fill[i], (struct sockaddr *)&sa, sizeof sa);
+    }
+    ck_assert_int_eq(reactor_create(&ro, &r), 0);
+    snprintf(text, sizeof text, "127.0.0.1:%u", ntohs(sa.sin_port));
+    a = local(text);
+    o.connect_timeout_ns = 50 * NS_PER_MS;
+    ck_assert_int_eq(net_connect(r, &a, &o, on_answer, &c, &n), 0);
+    while (answers == 0)
+        reactor_run_once(r, NS_PER_S);
+    ck_assert_int_eq(answer, -AIFS_ETIMEOUT);
+    reactor_destroy(r);
+    for (int i = 0; i < 8; i++)
+        close(fill[i]);
+    close(fd);
+}
+END_TEST
+
+START_TEST(ipv6_works)
+{
+    struct child_options co = {
+        .mode = END_ECHO, .want = NET_WANT_TCP, .n_bufs = 8, .buf_bytes = 65536, .ipv6 = true};
+    struct net_options o = tcp();
+    struct child c;
+    struct end e;
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&a6, sizeof a6) < 0) {
+        printf("no IPv6 here: not tested\n");
+        return;
+    }
+    close(fd);
+    c = child_start(&co);
+    end_init(&e, &o, END_LOAD, 65536, 80);
+    e.ipv6 = true;
+    end_connect_over(&e, c.port);
+    ck_assert_int_eq(strncmp(net_conn_describe(e.conn), "[::1]:", 6), 0);
+    end_echo(&e, 20);
+    end_hang_up(&e);
     end_fini(&e);
     child_kill(&c);
+}
+END_TEST
+
+static int n_accepted;
+
+static void on_accepted(void *arg, struct net_conn *c)
+{
+    (void)arg;
+    n_accepted++;
+    net_conn_close(c, 0);
+    net_conn_free(c);
+}
+
+START_TEST(running_out_of_descriptors_costs_a_caller_not_the_listener)
+{
+    struct reactor_options ro = {.name = "test"};
+    struct net_addr a = local("127.0.0.1:0");
+    struct net_options o = tcp();
+    struct net_listener *l;
+    struct rlimit old;
+    struct rlimit tight;
+    struct reactor *r;
+    int callers[3];
+    int top;
+
+    log_set_level(LOG_LEVEL_ERROR);
+    ck_assert_int_eq(reactor_create(&ro, &r), 0);
+    ck_assert_int_eq(net_listen(r, &a, &o, on_accepted, NULL, &l), 0);
+    for (int i = 0; i < 3; i++)
+        callers[i] = raw_connect(net_listener_port(l));
+    getrlimit(RLIMIT_NOFILE, &old);
+    top = dup(0);
+    close(top);
+    tight = (struct rlimit){(rlim_t)top, old.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    for (int i = 0; i < 3; i++)
+        reactor_run_once(r, 0);
+    ck_assert_int_eq(n_accepted, 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert(ends_with_eof(callers[i]));
+        close(callers[i]);
+    }
+    callers[0] = raw_connect(net_listener_port(l));
+    while (n_accepted == 0)
+        reactor_run_once(r, NS_PER_S);
+    close(callers[0]);
+    net_listener_close(l);
+    reactor_destroy(r);
 }
 END_TEST
 
@@ -67,9 +440,17 @@ int main(int argc, char **argv)
 
     if (child_main(argc, argv) >= 0)
         return 0;
-    log_set_level(LOG_LEVEL_WARN);
+    log_set_level(LOG_LEVEL_ERROR);
     tcase_set_timeout(t, 60);
-    tcase_add_test(t, messages_of_all_sizes_come_back_whole_at_depth_64);
+    tcase_add_test(t, a_message_may_come_byte_by_byte);
+    tcase_add_test(t, many_messages_may_come_in_one_piece);
+    tcase_add_test(t, a_ping_is_answered);
+    tcase_add_test(t, garbage_ends_its_connection_and_no_other);
+    tcase_add_test(t, a_killed_peer_gives_everything_back);
+    tcase_add_test(t, a_refused_connection_is_told_once_and_later);
+    tcase_add_test(t, connecting_to_who_does_not_answer_ends_at_the_time_limit);
+    tcase_add_test(t, ipv6_works);
+    tcase_add_test(t, running_out_of_descriptors_costs_a_caller_not_the_listener);
     suite_add_tcase(s, t);
     r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

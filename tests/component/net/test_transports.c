@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every transport between two processes must do: the same tests over TCP, shared memory, and
+ * the RDMA code (over a stand-in for a device). */
+#include <check.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "tests/component/net/harness.h"
+
+#define BIG (1u << 20)
+
+static struct net_options options(int i)
+{
+    static const enum net_want wants[] = {NET_WANT_TCP, NET_WANT_SHM, NET_WANT_RDMA};
+    struct net_options o;
+
+    net_options_default(&o);
+    o.want = wants[i];
+    return o;
+}
+
+START_TEST(messages_of_all_sizes_come_back_whole_at_depth_64)
+{
+    struct net_options o = options(_i);
+    struct child_options co = {.mode = END_ECHO, .want = o.want};
+    struct child c = child_start(&co);
+    struct end e;
+
+    end_init(&e, &o, END_LOAD, NET_BULK_MAX, 130);
+    e.scatter = true;
+    end_connect_over(&e, c.port);
+    ck_assert_int_eq(net_conn_kind(e.conn), _i == 0 ? NET_SOCKET : NET_UCX);
+    ck_assert_str_eq(strrchr(net_conn_describe(e.conn), ' '), _i == 0   ? " tcp"
+                                                              : _i == 1 ? " shm"
+                                                                        : " rdma");
+    end_echo(&e, 600);
+    end_hang_up(&e);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
+START_TEST(a_receiver_with_two_buffers_gets_everything)
+{
+    struct net_options o = options(_i);
+    struct child_options co = {.mode = END_ECHO, .want = o.want, .n_bufs = 2, .buf_bytes = BIG};
+    struct child c = child_start(&co);
+    struct end e;
+
+    end_init(&e, &o, END_LOAD, BIG, 130);
+    end_connect_over(&e, c.port);
+    end_echo(&e, 600);
+    end_hang_up(&e);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
+static bool half_a_second_passed(struct end *e)
+{
+    static uint64_t since;
+    uint64_t now = clock_mono_ns(clock_real());
+
+    if (since == 0)
+        since = now;
+    if (now - since < 500 * NS_PER_MS)
+        return e->closed;
+    since = 0;
+    return true;
+}
+
+static bool is_full(struct end *e)
+{
+    return e->closed || !net_conn_writable(e->conn);
+}
+
+START_TEST(a_receiver_that_takes_nothing_stops_the_sender_and_is_not_taken_for_dead)
+{
+    struct net_options o = options(_i);
+    struct child_options co = {.mode = END_HOLD,
+                               .want = o.want,
+                               .n_bufs = 4,
+                               .buf_bytes = BIG,
+                               .ping_ms = 50,
+                               .timeout_ms = 200};
+    struct child c = child_start(&co);
+    struct end e;
+
+    o.max_pending_bytes = 8 * MIB;
+    o.ping_interval_ns = 50 * NS_PER_MS;
+    o.ping_timeout_ns = 200 * NS_PER_MS;
+    end_init(&e, &o, END_LOAD, BIG, 64);
+    end_connect_over(&e, c.port);
+    e.to_send = 60;
+    e.depth = 60;
+    e.fixed_bulk = e.max_bulk = BIG;
+    end_pump(&e);
+    ck_assert(end_turn_until(&e, is_full, 5000));
+    ck_assert(end_turn_until(&e, half_a_second_passed, 5000));
+    ck_assert(!e.closed);
+    ck_assert(!net_conn_writable(e.conn));
+    ck_assert_uint_lt(e.done_ok, 60);
+    child_kill(&c);
+    ck_assert(end_turn_until(&e, end_is_closed, 2000));
+    ck_assert_uint_eq(e.done_ok + e.done_failed, 60);
+    end_fini(&e);
+}
+END_TEST
+
+static bool some_came_back(struct end *e)
+{
+    return e->closed || e->received > 20;
+}
+
+START_TEST(a_frozen_peer_is_found_by_ping)
+{
+    struct net_options o = options(_i);
+    struct child_options co = {.want = o.want, .n_bufs = 100, .buf_bytes = BIG, .load = true};
+    struct child c = child_start(&co);
+    struct end e;
+    uint64_t t0;
+
+    o.ping_interval_ns = 100 * NS_PER_MS;
+    o.ping_timeout_ns = 400 * NS_PER_MS;
+    end_init(&e, &o, END_LOAD, BIG, 130);
+    e.to_send = UINT64_MAX;
+    e.depth = 64;
+    e.fixed_bulk = e.max_bulk = BIG;
+    end_connect_over(&e, c.port);
+    end_pump(&e);
+    ck_assert(end_turn_until(&e, some_came_back, 5000));
+    kill(c.pid, SIGSTOP);
+    waitpid(c.pid, NULL, WUNTRACED);
+    t0 = clock_mono_ns(clock_real());
+    ck_assert(end_turn_until(&e, end_is_closed, 3000));
+    ck_assert_uint_ge(clock_mono_ns(clock_real()) - t0, 200 * NS_PER_MS);
+    ck_assert_int_eq(e.closed_status, -AIFS_ECONN);
+    ck_assert_uint_eq(e.done_ok + e.done_failed, e.sent);
+    ck_assert_uint_eq(e.head_calls, e.received_calls);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
+START_TEST(an_idle_connection_stays_open_and_mostly_sleeps)
+{
+    struct net_options o = options(_i);
+    struct child_options co = {.mode = END_ECHO,
+                               .want = o.want,
+                               .n_bufs = 2,
+                               .buf_bytes = 4096,
+                               .ping_ms = 50,
+                               .timeout_ms = 200};
+    struct child c = child_start(&co);
+    struct reactor_stats before;
+    struct reactor_stats after;
+    struct end e;
+
+    o.ping_interval_ns = 50 * NS_PER_MS;
+    o.ping_timeout_ns = 200 * NS_PER_MS;
+    end_init(&e, &o, END_LOAD, 4096, 2);
+    end_connect_over(&e, c.port);
+    reactor_get_stats(e.reactor, &before);
+    ck_assert(end_turn_until(&e, half_a_second_passed, 5000));
+    reactor_get_stats(e.reactor, &after);
+    ck_assert(!e.closed);
+    ck_assert_uint_lt(after.turns - before.turns, 400);
+    end_echo(&e, 3);
+    end_hang_up(&e);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
+START_TEST(both_ends_may_start_sending_at_once)
+{
+    struct net_options o = options(_i);
+    struct child_options co = {.want = o.want, .n_bufs = 100, .buf_bytes = 65536, .load = true};
+    struct child c = child_start(&co);
+    struct end e;
+
+    end_init(&e, &o, END_LOAD, 65536, 130);
+    e.pump_after_hello = true; /* before the change-over */
+    e.to_send = UINT64_MAX;
+    e.depth = 64;
+    e.fixed_bulk = e.max_bulk = 65536;
+    end_connect_over(&e, c.port);
+    ck_assert(end_turn_until(&e, some_came_back, 5000));
+    ck_assert(!e.closed);
+    end_hang_up(&e);
+    ck_assert_uint_eq(e.done_ok + e.done_failed, e.sent);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
+START_TEST(two_ends_that_insist_on_different_transports_part_with_an_error)
+{
+    struct net_options o = options(1);
+    struct child_options co = {
+        .mode = END_ECHO, .want = NET_WANT_TCP, .n_bufs = 2, .buf_bytes = 4096};
+    struct child c = child_start(&co);
+    struct end e;
+
+    log_set_level(LOG_LEVEL_ERROR);
+    end_init(&e, &o, END_LOAD, 4096, 2);
+    end_connect(&e, c.port);
+    ck_assert(end_turn_until(&e, end_is_closed, 2000));
+    ck_assert_int_ne(e.closed_status, 0);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    Suite *s = suite_create("net-transports");
+    TCase *t = tcase_create("transports");
+    SRunner *r;
+    int failed;
+
+    if (child_main(argc, argv) >= 0)
+        return 0;
+    log_set_level(LOG_LEVEL_ERROR);
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, messages_of_all_sizes_come_back_whole_at_depth_64, 0, 3);
+    tcase_add_loop_test(t, a_receiver_with_two_buffers_gets_everything, 0, 3);
+    tcase_add_loop_test(t, a_receiver_that_takes_nothing_stops_the_sender_and_is_not_taken_for_dead,
+                        0, 3);
+    tcase_add_loop_test(t, a_frozen_peer_is_found_by_ping, 0, 3);
+    tcase_add_loop_test(t, an_idle_connection_stays_open_and_mostly_sleeps, 0, 3);
+    tcase_add_loop_test(t, both_ends_may_start_sending_at_once, 0, 3);
+    tcase_add_test(t, two_ends_that_insist_on_different_transports_part_with_an_error);
+    suite_add_tcase(s, t);
+    r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
