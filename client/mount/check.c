@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The mount point before mounting, and remounting. What is mounted is read from the kernel's table;
+ * a dead mount is found by the ENOTCONN of its first use.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/fuse/mountinfo.h"
+#include "client/mount/mount.h"
+#include "common/base/err.h"
+
+/* What a daemon that died has left. */
+static int dead_mount(struct mount_request *m, char *err, size_t err_len)
+{
+    struct mountinfo info;
+
+    if (!m->recover) {
+        snprintf(err, err_len,
+                 "%s: the daemon of an earlier mount has died; umount it, or mount with "
+                 "-o x-aifs.recover",
+                 m->dir);
+        return MOUNT_FAILED;
+    }
+    for (int i = 0; i < 16; i++) { /* several may lie on top of each other */
+        if (mountinfo_find(m->dir, &info) == 1 && strcmp(info.type, "fuse.aifs") != 0)
+            break;
+        if (umount2(m->dir, MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
+            snprintf(err, err_len, "%s: cannot clean up the dead mount: %s", m->dir,
+                     strerror(errno));
+            return MOUNT_FAILED;
+        }
+        if (access(m->dir, F_OK) == 0 || errno != ENOTCONN)
+            return MOUNT_OK;
+    }
+    snprintf(err, err_len, "%s: a dead mount that is not ours", m->dir);
+    return MOUNT_FAILED;
+}
+
+int mount_check_dir(struct mount_request *m, char *err, size_t err_len)
+{
+    char real[PATH_MAX];
+    struct mountinfo info;
+    struct stat st;
+    int rc;
+
+    if (stat(m->dir, &st) != 0 && errno == ENOTCONN) {
+        rc = dead_mount(m, err, err_len);
+        if (rc != MOUNT_OK)
+            return rc;
+    }
+    if (!realpath(m->dir, real) || stat(real, &st) != 0) {
+        snprintf(err, err_len, "mount point %s: %s", m->dir, strerror(errno));
+        return MOUNT_FAILED;
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        snprintf(err, err_len, "mount point %s is not a directory", m->dir);
+        return MOUNT_FAILED;
+    }
+    memcpy(m->dir, real, sizeof(m->dir));
+    if (!m->multi && mountinfo_find(m->dir, &info) == 1 && strcmp(info.type, "fuse.aifs") == 0) {
+        snprintf(err, err_len,
+                 "%s: %s is mounted there already; umount it, or mount on top of it with -o multi",
+                 m->dir, info.source);
+        return MOUNT_FAILED;
+    }
+    return MOUNT_OK;
+}
+
+/* ---- remount ---- */
+
+static const struct {
+    const char *name;
+    unsigned long flag;
+} remount_flags[] = {{"nosuid", MS_NOSUID},        {"nodev", MS_NODEV},     {"noexec", MS_NOEXEC},
+                     {"sync", MS_SYNCHRONOUS},     {"dirsync", MS_DIRSYNC}, {"noatime", MS_NOATIME},
+                     {"nodiratime", MS_NODIRATIME}};
+
+int mount_remount(const struct mount_request *m, char *err, size_t err_len)
+{
+    unsigned long flags = MS_REMOUNT | (m->read_only ? MS_RDONLY : 0);
+    const char *p = m->flags.len ? m->flags.data : "";
+
+    if (m->unknown.len) {
+        snprintf(err, err_len,
+                 "%s: \"%s\" cannot be changed while mounted (only ro, rw, atime, suid, dev and "
+                 "exec can): umount and mount again",
+                 m->dir, m->unknown.data);
+        return MOUNT_FAILED;
+    }
+    while (*p) {
+        size_t n = strcspn(p, ",");
+
+        for (size_t i = 0; i < ARRAY_LEN(remount_flags); i++) {
+            if (n == strlen(remount_flags[i].name) && memcmp(p, remount_flags[i].name, n) == 0)
+                flags |= remount_flags[i].flag;
+        }
+        p += n + (p[n] == ',');
+    }
+    if (mount(NULL, m->dir, NULL, flags, NULL) != 0) {
+        snprintf(err, err_len, "remount %s: %s", m->dir, strerror(errno));
+        return MOUNT_FAILED;
+    }
+    return MOUNT_OK;
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon behind a mount: one reactor that speaks to the servers and to the kernel.
+ *
+ * Happy path: session with the servers (core_mount) -> mount (channel_open) -> the kernel says
+ * hello (report success) -> serve -> the kernel says good-bye (umount, or SIGTERM, which unmounts)
+ * -> write back and close the session (core_unmount) -> end.
+ *
+ * Fails: key, configuration, servers that refuse or do not answer within mount_timeout, the mount
+ * itself: each is reported as one sentence and ends with exit code 32. What cannot be written back
+ * within umount_timeout is given up, and logged.
+ */
+#include "client/mount/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/fuse/mountinfo.h"
+#include "common/base/cleanup.h"
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/crypto/crypto.h"
+#include "common/rt/notify.h"
+#include "common/rt/thread.h"
+
+#define TAG "mount"
+#ifndef PR_SET_IO_FLUSHER
+#define PR_SET_IO_FLUSHER 57
+#endif
+
+/* ---- the end ---- */
+
+static void on_core_unmounted(struct core_req *q, int status)
+{
+    struct mount_daemon *d = q->arg;
+
+    if (status != 0)
+        LOG_ERROR(TAG, "%s: not everything was written back: %s", d->m->dir, err_text(status));
+    d->core_mounted = false;
+    reactor_stop(d->fs.reactor);
+}
+
+static void on_umount_timeout(struct reactor_timer *t)
+{
+    struct mount_daemon *d = container_of(t, struct mount_daemon, timer);
+    struct core_stats s;
+
+    core_get_stats(d->fs.core, &s);
+    LOG_ERROR(TAG, "%s: gave up writing back; %llu bytes are lost", d->m->dir,
+              (unsigned long long)(s.dirty_bytes + s.uncommitted_bytes));
+    reactor_stop(d->fs.reactor);
+}
+
+/* Writes back and stops the reactor. */
+static void finish(struct mount_daemon *d, bool force)
+{
+    uint64_t limit_ns = conf_u64(d->m->conf, "umount_timeout");
+
+    if (d->state == MOUNT_STATE_ENDING)
+        return;
+    d->state = MOUNT_STATE_ENDING;
+    reactor_timer_cancel(d->fs.reactor, &d->timer);
+    d->timer.fn = on_umount_timeout;
+    if (limit_ns)
+        reactor_timer_start(d->fs.reactor, &d->timer, reactor_now_ns(d->fs.reactor) + limit_ns);
+    memset(&d->req, 0, sizeof(d->req));
+    d->req.done = on_core_unmounted;
+    d->req.arg = d;
+    core_unmount(d->fs.core, &d->req, force);
+}
+
+static void fail(struct mount_daemon *d, const char *text)
+{
+    d->exit_code = MOUNT_FAILED;
+    mount_report(d->report, MOUNT_FAILED, text);
+    finish(d, true);
+}
+
+static void on_gone(struct fs *fs)
+{
+    struct mount_daemon *d = container_of(fs, struct mount_daemon, fs);
+
+    LOG_INFO(TAG, "%s is unmounted, writing back", d->m->dir);
+    finish(d, false);
+}
+
+/* ---- signals ---- */
+
+static int run_fusermount(const char *dir)
+{
+    char *argv[] = {(char *)"fusermount3", (char *)"-u", (char *)"-z",
+                    (char *)"--",          (char *)dir,  NULL};
+    char *envp[] = {(char *)"PATH=/usr/bin:/bin", NULL};
+    int status;
+    pid_t pid;
+
+    if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, envp) != 0)
+        return -ENOENT;
+    return waitpid(pid, &status, 0) == pid && status == 0 ? 0 : -EBUSY;
+}
+
+/* A thread of its own: the kernel may ask this daemon while it resolves the path. */
+static void *unmount_main(void *arg)
+{
+    const char *dir = arg;
+
+    if (geteuid() != 0) {
+        if (run_fusermount(dir) != 0)
+            LOG_ERROR(TAG, "fusermount3 cannot unmount %s", dir);
+    } else if (umount2(dir, UMOUNT_NOFOLLOW) != 0 && errno == EBUSY) {
+        LOG_WARN(TAG,
+                 "%s is in use: detached; ends with the last open file, or with another "
+                 "signal",
+                 dir);
+        if (umount2(dir, UMOUNT_NOFOLLOW | MNT_DETACH) != 0)
+            LOG_ERROR(TAG, "unmount %s: %m", dir);
+    }
+    return NULL;
+}
+
+static void on_signal(struct reactor_watch *w, uint32_t events UNUSED)
+{
+    struct mount_daemon *d = container_of(w, struct mount_daemon, signals);
+    struct signalfd_siginfo info;
+
+    if (read(w->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return;
+    LOG_INFO(TAG, "signal %u from process %u", info.ssi_signo, info.ssi_pid);
+    d->n_signals++;
+    if (d->state == MOUNT_STATE_CONNECTING) {
+        core_cancel(&d->req);
+    } else if (d->n_signals == 1 && d->state == MOUNT_STATE_SERVING) {
+        d->unmounting = thread_start(&d->unmounter, "umount", unmount_main, (char *)d->m->dir) == 0;
+    } else if (d->n_signals > 1) {
+        finish(d, false);
+    }
+}
+
+static int signals_create(struct mount_daemon *d)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+        return -errno;
+    d->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    d->signals.events = EPOLLIN;
+    d->signals.fn = on_signal;
+    return d->signals.fd < 0 ? -errno : reactor_watch_add(d->fs.reactor, &d->signals);
+}
+
+/* ---- mounting ---- */
+
+static void on_ready(struct fs *fs)
+{
+    struct mount_daemon *d = container_of(fs, struct mount_daemon, fs);
+
+    atomic_store(&d->ready, true);
+    LOG_INFO(TAG, "%s is mounted on %s", d->m->source_text, d->m->dir);
+    mount_report(d->report, MOUNT_OK, NULL);
+    notify_ready("mounted");
+}
+
+static void mount_now(struct mount_daemon *d)
+{
+    char flags[2048], err[MOUNT_ERROR_BYTES];
+    struct channel_options o = {.reactor = d->fs.reactor,
+                                .ops = &fs_channel_ops,
+                                .user = &d->fs,
+                                .source = d->m->source_text,
+                                .mountpoint = d->m->dir,
+                                .mount_flags = flags,
+                                .read_ahead_bytes =
+                                    (uint32_t)conf_u64(d->m->conf, "kernel_read_ahead"),
+                                .posix_acl = true,
+                                .debug = d->m->debug};
+    struct mountinfo info;
+
+    d->fs.root = core_root(d->fs.core);
+    snprintf(flags, sizeof(flags), "%s%s%s%s", geteuid() == 0 ? "suid,dev," : "",
+             d->m->read_only ? "ro" : "rw", d->m->flags.len ? "," : "",
+             d->m->flags.len ? d->m->flags.data : "");
+    if (channel_open(&o, &d->fs.channel, err, sizeof(err)) != 0) {
+        fail(d, err);
+        return;
+    }
+    d->state = MOUNT_STATE_SERVING;
+    if (mountinfo_find(d->m->dir, &info) == 1)
+        d->umount_fd = mount_umount_socket(info.major, info.minor);
+}
+
+static void explain(const struct mount_daemon *d, int status, char *text, size_t len)
+{
+    const char *key = conf_str(d->m->conf, "key_file");
+    struct strbuf servers;
+
+    strbuf_init(&servers);
+    for (unsigned i = 0; i < d->m->source.n_servers; i++)
+        strbuf_printf(&servers, "%s%s", i ? "," : "", d->m->source.servers[i]);
+    key = key ? key : MOUNT_KEY_FILE;
+    if (d->n_signals)
+        snprintf(text, len, "interrupted while connecting to %s", servers.data);
+    else if (d->timed_out)
+        snprintf(text, len, "no answer from %s within %llu s%s%s", servers.data,
+                 (unsigned long long)(d->wait_ns / NS_PER_S), d->waits_for[0] ? ": " : "",
+                 d->waits_for);
+    else if (status == -AIFS_EAUTH)
+        snprintf(text, len, "%s refuses the key %s: it is not a key of this cluster", servers.data,
+                 key);
+    else if (status == -AIFS_ECLUSTER)
+        snprintf(text, len, "%s belongs to another cluster than the key %s", servers.data, key);
+    else if (status == -ENOENT || status == -ENOTDIR)
+        snprintf(text, len, "there is no directory %.400s in the file system of %s: %s",
+                 d->m->source.subdir, servers.data, err_text(status));
+    else
+        snprintf(text, len, "cannot open a session with %s: %s", servers.data, err_text(status));
+    strbuf_fini(&servers);
+}
+
+static void on_core_mounted(struct core_req *q, int status)
+{
+    struct mount_daemon *d = q->arg;
+    char text[MOUNT_ERROR_BYTES];
+
+    reactor_timer_cancel(d->fs.reactor, &d->timer);
+    if (status == 0) {
+        mount_now(d);
+        return;
+    }
+    explain(d, status, text, sizeof(text));
+    fail(d, text);
+}
+
+static void on_mount_timeout(struct reactor_timer *t)
+{
+    struct mount_daemon *d = container_of(t, struct mount_daemon, timer);
+
+    if (d->m->background) {
+        mount_report(d->report, MOUNT_OK,
+                     "the servers do not answer yet; goes on in the background");
+        return;
+    }
+    d->timed_out = true;
+    core_cancel(&d->req);
+}
+
+static void start(struct mount_daemon *d)
+{
+    uint64_t now = reactor_now_ns(d->fs.reactor);
+
+    d->wait_ns = MAX(conf_u64(d->m->conf, "mount_timeout"), conf_u64(d->m->conf, "retry"));
+    reactor_timer_init(&d->timer, on_mount_timeout);
+    reactor_timer_start(d->fs.reactor, &d->timer, now + d->wait_ns);
+    d->req.done = on_core_mounted;
+    d->req.arg = d;
+    core_mount(d->fs.core, &d->req);
+}
+
+/* ---- set up ---- */
+
+static int logging(const struct mount_request *m, char *err, size_t err_len)
+{
+    const char *file = conf_str(m->conf, "log.file");
+
+    log_set_level((enum log_level)conf_enum(m->conf, "log.level"));
+    if (file && *file) {
+        int rc = log_open_file(file);
+
+        if (rc != 0)
+            snprintf(err, err_len, "log file %s: %s", file, err_text(rc));
+        return rc;
+    }
+    if (!m->foreground || conf_bool(m->conf, "log.syslog"))
+        log_open_syslog();
+    return 0;
+}
+
+static void net_options_from(const struct conf *c, struct net_options *o)
+{
+    o->want = (enum net_want)conf_enum(c, "net.transport");
+    o->ping_interval_ns = conf_u64(c, "net.ping_interval");
+    o->ping_timeout_ns = conf_u64(c, "net.ping_timeout");
+    o->connect_timeout_ns = conf_u64(c, "net.connect_timeout");
+    o->rndv_threshold = (uint32_t)conf_u64(c, "net.rndv_threshold");
+}
+
+static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
+{
+    const struct mount_request *m = d->m;
+    const char *key_file = conf_str(m->conf, "key_file");
+    struct core_options o;
+    struct crypto_key key;
+    int rc;
+
+    core_options_default(&o);
+    key_file = key_file ? key_file : MOUNT_KEY_FILE;
+    rc = crypto_key_load(key_file, &key, err, err_len);
+    if (rc != 0)
+        return rc;
+    rc = crypto_key_derive(&key, CRYPTO_ROLE_CLIENT, &o.key);
+    explicit_bzero(&key, sizeof(key));
+    if (rc != 0) {
+        snprintf(err, err_len, "key file %s is no client key: %s", key_file, err_text(rc));
+        return rc;
+    }
+    for (o.n_mds = 0; o.n_mds < m->source.n_servers; o.n_mds++)
+        o.mds[o.n_mds] = m->source.servers[o.n_mds];
+    o.subdir = m->source.subdir;
+    net_options_from(m->conf, &o.net);
+    o.mount = m->dir;
+    o.job = conf_str(m->conf, "job");
+    o.memory_limit = conf_u64(m->conf, "memory_limit");
+    o.attr_ns = conf_u64(m->conf, "attr_timeout");
+    o.entry_ns = conf_u64(m->conf, "entry_timeout");
+    o.negative_ns = conf_u64(m->conf, "negative_timeout");
+    o.soft = conf_bool(m->conf, "soft");
+    o.timeo_ns = conf_u64(m->conf, "timeo");
+    o.hung_log_ns = conf_u64(m->conf, "hung_log");
+    o.readahead_bytes = conf_u64(m->conf, "read_ahead");
+    o.read_only = m->read_only;
+    fs_events(&d->fs, &o.events);
+    rc = core_create(d->fs.reactor, &o, &d->fs.core);
+    explicit_bzero(&o.key, sizeof(o.key));
+    if (rc != 0)
+        snprintf(err, err_len, "cannot set up the client for %s: %s", m->source_text, err_text(rc));
+    return rc;
+}
+
+static bool is_ready(void *arg)
+{
+    struct mount_daemon *d = arg;
+
+    return atomic_load(&d->ready);
+}
+
+static int set_up(struct mount_daemon *d, char *err, size_t err_len)
+{
+    struct reactor_options ro = {.name = "fuse", .spin_ns = conf_u64(d->m->conf, "reactor.spin")};
+    const char *metrics = conf_str(d->m->conf, "metrics.address");
+    int rc = logging(d->m, err, err_len);
+
+    if (rc != 0)
+        return rc;
+    snprintf(err, err_len, "out of memory or descriptors");
+    rc = reactor_create(&ro, &d->fs.reactor);
+    if (rc == 0)
+        rc = signals_create(d);
+    if (rc == 0)
+        rc = core_create_from(d, err, err_len);
+    if (rc != 0)
+        return rc;
+    /* Memory reclaim that waits for this mount must not wait for itself (CAP_SYS_RESOURCE). */
+    if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) != 0)
+        LOG_DEBUG(TAG, "not marked as I/O flusher: %m");
+    mount_metrics_start(d);
+    if (metrics && *metrics) {
+        rc = metrics_http_start(metrics, is_ready, d, &d->http);
+        if (rc != 0)
+            snprintf(err, err_len, "metrics at %s: %s", metrics, err_text(rc));
+        else
+            LOG_INFO(TAG, "metrics at port %u", metrics_http_port(d->http));
+    }
+    return rc;
+}
+
+static void tear_down(struct mount_daemon *d)
+{
+    if (d->fs.channel)
+        channel_close(d->fs.channel);
+    if (d->unmounting)
+        pthread_join(d->unmounter, NULL);
+    metrics_http_stop(d->http);
+    mount_metrics_stop(d);
+    if (d->fs.core && !d->core_mounted)
+        core_destroy(d->fs.core);
+    if (d->signals.added)
+        reactor_watch_remove(d->fs.reactor, &d->signals);
+    if (d->signals.fd >= 0)
+        close(d->signals.fd);
+    if (d->umount_fd >= 0)
+        close(d->umount_fd);
+}
+
+int mount_serve(const struct mount_request *m, struct mount_report *report)
+{
+    struct mount_daemon *d = mem_zalloc(sizeof(*d));
+    char err[MOUNT_ERROR_BYTES] = "";
+    int code;
+
+    if (!d) {
+        mount_report(report, MOUNT_SYSTEM, "out of memory");
+        return MOUNT_SYSTEM;
+    }
+    d->m = m;
+    d->report = report;
+    d->signals.fd = d->umount_fd = -1;
+    d->fs.ready = on_ready;
+    d->fs.gone = on_gone;
+    if (set_up(d, err, sizeof(err)) != 0) {
+        d->exit_code = MOUNT_FAILED;
+        mount_report(report, MOUNT_FAILED, err);
+    } else {
+        d->core_mounted = true;
+        start(d);
+        reactor_run(d->fs.reactor);
+        reactor_timer_cancel(d->fs.reactor, &d->timer);
+    }
+    tear_down(d);
+    code = d->exit_code;
+    if (m->foreground && code != MOUNT_OK && err[0])
+        fprintf(stderr, "mount.aifs: %s\n", err);
+    return code;
+}

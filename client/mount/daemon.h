@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of the mount daemon. Everything on its one reactor, unless it says otherwise. */
+#ifndef AIFS_CLIENT_MOUNT_DAEMON_H
+#define AIFS_CLIENT_MOUNT_DAEMON_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "client/fuse/fs.h"
+#include "client/mount/mount.h"
+#include "common/stat/metrics_http.h"
+#include "common/stat/stat.h"
+
+#define MOUNT_CORE_GAUGES 24
+
+enum mount_state { MOUNT_STATE_CONNECTING, MOUNT_STATE_SERVING, MOUNT_STATE_ENDING };
+
+struct mount_daemon {
+    const struct mount_request *m;
+    struct mount_report *report;
+    struct fs fs;
+    enum mount_state state;
+    int exit_code;
+    struct core_req req;        /* core_mount, later core_unmount */
+    struct reactor_timer timer; /* mount_timeout, later umount_timeout */
+    uint64_t wait_ns;
+    bool timed_out, core_mounted;
+    char waits_for[256];
+
+    struct reactor_watch signals;
+    unsigned n_signals;
+    pthread_t unmounter;
+    bool unmounting;
+    int umount_fd;
+
+    _Atomic bool ready; /* read by the metrics thread */
+    struct metrics_http *http;
+    struct stat_gauge gauges[MOUNT_CORE_GAUGES];
+    struct reactor_timer gauge_timer;
+};
+
+/* metrics.c: what the core counts, copied once a second for the metrics thread. */
+void mount_metrics_start(struct mount_daemon *d);
+void mount_metrics_stop(struct mount_daemon *d);
+
+#endif

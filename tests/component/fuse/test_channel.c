@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The channel on the real kernel, under the file system in memory: what goes in comes out, large
+ * requests arrive whole, readers that nobody answers can be killed, unmounting ends the server.
+ * The file system runs in a process of its own, since a process that waits for itself would hang.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "client/fuse/mountinfo.h"
+#include "client/fuse/null_fs.h"
+#include "tests/support/suite.h"
+#include "tests/support/tmp.h"
+
+static struct tmp t;
+static pid_t server;
+
+static void tell_ready(void *arg)
+{
+    int fd = *(int *)arg;
+
+    ck_assert_int_eq(write(fd, "r", 1), 1);
+    close(fd);
+}
+
+static void serve(const struct null_fs_options *o)
+{
+    int fds[2];
+    char byte, err[256];
+
+    tmp_make(&t);
+    ck_assert_int_eq(pipe(fds), 0);
+    server = fork();
+    ck_assert_int_ge(server, 0);
+    if (server == 0) {
+        int rc;
+
+        close(fds[0]);
+        rc = null_fs_serve(t.dir, o, tell_ready, &fds[1], err, sizeof err);
+        if (rc != 0)
+            fprintf(stderr, "%s\n", err);
+        _exit(rc != 0);
+    }
+    close(fds[1]);
+    ck_assert_msg(read(fds[0], &byte, 1) == 1, "the file system in memory does not start");
+    close(fds[0]);
+}
+
+static void unserve(void)
+{
+    int status;
+
+    ck_assert_int_eq(umount2(t.dir, 0), 0);
+    ck_assert_int_eq(waitpid(server, &status, 0), server);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(rmdir(t.dir), 0);
+}
+
+static void setup(void)
+{
+    struct null_fs_options o = {.timeout_ns = NS_PER_S, .keep_bytes = 8 * MIB};
+
+    serve(&o);
+}
+
+static int open_at(const char *name, int flags)
+{
+    int fd = open(tmp_path(&t, name), flags, 0640);
+
+    ck_assert_msg(fd >= 0, "%s: %s", name, strerror(errno));
+    return fd;
+}
+
+static uint8_t *noise(size_t len)
+{
+    uint8_t *p = malloc(len);
+    uint32_t x = 1;
+
+    ck_assert_ptr_nonnull(p);
+    for (size_t i = 0; i < len; i++) {
+        x = x * 1664525u + 1013904223u;
+        p[i] = (uint8_t)(x >> 24);
+    }
+    return p;
+}
+
+START_TEST(what_is_written_is_read_back)
+{
+    size_t len = 3 * MIB + 17;
+    uint8_t *data = noise(len), *back = malloc(len);
+    int fd = open_at("f", O_RDWR | O_CREAT);
+
+    ck_assert_int_eq(pwrite(fd, data, len, 0), (ssize_t)len);
+    ck_assert_int_eq(fsync(fd), 0);
+    ck_assert_int_eq(pread(fd, back, len, 0), (ssize_t)len);
+    ck_assert_mem_eq(data, back, len);
+    close(fd);
+    fd = open_at("f", O_RDONLY | O_DIRECT);
+    free(back);
+    ck_assert_int_eq(posix_memalign((void **)&back, 4096, 4 * MIB), 0);
+    ck_assert_int_eq(pread(fd, back, 4 * MIB, 0), (ssize_t)len);
+    ck_assert_mem_eq(data, back, len);
+    close(fd);
+    free(data);
+    free(back);
+}
+END_TEST
+
+START_TEST(a_mapped_file_shows_what_was_written)
+{
+    uint8_t *data = noise(MIB), *map;
+    int fd = open_at("f", O_RDWR | O_CREAT);
+
+    ck_assert_int_eq(pwrite(fd, data, MIB, 0), MIB);
+    map = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(map, MAP_FAILED);
+    ck_assert_mem_eq(map, data, MIB);
+    memset(map + 5000, 7, 10000);
+    memset(data + 5000, 7, 10000);
+    ck_assert_int_eq(msync(map, MIB, MS_SYNC), 0);
+    munmap(map, MIB);
+    close(fd);
+    fd = open_at("f", O_RDONLY);
+    map = malloc(MIB);
+    ck_assert_int_eq(pread(fd, map, MIB, 0), MIB);
+    ck_assert_mem_eq(map, data, MIB);
+    close(fd);
+    free(map);
+    free(data);
+}
+END_TEST
+
+START_TEST(names_links_and_attributes_work)
+{
+    char from[PATH_MAX], to[PATH_MAX], text[64];
+    struct stat st;
+
+    ck_assert_int_eq(mkdir(tmp_path(&t, "d"), 0750), 0);
+    close(open_at("d/f", O_WRONLY | O_CREAT | O_EXCL));
+    ck_assert_int_eq(open(tmp_path(&t, "d/f"), O_WRONLY | O_CREAT | O_EXCL, 0600), -1);
+    ck_assert_int_eq(errno, EEXIST);
+    strcpy(from, tmp_path(&t, "d/f"));
+    strcpy(to, tmp_path(&t, "g"));
+    ck_assert_int_eq(link(from, to), 0);
+    ck_assert_int_eq(stat(to, &st), 0);
+    ck_assert_uint_eq(st.st_nlink, 2);
+    ck_assert_int_eq(rename(to, tmp_path(&t, "h")), 0);
+    ck_assert_int_eq(stat(to, &st), -1);
+    ck_assert_int_eq(errno, ENOENT);
+    ck_assert_int_eq(symlink("d/f", tmp_path(&t, "s")), 0);
+    ck_assert_int_eq(readlink(tmp_path(&t, "s"), text, sizeof text), 3);
+    ck_assert_int_eq(memcmp(text, "d/f", 3), 0);
+    ck_assert_int_eq(chmod(from, 04711), 0);
+    ck_assert_int_eq(chown(from, 12, 34), 0);
+    ck_assert_int_eq(truncate(from, 12345), 0);
+    ck_assert_int_eq(stat(from, &st), 0);
+    ck_assert_uint_eq(st.st_size, 12345);
+    ck_assert_uint_eq(st.st_uid, 12);
+    ck_assert_int_eq(rmdir(tmp_path(&t, "d")), -1);
+    ck_assert_int_eq(errno, ENOTEMPTY);
+    ck_assert_int_eq(mkfifo(tmp_path(&t, "p"), 0600), 0);
+    ck_assert_int_eq(stat(tmp_path(&t, "p"), &st), 0);
+    ck_assert(S_ISFIFO(st.st_mode));
+}
+END_TEST
+
+START_TEST(the_umask_applies_once)
+{
+    struct stat st;
+
+    umask(027);
+    close(open(tmp_path(&t, "f"), O_WRONLY | O_CREAT, 0666));
+    ck_assert_int_eq(stat(tmp_path(&t, "f"), &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777u, 0640);
+    ck_assert_int_eq(mkdir(tmp_path(&t, "d"), 0777), 0);
+    ck_assert_int_eq(stat(tmp_path(&t, "d"), &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777u, 0750);
+}
+END_TEST
+
+START_TEST(every_entry_of_a_large_directory_is_listed_once)
+{
+    enum { N = 3000 };
+    static unsigned char seen[N];
+    unsigned n = 0;
+    struct dirent *e;
+    DIR *d;
+
+    ck_assert_int_eq(mkdir(tmp_path(&t, "d"), 0755), 0);
+    for (unsigned i = 0; i < N; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "d/name%u", i);
+        close(open_at(name, O_WRONLY | O_CREAT));
+    }
+    d = opendir(tmp_path(&t, "d"));
+    ck_assert_ptr_nonnull(d);
+    while ((e = readdir(d))) {
+        unsigned i;
+        struct stat st;
+
+        ck_assert_int_eq(fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW), 0);
+        if (sscanf(e->d_name, "name%u", &i) != 1)
+            continue;
+        ck_assert_uint_lt(i, N);
+        ck_assert(!seen[i]++);
+        n++;
+    }
+    ck_assert_uint_eq(n, N);
+    closedir(d);
+}
+END_TEST
+
+START_TEST(a_write_by_somebody_unprivileged_clears_set_id_bits)
+{
+    struct stat st;
+    int fd, status;
+    pid_t pid;
+
+    fd = open_at("f", O_WRONLY | O_CREAT);
+    ck_assert_int_eq(fchmod(fd, 06777), 0);
+    ck_assert_int_eq(write(fd, "x", 1), 1); /* root keeps them */
+    close(fd);
+    ck_assert_int_eq(stat(tmp_path(&t, "f"), &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777u, 06777);
+    ck_assert_int_eq(chmod(t.dir, 0777), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (setgid(1234) != 0 || setuid(1234) != 0)
+            _exit(2);
+        fd = open(tmp_path(&t, "f"), O_WRONLY);
+        _exit(fd >= 0 && write(fd, "y", 1) == 1 ? 0 : 3);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    fd = open_at("f", O_WRONLY);
+    ck_assert_int_eq(write(fd, "z", 1), 1); /* makes the kernel ask for attributes again */
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    close(fd);
+    ck_assert_uint_eq(st.st_mode & 07777u, 0777);
+}
+END_TEST
+
+START_TEST(another_user_may_not_pass_a_closed_directory)
+{
+    int status;
+    pid_t pid;
+
+    ck_assert_int_eq(mkdir(tmp_path(&t, "d"), 0700), 0);
+    close(open_at("d/f", O_WRONLY | O_CREAT));
+    ck_assert_int_eq(chmod(tmp_path(&t, "d/f"), 0666), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (setgid(1234) != 0 || setuid(1234) != 0)
+            _exit(2);
+        _exit(open(tmp_path(&t, "d/f"), O_RDONLY) < 0 && errno == EACCES ? 0 : 3);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(statfs_and_unknown_attributes_have_answers)
+{
+    struct statvfs s;
+    char value[16];
+
+    ck_assert_int_eq(statvfs(t.dir, &s), 0);
+    ck_assert_uint_eq(s.f_namemax, 255);
+    ck_assert_int_eq(getxattr(t.dir, "user.x", value, sizeof value), -1);
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+}
+END_TEST
+
+START_TEST(the_mount_reads_ahead_a_megabyte)
+{
+    struct mountinfo info;
+    char path[64], text[16] = "";
+    FILE *f;
+
+    ck_assert_int_eq(mountinfo_find(t.dir, &info), 1);
+    ck_assert_str_eq(info.type, "fuse.aifs");
+    snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/read_ahead_kb", info.major, info.minor);
+    f = fopen(path, "r");
+    if (!f || access(path, W_OK) != 0)
+        return; /* /sys is read-only here */
+    ck_assert_ptr_nonnull(fgets(text, sizeof text, f));
+    fclose(f);
+    ck_assert_str_eq(text, "1024\n");
+}
+END_TEST
+
+START_TEST(many_readers_are_served_at_once)
+{
+    enum { N = 8 };
+    pid_t pids[N];
+    int status;
+
+    for (int i = 0; i < N; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            char name[16];
+            uint8_t *buf;
+            int fd;
+
+            snprintf(name, sizeof name, "big%d", i);
+            fd = open(tmp_path(&t, name), O_RDONLY | O_DIRECT);
+            if (fd < 0 || posix_memalign((void **)&buf, 4096, MIB) != 0)
+                _exit(1);
+            for (unsigned k = 0; k < 200; k++) {
+                uint64_t at = (uint64_t)k * MIB % (64 * MIB);
+
+                if (pread(fd, buf, MIB, (off_t)((uint64_t)k * MIB)) != MIB ||
+                    buf[17] != (uint8_t)((at + 17) % 251))
+                    _exit(2);
+            }
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < N; i++) {
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert_int_eq(status, 0);
+    }
+}
+END_TEST
+
+START_TEST(a_reader_that_nobody_answers_can_be_killed)
+{
+    struct null_fs_options o = {.timeout_ns = NS_PER_S, .hold_reads = true, .direct = true};
+    int status;
+    pid_t pid;
+
+    serve(&o);
+    pid = fork();
+    if (pid == 0) {
+        char byte;
+        int fd = open(tmp_path(&t, "big0"), O_RDONLY);
+
+        _exit(fd >= 0 && read(fd, &byte, 1) == 1 ? 0 : 1);
+    }
+    for (int i = 0; i < 1000; i++) { /* until it waits in the kernel */
+        char path[64], text[64] = "";
+        FILE *f;
+
+        snprintf(path, sizeof path, "/proc/%d/wchan", (int)pid);
+        f = fopen(path, "r");
+        if (f && fgets(text, sizeof text, f) && strstr(text, "request_wait_answer"))
+            i = 1000;
+        if (f)
+            fclose(f);
+        poll(NULL, 0, 5);
+    }
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFSIGNALED(status));
+    unserve();
+}
+END_TEST
+
+START_TEST(a_forced_unmount_ends_waiting_readers_and_the_server)
+{
+    struct null_fs_options o = {.timeout_ns = NS_PER_S, .hold_reads = true, .direct = true};
+    int status, fds[2];
+    char byte;
+    pid_t pid;
+
+    serve(&o);
+    ck_assert_int_eq(pipe(fds), 0);
+    pid = fork();
+    if (pid == 0) {
+        int fd = open(tmp_path(&t, "big0"), O_RDONLY);
+
+        if (write(fds[1], "o", 1) != 1)
+            _exit(3);
+        _exit(fd >= 0 && read(fd, &byte, 1) < 0 ? 0 : 1);
+    }
+    ck_assert_int_eq(read(fds[0], &byte, 1), 1);
+    ck_assert_int_eq(umount2(t.dir, MNT_FORCE | MNT_DETACH), 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(waitpid(server, &status, 0), server);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(rmdir(t.dir), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fuse-channel");
+    TCase *normal = tcase_create("serving"), *held = tcase_create("held");
+    SRunner *runner;
+    int failed;
+
+    if (geteuid() != 0 || access("/dev/fuse", R_OK | W_OK) != 0) {
+        printf("skipped: mounting needs root and /dev/fuse\n");
+        return 77;
+    }
+    tcase_add_checked_fixture(normal, setup, unserve);
+    tcase_add_test(normal, what_is_written_is_read_back);
+    tcase_add_test(normal, a_mapped_file_shows_what_was_written);
+    tcase_add_test(normal, names_links_and_attributes_work);
+    tcase_add_test(normal, the_umask_applies_once);
+    tcase_add_test(normal, every_entry_of_a_large_directory_is_listed_once);
+    tcase_add_test(normal, a_write_by_somebody_unprivileged_clears_set_id_bits);
+    tcase_add_test(normal, another_user_may_not_pass_a_closed_directory);
+    tcase_add_test(normal, statfs_and_unknown_attributes_have_answers);
+    tcase_add_test(normal, the_mount_reads_ahead_a_megabyte);
+    tcase_add_test(normal, many_readers_are_served_at_once);
+    tcase_add_test(held, a_reader_that_nobody_answers_can_be_killed);
+    tcase_add_test(held, a_forced_unmount_ends_waiting_readers_and_the_server);
+    tcase_set_timeout(normal, 60);
+    tcase_set_timeout(held, 60);
+    suite_add_tcase(s, normal);
+    suite_add_tcase(s, held);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
