@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the network code that need no connection: buffer pools, addresses, frames, offers
+ * and the choice of a transport, reading memory. */
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/err.h"
+#include "common/net/buf.h"
+#include "common/net/cma.h"
+#include "common/net/frame_fmt.h"
+#include "common/net/offer.h"
+
+/* ---- buffers ---- */
+
+static struct buf *given[8];
+static unsigned n_given;
+
+static void take(struct buf_waiter *w, struct buf *b)
+{
+    (void)w;
+    given[n_given++] = b;
+}
+
+static void take_and_put(struct buf_waiter *w, struct buf *b)
+{
+    take(w, b);
+    buf_put(b);
+}
+
+START_TEST(a_pool_hands_out_the_buffer_that_came_back_last)
+{
+    struct buf_pool *p;
+    struct buf *a;
+    struct buf *b;
+
+    ck_assert_int_eq(buf_pool_create("t", 8192, 3, &p), 0);
+    a = buf_get(p);
+    b = buf_get(p);
+    ck_assert_uint_eq((uintptr_t)a->data % 4096, 0);
+    ck_assert_uint_eq(a->size_bytes, 8192);
+    buf_put(a);
+    buf_put(b);
+    ck_assert_ptr_eq(buf_get(p), b);
+    buf_put(b);
+    buf_put(NULL);
+    buf_pool_destroy(p);
+}
+END_TEST
+
+START_TEST(a_second_owner_keeps_a_buffer)
+{
+    struct buf_pool_stats s;
+    struct buf_pool *p;
+    struct buf *b;
+
+    ck_assert_int_eq(buf_pool_create("t", 4096, 1, &p), 0);
+    b = buf_get(p);
+    buf_ref(b);
+    buf_put(b);
+    ck_assert_ptr_null(buf_get(p));
+    buf_put(b);
+    buf_pool_get_stats(p, &s);
+    ck_assert_uint_eq(s.in_use, 0);
+    ck_assert_uint_eq(s.high_water, 1);
+    ck_assert_uint_eq(s.empties, 1);
+    buf_pool_destroy(p);
+}
+END_TEST
+
+START_TEST(waiters_are_served_in_order_and_before_newcomers)
+{
+    struct buf_waiter w[3] = {{.fn = take}, {.fn = take}, {.fn = take}};
+    struct buf_pool_stats s;
+    struct buf_pool *p;
+    struct buf *b;
+
+    n_given = 0;
+    ck_assert_int_eq(buf_pool_create("t", 4096, 1, &p), 0);
+    b = buf_get(p);
+    for (int i = 0; i < 3; i++)
+        buf_wait(p, &w[i]);
+    buf_pool_get_stats(p, &s);
+    ck_assert_uint_eq(s.waiters, 3);
+    buf_wait_cancel(&w[1]);
+    ck_assert_ptr_null(buf_get(p));
+    buf_put(b);
+    ck_assert_uint_eq(n_given, 1);
+    buf_put(given[0]);
+    ck_assert_uint_eq(n_given, 2);
+    buf_put(given[1]);
+    buf_wait(p, &w[1]); /* there is one: at once */
+    ck_assert_uint_eq(n_given, 3);
+    buf_put(given[2]);
+    buf_pool_destroy(p);
+}
+END_TEST
+
+START_TEST(waiters_that_put_at_once_do_not_pile_up_on_the_stack)
+{
+    struct buf_waiter w[8];
+    struct buf_pool *p;
+    struct buf *b;
+
+    n_given = 0;
+    ck_assert_int_eq(buf_pool_create("t", 4096, 1, &p), 0);
+    b = buf_get(p);
+    for (int i = 0; i < 8; i++) {
+        w[i].fn = take_and_put;
+        buf_wait(p, &w[i]);
+    }
+    buf_put(b);
+    ck_assert_uint_eq(n_given, 8);
+    buf_pool_destroy(p);
+}
+END_TEST
+
+/* ---- addresses ---- */
+
+static int port_of(const struct net_addr *a)
+{
+    const struct sockaddr *sa = (const struct sockaddr *)a->sockaddr;
+
+    return ntohs(sa->sa_family == AF_INET6 ? ((const struct sockaddr_in6 *)a->sockaddr)->sin6_port
+                                           : ((const struct sockaddr_in *)a->sockaddr)->sin_port);
+}
+
+START_TEST(addresses_are_read)
+{
+    static const struct {
+        const char *text;
+        int family, port;
+    } good[] = {{"127.0.0.1:80", AF_INET, 80}, {"127.0.0.1", AF_INET, 7000},
+                {"[::1]:81", AF_INET6, 81},    {"[::1]", AF_INET6, 7000},
+                {"::1", AF_INET6, 7000},       {"0.0.0.0:0", AF_INET, 0}};
+    struct net_addr a;
+    char err[200];
+
+    for (unsigned i = 0; i < ARRAY_LEN(good); i++) {
+        ck_assert_int_eq(net_addr_resolve(good[i].text, 7000, &a, err, sizeof err), 0);
+        ck_assert_int_eq(((struct sockaddr *)a.sockaddr)->sa_family, good[i].family);
+        ck_assert_int_eq(port_of(&a), good[i].port);
+        ck_assert_str_eq(a.text, good[i].text);
+    }
+    ck_assert_int_eq(net_addr_resolve("*:5", 0, &a, err, sizeof err), 0);
+    ck_assert_int_eq(port_of(&a), 5);
+    ck_assert_int_eq(net_addr_resolve("loop:x", 0, &a, err, sizeof err), 0);
+    ck_assert(a.loop);
+}
+END_TEST
+
+START_TEST(bad_addresses_are_refused_with_a_reason)
+{
+    static const char *const bad[] = {
+        "",     ":80",    "host:", "127.0.0.1:x",  "127.0.0.1:65536", "127.0.0.1:-1",
+        "[::1", "[::1]x", "loop:", "127.0.0.1: 80"};
+    struct net_addr a;
+    char err[200];
+
+    for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+        err[0] = '\0';
+        ck_assert_msg(net_addr_resolve(bad[i], 7000, &a, err, sizeof err) < 0, "%s", bad[i]);
+        ck_assert_str_ne(err, "");
+    }
+}
+END_TEST
+
+/* ---- frames ---- */
+
+START_TEST(a_frame_is_what_was_encoded_and_nothing_else_is_a_frame)
+{
+    static const uint8_t head[] = "some head";
+    uint8_t p[FRAME_BYTES];
+    struct frame f;
+
+    frame_encode(p, FRAME_MESSAGE, head, sizeof head, 4096);
+    ck_assert(frame_decode(p, NET_HEAD_MAX, NET_BULK_MAX, &f));
+    ck_assert_uint_eq(f.head_len, sizeof head);
+    ck_assert_uint_eq(f.bulk_len, 4096);
+    ck_assert_uint_eq(frame_crc(p, head, sizeof head), f.crc);
+    for (unsigned bit = 0; bit < FRAME_BYTES * 8; bit++) {
+        uint8_t q[FRAME_BYTES];
+
+        memcpy(q, p, sizeof q);
+        q[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        ck_assert(!frame_decode(q, NET_HEAD_MAX, NET_BULK_MAX, &f) ||
+                  frame_crc(q, head, sizeof head) != f.crc);
+    }
+}
+END_TEST
+
+/* ---- offers ---- */
+
+static struct offer here(enum net_want want, unsigned flags)
+{
+    struct offer o;
+
+    ck_assert_int_eq(offer_of_this_process(&o), 0);
+    o.want = (uint8_t)want;
+    o.flags = (uint16_t)flags;
+    return o;
+}
+
+static struct choice both_ways(const struct offer *a, const struct offer *b)
+{
+    struct choice x = offer_choose(a, b);
+    struct choice y = offer_choose(b, a);
+
+    ck_assert_int_eq(x.choice, y.choice);
+    ck_assert_int_eq(x.refused, y.refused);
+    ck_assert_str_eq(x.why, y.why);
+    return x;
+}
+
+START_TEST(an_offer_survives_the_wire_and_a_short_one_is_refused)
+{
+    struct offer a = here(NET_WANT_SHM, OFFER_SHM);
+    struct offer b;
+    uint8_t wire[OFFER_BYTES];
+
+    a.cookie_at = 0x1234567890;
+    memcpy(a.cookie, "0123456789abcdef", 16);
+    offer_encode(&a, wire);
+    ck_assert_int_eq(offer_decode(wire, sizeof wire, &b), 0);
+    ck_assert_uint_eq(a.pid, b.pid);
+    ck_assert_uint_eq(a.cookie_at, b.cookie_at);
+    ck_assert_mem_eq(a.cookie, b.cookie, 16);
+    ck_assert_mem_eq(a.boot_id, b.boot_id, 16);
+    for (uint32_t len = 0; len < sizeof wire; len++)
+        ck_assert_int_eq(offer_decode(wire, len, &b), -AIFS_EPROTO);
+    wire[1] = 99;
+    ck_assert_int_eq(offer_decode(wire, sizeof wire, &b), -AIFS_EPROTO);
+}
+END_TEST
+
+START_TEST(the_best_transport_that_both_can_use_is_chosen)
+{
+    struct offer a = here(NET_WANT_AUTO, OFFER_SHM | OFFER_RDMA);
+    struct offer b = a;
+
+    ck_assert_int_eq(both_ways(&a, &b).choice, CHOICE_SHM);
+    b.uid++;
+    ck_assert_int_eq(both_ways(&a, &b).choice, CHOICE_RDMA);
+    b.flags = OFFER_SHM;
+    ck_assert_int_eq(both_ways(&a, &b).choice, CHOICE_SOCKET);
+    b = a;
+    b.flags = a.flags = OFFER_SHM;
+    b.pid_ns++;
+    ck_assert_int_eq(both_ways(&a, &b).choice, CHOICE_SOCKET);
+    b = a;
+    b.user_ns++;
+    ck_assert_int_eq(both_ways(&a, &b).choice, CHOICE_SOCKET);
+    b = a;
+    b.boot_id[3] ^= 1;
+    ck_assert_int_eq(both_ways(&a, &b).choice, CHOICE_SOCKET);
+    ck_assert(!both_ways(&a, &b).refused);
+}
+END_TEST
+
+START_TEST(an_end_that_insists_gets_it_or_a_clear_refusal)
+{
+    struct offer a = here(NET_WANT_TCP, 0);
+    struct offer b = here(NET_WANT_AUTO, OFFER_SHM);
+
+    ck_assert_int_eq(both_ways(&a, &b).choice, CHOICE_SOCKET);
+    ck_assert(!both_ways(&a, &b).refused);
+    a = here(NET_WANT_SHM, OFFER_SHM);
+    ck_assert_int_eq(both_ways(&a, &b).choice, CHOICE_SHM);
+    b.boot_id[0] ^= 1;
+    ck_assert(both_ways(&a, &b).refused);
+    b = here(NET_WANT_TCP, 0);
+    ck_assert(both_ways(&a, &b).refused);
+    a = here(NET_WANT_RDMA, OFFER_SHM);
+    b = here(NET_WANT_AUTO, OFFER_SHM);
+    ck_assert(both_ways(&a, &b).refused);
+    a.flags = b.flags = OFFER_RDMA;
+    ck_assert_int_eq(both_ways(&a, &b).choice, CHOICE_RDMA);
+}
+END_TEST
+
+/* ---- reading memory ---- */
+
+START_TEST(memory_is_read_across_uneven_pieces_and_a_bad_address_is_an_error)
+{
+    static uint8_t from[10000];
+    static uint8_t to[10000];
+    struct iovec remote[3] = {{from, 1}, {from + 1, 6000}, {from + 6001, 3999}};
+    struct iovec local[2] = {{to, 4097}, {to + 4097, 5903}};
+
+    for (unsigned i = 0; i < sizeof from; i++)
+        from[i] = (uint8_t)(i * 7);
+    ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, sizeof from), 0);
+    ck_assert_mem_eq(from, to, sizeof from);
+    memset(to, 0, sizeof to);
+    ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, 5000), 0);
+    ck_assert_mem_eq(from, to, 5000);
+    ck_assert_uint_eq(to[5000], 0);
+    remote[1].iov_base = (void *)16;
+    ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, sizeof from), -EFAULT);
+    ck_assert_int_eq(cma_read(0x3fffffff, local, 2, remote, 3, 10), -ESRCH);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("net-parts");
+    TCase *t = tcase_create("parts");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_test(t, a_pool_hands_out_the_buffer_that_came_back_last);
+    tcase_add_test(t, a_second_owner_keeps_a_buffer);
+    tcase_add_test(t, waiters_are_served_in_order_and_before_newcomers);
+    tcase_add_test(t, waiters_that_put_at_once_do_not_pile_up_on_the_stack);
+    tcase_add_test(t, addresses_are_read);
+    tcase_add_test(t, bad_addresses_are_refused_with_a_reason);
+    tcase_add_test(t, a_frame_is_what_was_encoded_and_nothing_else_is_a_frame);
+    tcase_add_test(t, an_offer_survives_the_wire_and_a_short_one_is_refused);
+    tcase_add_test(t, the_best_transport_that_both_can_use_is_chosen);
+    tcase_add_test(t, an_end_that_insists_gets_it_or_a_clear_refusal);
+    tcase_add_test(t, memory_is_read_across_uneven_pieces_and_a_bad_address_is_an_error);
+    suite_add_tcase(s, t);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
