@@ -103,6 +103,8 @@ struct msg_name_req { /* LOOKUP UNLINK RMDIR */
     struct msg_bytes name;
 };
 
+#define MSG_INO_DATA 0x1u /* GETATTR: the reply carries inline data too */
+
 struct msg_ino_req { /* GETATTR READLINK XATTR_LIST FSYNC */
     struct msg_cred cred;
     uint64_t ino;

@@ -30,11 +30,13 @@
 #include "common/rt/reactor.h"
 #include "proto/msg.h"
 
+struct buf;
 struct core;
 struct core_file;
+struct core_inode;
 
 #define CORE_IO_MAX  (1u << 20) /* largest read or write of one request */
-#define CORE_IOV_MAX 4u         /* pieces of one read's result */
+#define CORE_IOV_MAX 20u        /* pieces of one read's result */
 #define CORE_MDS_MAX 8u
 
 /* ---- life ---- */
@@ -171,8 +173,13 @@ struct core_req {
         int error;
         const struct iovec *iov;
         unsigned n_iov;
-        void *pins[CORE_IOV_MAX];
+        void (*end)(struct core_req *q, int status); /* undoes what the operation holds, then ends q */
+        struct buf *pins[CORE_IOV_MAX];
+        unsigned n_pins;
+        void *dst;
+        bool entered; /* counted in inode.active */
         uint64_t n1, n2;
+        uint64_t flush[14];   /* struct flush_wait */
     } p;
 };
 

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Data cache: blocks of files. A block is min(chunk, 1 MiB) of a file, knows at byte granularity what is valid, dirty, being sent and uncommitted, and lies in one chunk.
+ *
+ * Life: made by a read or write → filled and read from, or written to → dirty pieces sent (block_send) → committed (commit.c) → clean, on the LRU list → evicted.
+ * Blocks exist only under a data lease (and, after the last close, until the next open tells whether they are still right).
+ *
+ * Failure: a piece that cannot be written is dropped and the inode remembers the error; a fill that fails ends the requests that wait for it.
+ */
+#include "client/core/core_int.h"
+
+static uint64_t block_hash(uint64_t ino, uint64_t index)
+{
+    return hash_u64(ino ^ hash_u64(index));
+}
+
+struct block *block_find(struct core *c, const struct core_inode *i, uint64_t index)
+{
+    struct hmap_node *n;
+
+    for (n = hmap_first(&c->blocks, block_hash(i->ino, index)); n; n = hmap_next(n)) {
+        struct block *b = container_of(n, struct block, node);
+
+        if (b->inode == i && b->index == index)
+            return b;
+    }
+    return NULL;
+}
+
+static bool inline_unsaved(const struct block *b)
+{
+    const struct core_inode *i = b->inode;
+
+    return i->in_line && i->lease == MSG_LEASE_WRITE && i->meta_seq != i->meta_done && b->index == 0;
+}
+
+bool block_clean(const struct block *b)
+{
+    return extents_empty(&b->dirty) && !b->n_ios && !b->unc_in && b->fill_start == b->fill_end && list_empty(&b->waiters) &&
+           !inline_unsaved(b);
+}
+
+static void block_free(struct block *b)
+{
+    struct core *c = b->inode->core;
+
+    list_remove(&b->lru);
+    if (!b->dead) {
+        hmap_remove(&c->blocks, &b->node);
+        list_remove(&b->by_inode);
+        b->inode->n_blocks--;
+    }
+    if (b->buf)
+        mem_put(c, b->buf);
+    mem_free(b);
+}
+
+void block_settle(struct block *b)
+{
+    struct core *c = b->inode->core;
+    bool idle;
+
+    if (!list_empty(&b->waiters))
+        req_resume_list(&b->waiters);
+    idle = block_clean(b);
+    if (b->dead) {
+        if (idle)
+            block_free(b);
+        return;
+    }
+    list_remove(&b->lru);
+    if (idle) {
+        list_push_back(&c->block_lru, &b->lru);
+        mem_freed(c);
+    }
+}
+
+/* Gives memory of at least the class of bytes back. */
+bool block_evict_one(struct core *c, uint32_t bytes)
+{
+    struct list *l;
+
+    list_for_each(l, &c->block_lru)
+    {
+        struct block *b = list_entry(l, struct block, lru);
+
+        if (b->buf->size_bytes < bytes)
+            continue;
+        block_free(b);
+        return true;
+    }
+    return false;
+}
+
+static bool block_widen(struct block *b, uint32_t need, bool may_evict)
+{
+    struct core *c = b->inode->core;
+    struct buf *wider;
+
+    if (b->buf->size_bytes >= need)
+        return true;
+    list_remove(&b->lru); /* not to be evicted for its own sake */
+    wider = mem_get(c, need, may_evict);
+    if (wider) {
+        memcpy(wider->data, b->buf->data, b->buf->size_bytes);
+        mem_put(c, b->buf); /* transfers and readers of the old one hold references */
+        b->buf = wider;
+    }
+    if (block_clean(b))
+        list_push_back(&c->block_lru, &b->lru);
+    return wider != NULL;
+}
+
+struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_evict)
+{
+    struct core *c = i->core;
+    struct block *b = block_find(c, i, index);
+    struct buf *buf;
+
+    if (b) {
+        if (!block_widen(b, need, may_evict))
+            return NULL;
+        if (!list_empty(&b->lru)) {
+            list_remove(&b->lru);
+            list_push_back(&c->block_lru, &b->lru);
+        }
+        return b;
+    }
+    buf = mem_get(c, need, may_evict);
+    if (!buf)
+        return NULL;
+    b = mem_zalloc(sizeof *b);
+    if (!b) {
+        mem_put(c, buf);
+        return NULL;
+    }
+    b->inode = i;
+    b->index = index;
+    b->buf = buf;
+    list_init(&b->unc_link);
+    list_init(&b->waiters);
+    hmap_insert(&c->blocks, &b->node, block_hash(i->ino, index));
+    list_push_back(&i->blocks, &b->by_inode);
+    i->n_blocks++;
+    list_init(&b->lru);
+    list_push_back(&c->block_lru, &b->lru);
+    return b;
+}
+
+bool block_busy(const struct block *b, uint32_t start, uint32_t end)
+{
+    unsigned k;
+
+    if (b->fill_start < end && b->fill_end > start)
+        return true;
+    for (k = 0; k < BLOCK_FLYING_MAX; k++)
+        if (b->flying[k].start < end && b->flying[k].end > start)
+            return true;
+    return false;
+}
+
+void block_wait(struct block *b, struct core_req *q, void (*resume)(struct core_req *q))
+{
+    list_remove(&b->lru);
+    q->p.resume = resume;
+    list_push_back(&b->waiters, &q->p.wait);
+}
+
+/* ---- what is dirty ---- */
+
+static struct oss_target *block_target(const struct block *b)
+{
+    const struct msg_layout *l = &b->inode->layout;
+
+    return oss_target_of(b->inode->core, l, layout_chunk(l, b->index * stripe_block_bytes(l)));
+}
+
+static void account_dirty(struct block *b, uint32_t before)
+{
+    uint32_t now = extents_bytes(&b->dirty);
+    struct oss_target *t = block_target(b);
+
+    b->inode->dirty_bytes += (uint64_t)now - before;
+    b->inode->core->dirty_bytes += (uint64_t)now - before;
+    if (t)
+        t->unsent = now >= before ? t->unsent + (now - before) : t->unsent - MIN(t->unsent, before - now);
+}
+
+int block_set_dirty(struct block *b, uint32_t start, uint32_t end)
+{
+    uint32_t before = extents_bytes(&b->dirty);
+    struct extents valid = b->valid;
+
+    if (extents_add(&b->valid, start, end))
+        return -ENOSPC;
+    if (extents_add(&b->dirty, start, end)) {
+        b->valid = valid;
+        return -ENOSPC;
+    }
+    account_dirty(b, before);
+    list_remove(&b->lru);
+    inode_mark_dirty(b->inode);
+    return 0;
+}
+
+void block_dirty_valid(struct block *b)
+{
+    uint32_t before = extents_bytes(&b->dirty);
+
+    b->dirty = b->valid;
+    account_dirty(b, before);
+    list_remove(&b->lru);
+    inode_mark_dirty(b->inode);
+}
+
+static void clear_dirty(struct block *b, uint32_t from)
+{
+    uint32_t before = extents_bytes(&b->dirty);
+
+    extents_cut(&b->dirty, from);
+    account_dirty(b, before);
+}
+
+void block_cut(struct block *b, uint32_t at)
+{
+    clear_dirty(b, at);
+    extents_cut(&b->valid, at);
+    if (b->unc_in && at == 0)
+        commit_forget_block(b);
+    block_settle(b);
+}
+
+void block_drop(struct block *b)
+{
+    clear_dirty(b, 0);
+    commit_forget_block(b);
+    extents_clear(&b->valid);
+    if (!b->dead) {
+        b->dead = true;
+        hmap_remove(&b->inode->core->blocks, &b->node);
+        list_remove(&b->by_inode);
+        b->inode->n_blocks--;
+    }
+    block_settle(b);
+}
+
+void blocks_drop_all(struct core_inode *i, bool also_dirty)
+{
+    struct list *l, *tmp;
+
+    list_for_each_safe(l, tmp, &i->blocks)
+    {
+        struct block *b = list_entry(l, struct block, by_inode);
+
+        if (also_dirty || block_clean(b))
+            block_drop(b);
+    }
+}
+
+/* ---- filling ---- */
+
+static void fill_merge(struct block *b, const struct oss_io *io)
+{
+    const uint8_t *src = io->iov[0].iov_base;
+    uint32_t at = io->start, end = io->start + io->len;
+    struct extent gap;
+
+    if (src == b->buf->data + io->start)
+        return;
+    while (extents_gap(&b->valid, at, end, &gap)) {
+        memcpy(b->buf->data + gap.start, src + (gap.start - io->start), gap.end - gap.start);
+        at = gap.end;
+    }
+}
+
+static void block_filled(struct oss_io *io, int status)
+{
+    struct block *b = io->block;
+    struct list *l;
+
+    b->fill = NULL;
+    b->fill_start = b->fill_end = 0;
+    if (!status && !b->dead) {
+        fill_merge(b, io);
+        if (extents_add(&b->valid, io->start, io->start + io->len))
+            status = -ENOMEM;
+        if (io->ahead)
+            io->core->stats.readahead_bytes += io->len;
+    }
+    if (status) {
+        list_for_each(l, &b->waiters)
+        {
+            list_entry(l, struct core_req, p.wait)->p.error = status;
+        }
+    }
+    block_settle(b);
+}
+
+int block_fill(struct block *b, uint32_t start, uint32_t end, bool ahead)
+{
+    struct core_inode *i = b->inode;
+    struct core *c = i->core;
+    uint32_t unit = stripe_block_bytes(&i->layout), from, to;
+    uint64_t base = b->index * unit;
+    struct stripe_piece p = stripe_cut(&i->layout, base, base + unit);
+    struct buf *into = b->buf;
+    struct extent gap;
+    struct oss_io *io;
+
+    if (b->fill || !extents_gap(&b->valid, start, end, &gap))
+        return 0;
+    from = gap.start / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES;
+    to = (gap.end + CRC_BLOCK_BYTES - 1) / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES;
+    if (b->valid.n > EXTENTS_MAX / 2) { /* scattered: make it one piece */
+        from = 0;
+        to = b->buf->size_bytes < unit ? b->buf->size_bytes : unit;
+    }
+    to = MIN(to, unit);
+    io = oss_io_new(c, OSS_IO_READ, i);
+    if (!io)
+        return -ENOMEM;
+    if (extents_overlap(&b->valid, from, to)) { /* what is here already is newer than what comes */
+        into = mem_get(c, to - from, true);
+        if (!into) {
+            oss_io_drop(io);
+            return -ENOMEM;
+        }
+        io->buf = into;
+        io->iov[0] = (struct iovec){into->data, to - from};
+    } else {
+        buf_ref(into);
+        io->buf = into;
+        io->iov[0] = (struct iovec){into->data + from, to - from};
+    }
+    io->n_iov = 1;
+    io->block = b;
+    io->start = from;
+    io->len = to - from;
+    io->range = (struct msg_range){p.chunk, p.chunk_offset + from, to - from};
+    io->ahead = ahead;
+    io->done = block_filled;
+    b->fill = io;
+    b->fill_start = from;
+    b->fill_end = to;
+    list_remove(&b->lru);
+    oss_io_submit(io);
+    return 0;
+}
+
+/* ---- sending ---- */
+
+static void block_sent(struct oss_io *io, int status)
+{
+    struct block *b = io->block;
+    struct core_inode *i = inode_ref(io->inode);
+    unsigned k;
+
+    for (k = 0; k < BLOCK_FLYING_MAX; k++)
+        if (b->flying[k].start == io->start && b->flying[k].end == io->start + io->len)
+            b->flying[k] = (struct extent){0, 0};
+    b->n_ios--;
+    if (status) {
+        inode_set_error(i, status == -EINTR ? -AIFS_ETIMEOUT : status, "write-back");
+    } else if (!b->dead) {
+        uint64_t end = b->index * stripe_block_bytes(&i->layout) + io->start + io->len;
+
+        i->acked_size = MAX(i->acked_size, MIN(end, i->attr.size));
+        if (!io->stable)
+            commit_note_written(io);
+    }
+    if (!extents_empty(&b->dirty) && i->flushing)
+        block_send(b, false);
+    block_settle(b);
+    flush_step(i);
+    inode_put(i);
+}
+
+static struct oss_io *piece_io(struct block *b, const struct extent *e, bool stable)
+{
+    struct core_inode *i = b->inode;
+    struct oss_io *io = oss_io_new(i->core, OSS_IO_WRITE, i);
+    struct stripe_piece p = stripe_cut(&i->layout, b->index * stripe_block_bytes(&i->layout) + e->start,
+                                       b->index * stripe_block_bytes(&i->layout) + e->end);
+
+    if (!io)
+        return NULL;
+    io->block = b;
+    io->start = e->start;
+    io->len = e->end - e->start;
+    io->range = (struct msg_range){p.chunk, p.chunk_offset + e->start, io->len};
+    io->iov[0] = (struct iovec){b->buf->data + e->start, io->len};
+    io->n_iov = 1;
+    io->stable = stable;
+    io->done = block_sent;
+    buf_ref(b->buf);
+    io->buf = b->buf;
+    io->seq = ++i->io_seq;
+    return io;
+}
+
+void block_send(struct block *b, bool stable)
+{
+    struct extent e;
+    uint32_t at = 0, before;
+    unsigned k;
+
+    while (extents_next(&b->dirty, at, &e)) {
+        struct oss_io *io;
+
+        for (k = 0; k < BLOCK_FLYING_MAX && b->flying[k].end; k++) {
+        }
+        if (k == BLOCK_FLYING_MAX)
+            return; /* goes on when one of them is done */
+        if (block_busy(b, e.start, e.end)) {
+            at = e.end;
+            continue;
+        }
+        io = piece_io(b, &e, stable);
+        if (!io)
+            return; /* out of memory: the next tick tries again */
+        before = extents_bytes(&b->dirty);
+        if (extents_remove(&b->dirty, e.start, e.end))
+            extents_clear(&b->dirty);
+        account_dirty(b, before);
+        b->flying[k] = e;
+        b->n_ios++;
+        list_remove(&b->lru);
+        list_push_back(&b->inode->ios, &io->by_inode);
+        oss_io_submit(io);
+        at = e.end;
+    }
+}
+
+void blocks_send_all(struct core_inode *i, bool stable)
+{
+    struct list *l, *tmp;
+
+    if (!i->dirty_bytes)
+        return;
+    list_for_each_safe(l, tmp, &i->blocks)
+    {
+        block_send(list_entry(l, struct block, by_inode), stable);
+    }
+}

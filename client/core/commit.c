@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making unstable writes durable, target by target.
+ *
+ * Happy path: acknowledged unstable pieces of a block are in block.unc and the block hangs on the inode_target of (inode, target). One COMMIT per target is under way at a time and
+ * takes every inode that wants one by then, so that many callers share it; while it runs the pieces are in block.committing; its answer clears them.
+ *
+ * Failure: an answer with another verifier means that the target may have forgotten: everything uncommitted there is dirty again and will be sent again, unless the write lease is gone, when it
+ * is an error of the file. A COMMIT that fails for good is an error of each file in it.
+ */
+#include "client/core/core_int.h"
+
+static void commit_run(struct oss_target *t);
+
+static struct inode_target *it_find(struct core_inode *i, const struct oss_target *t)
+{
+    struct list *l;
+
+    list_for_each(l, &i->targets)
+    {
+        struct inode_target *it = list_entry(l, struct inode_target, by_inode);
+
+        if (it->target == t)
+            return it;
+    }
+    return NULL;
+}
+
+static struct inode_target *it_get(struct core_inode *i, struct oss_target *t)
+{
+    struct inode_target *it = it_find(i, t);
+
+    if (it)
+        return it;
+    it = mem_zalloc(sizeof *it);
+    if (!it)
+        return NULL;
+    it->inode = inode_ref(i);
+    it->target = t;
+    it->created = i->core->commit_clock;
+    list_init(&it->queue);
+    list_init(&it->blocks);
+    list_push_back(&i->targets, &it->by_inode);
+    return it;
+}
+
+/* Nothing uncommitted left and no COMMIT under way: it is gone. */
+static void it_settle(struct inode_target *it)
+{
+    struct core_inode *i = it->inode;
+
+    if (!list_empty(&it->blocks) || it->in_flight)
+        return;
+    list_remove(&it->by_inode);
+    list_remove(&it->queue);
+    mem_free(it);
+    inode_put(i);
+}
+
+static uint32_t unc_bytes(const struct block *b)
+{
+    return extents_bytes(&b->unc) + extents_bytes(&b->committing);
+}
+
+static void block_leave(struct block *b)
+{
+    struct inode_target *it = b->unc_in;
+
+    b->unc_in = NULL;
+    list_remove(&b->unc_link);
+    if (it)
+        it_settle(it);
+}
+
+void commit_forget_block(struct block *b)
+{
+    if (!b->unc_in)
+        return;
+    b->inode->core->uncommitted_bytes -= unc_bytes(b);
+    extents_clear(&b->unc);
+    extents_clear(&b->committing);
+    block_leave(b);
+}
+
+void commit_note_written(struct oss_io *io)
+{
+    struct block *b = io->block;
+    struct core *c = io->core;
+    struct inode_target *it = it_get(io->inode, io->target);
+    uint32_t before = unc_bytes(b);
+
+    if (!it || (b->unc_in && b->unc_in != it) || extents_add(&b->unc, io->start, io->start + io->len)) {
+        /* no place to remember it: write it once more, durably */
+        if (it)
+            it_settle(it);
+        if (block_set_dirty(b, io->start, io->start + io->len))
+            block_dirty_valid(b);
+        block_send(b, true);
+        return;
+    }
+    if (!b->unc_in) {
+        b->unc_in = it;
+        list_push_back(&it->blocks, &b->unc_link);
+    }
+    c->uncommitted_bytes += unc_bytes(b) - before;
+    inode_mark_dirty(io->inode);
+}
+
+static void it_queue(struct inode_target *it)
+{
+    if (!list_empty(&it->queue) || it->in_flight)
+        return;
+    list_push_back(&it->target->commit_queue, &it->queue);
+}
+
+void commit_request(struct core_inode *i)
+{
+    struct list *l, *tmp;
+
+    list_for_each_safe(l, tmp, &i->targets)
+    {
+        struct inode_target *it = list_entry(l, struct inode_target, by_inode);
+
+        it->again = it->in_flight;
+        it_queue(it);
+    }
+    list_for_each_safe(l, tmp, &i->targets)
+    {
+        commit_run(list_entry(l, struct inode_target, by_inode)->target);
+    }
+}
+
+/* Has everything that was written before the ticket was drawn been committed? */
+bool commit_reached(const struct core_inode *i, uint64_t ticket)
+{
+    struct list *l;
+
+    list_for_each(l, &i->targets)
+    {
+        const struct inode_target *it = list_entry(l, struct inode_target, by_inode);
+
+        if (it->created < ticket && it->ticket < ticket)
+            return false;
+    }
+    return true;
+}
+
+static void blocks_to_committing(struct inode_target *it)
+{
+    struct list *l;
+
+    it->partial = false;
+
+    list_for_each(l, &it->blocks)
+    {
+        struct block *b = list_entry(l, struct block, unc_link);
+        struct extent e;
+        uint32_t at = 0;
+
+        while (extents_next(&b->unc, at, &e)) {
+            if (extents_add(&b->committing, e.start, e.end))
+                break; /* too many pieces: the rest goes with the next one */
+            at = e.end;
+        }
+        it->partial |= extents_next(&b->unc, at, &e);
+        extents_drop_before(&b->unc, at);
+    }
+}
+
+static void committed(struct inode_target *it, uint64_t ticket)
+{
+    struct core *c = it->inode->core;
+    struct list *l, *tmp;
+    bool rest = false;
+
+    it->in_flight = false;
+    list_for_each_safe(l, tmp, &it->blocks)
+    {
+        struct block *b = list_entry(l, struct block, unc_link);
+
+        c->uncommitted_bytes -= extents_bytes(&b->committing);
+        extents_clear(&b->committing);
+        if (!extents_empty(&b->unc)) {
+            rest = true;
+            continue;
+        }
+        b->unc_in = NULL;
+        list_remove(&b->unc_link);
+        block_settle(b);
+    }
+    if (!it->partial)
+        it->ticket = ticket;
+    if (rest && (it->again || it->partial))
+        it_queue(it);
+    it->again = false;
+}
+
+/* What was not committed is dirty again. */
+static void block_replay(struct block *b)
+{
+    struct core *c = b->inode->core;
+    struct extents both = b->unc;
+    struct extent e;
+    uint32_t at = 0;
+
+    while (extents_next(&b->committing, at, &e)) {
+        if (extents_add(&both, e.start, e.end))
+            both = b->valid; /* a superset */
+        at = e.end;
+    }
+    c->uncommitted_bytes -= unc_bytes(b);
+    extents_clear(&b->unc);
+    extents_clear(&b->committing);
+    if (b->inode->lease != MSG_LEASE_WRITE) {
+        inode_set_error(b->inode, -EIO, "replay without a lease");
+        return;
+    }
+    for (at = 0; extents_next(&both, at, &e); at = e.end) {
+        if (block_set_dirty(b, e.start, e.end)) { /* too scattered beside what is dirty already */
+            block_dirty_valid(b);
+            break;
+        }
+    }
+    c->stats.replays++;
+}
+
+static void it_replay(struct inode_target *it)
+{
+    struct core_inode *i = inode_ref(it->inode);
+    struct list *l, *tmp;
+
+    LOG_INFO("client", "target %u has restarted: writing uncommitted data of inode %llu again", it->target->id,
+             (unsigned long long)i->ino);
+    list_for_each_safe(l, tmp, &it->blocks)
+    {
+        struct block *b = list_entry(l, struct block, unc_link);
+
+        block_replay(b);
+        b->unc_in = NULL;
+        list_remove(&b->unc_link);
+        block_settle(b);
+    }
+    it_settle(it);
+    flush_replayed(i);
+    inode_put(i);
+}
+
+void commit_verifier(struct oss_target *t, uint64_t verifier)
+{
+    struct core *c = t->core;
+    struct list *l, *tmp;
+    bool changed = t->verifier && t->verifier != verifier;
+
+    t->verifier = verifier;
+    if (!changed)
+        return;
+    t->grant = 0;
+    list_for_each_safe(l, tmp, &c->dirty_inodes)
+    {
+        struct core_inode *i = list_entry(l, struct core_inode, dirty_link);
+        struct inode_target *it = it_find(i, t);
+
+        if (it)
+            it_replay(it);
+    }
+}
+
+static void commit_failed(struct oss_target *t, int status)
+{
+    struct core *c = t->core;
+    struct retry r = retry_oss_write(status == -AIFS_ECANCELLED ? -AIFS_ECONN : status, t->commit_attempt);
+    struct list *l;
+
+    if (r.action != RETRY_FAIL && !c->forced && !(c->o.soft && reactor_now_ns(c->reactor) - t->commit_sent_ns > c->o.timeo_ns)) {
+        t->commit_attempt++;
+        if (r.action == RETRY_MAP)
+            cmap_refresh(c);
+        reactor_timer_start(c->reactor, &t->commit_timer, reactor_now_ns(c->reactor) + r.delay_ns);
+        return;
+    }
+    while ((l = list_pop_front(&t->committing)) != NULL) {
+        struct inode_target *it = list_entry(l, struct inode_target, queue);
+        struct core_inode *i = inode_ref(it->inode);
+
+        inode_set_error(i, c->forced ? -EIO : r.status, "commit");
+        committed(it, t->commit_ticket);
+        it_settle(it);
+        flush_step(i);
+        inode_put(i);
+    }
+    t->commit_busy = false;
+    t->core->commits_busy--;
+    core_kick(t->core);
+    commit_run(t);
+}
+
+static void commit_called(struct rpc_call *call, int status)
+{
+    struct oss_target *t = call->arg;
+    const struct msg_commit_rep *rep = call->rep;
+    struct core *c = t->core;
+    struct list *l;
+
+    if (status == -AIFS_EFENCED || status == -AIFS_ESESSION)
+        session_lost(c, c->session.epoch, status);
+    if (status) {
+        commit_failed(t, status);
+        return;
+    }
+    commit_verifier(t, rep->verifier); /* replays empty the lists of blocks: nothing is taken as committed below */
+    while ((l = list_pop_front(&t->committing)) != NULL) {
+        struct inode_target *it = list_entry(l, struct inode_target, queue);
+        struct core_inode *i = inode_ref(it->inode);
+
+        committed(it, t->commit_ticket);
+        it_settle(it);
+        flush_step(i);
+        inode_put(i);
+    }
+    t->commit_busy = false;
+    t->core->commits_busy--;
+    core_kick(t->core);
+    mem_freed(c);
+    commit_run(t);
+}
+
+static void commit_send(struct oss_target *t)
+{
+    struct rpc_peer *peer = oss_peer_of(t->core, t->id);
+
+    if (!peer) {
+        commit_failed(t, -AIFS_EDOWN);
+        return;
+    }
+    rpc_call_fini(&t->commit_call);
+    rpc_call_init(&t->commit_call, RPC_OP_OSS_COMMIT, &t->commit_req, commit_called, t);
+    oss_call_header(t->core, &t->commit_call);
+    rpc_peer_call(peer, &t->commit_call);
+}
+
+static void commit_timer(struct reactor_timer *timer)
+{
+    commit_send(container_of(timer, struct oss_target, commit_timer));
+}
+
+static void commit_run(struct oss_target *t)
+{
+    struct list *l;
+    uint32_t n = 0;
+
+    if (t->commit_busy || list_empty(&t->commit_queue))
+        return;
+    if (!t->commit_timer.fn) {
+        reactor_timer_init(&t->commit_timer, commit_timer);
+        rpc_call_init(&t->commit_call, RPC_OP_OSS_COMMIT, &t->commit_req, commit_called, t);
+    }
+    t->commit_ticket = ++t->core->commit_clock;
+    while (n < ARRAY_LEN(t->commit_inos) && (l = list_pop_front(&t->commit_queue)) != NULL) {
+        struct inode_target *it = list_entry(l, struct inode_target, queue);
+
+        it->in_flight = true;
+        blocks_to_committing(it);
+        list_push_back(&t->committing, &it->queue);
+        t->commit_inos[n++] = it->inode->ino;
+    }
+    t->commit_req = (struct msg_commit_req){.target = t->id, .n_inos = n, .inos = t->commit_inos};
+    t->commit_attempt = 0;
+    t->commit_busy = true;
+    t->core->commits_busy++;
+    t->commit_sent_ns = reactor_now_ns(t->core->reactor);
+    commit_send(t);
+}
+
+void commit_cancel_all(struct core *c)
+{
+    struct hmap_node *h, *next;
+    size_t pos;
+
+    hmap_for_each(h, next, pos, &c->oss_targets)
+    {
+        struct oss_target *t = container_of(h, struct oss_target, node);
+
+        if (!t->commit_busy)
+            continue;
+        if (reactor_timer_running(&t->commit_timer))
+            reactor_timer_start(c->reactor, &t->commit_timer, 0);
+        else
+            rpc_call_cancel(&t->commit_call);
+    }
+}
+
+void commit_target_fini(struct oss_target *t)
+{
+    if (!t->commit_timer.fn)
+        return;
+    reactor_timer_cancel(t->core->reactor, &t->commit_timer);
+    rpc_call_fini(&t->commit_call);
+}

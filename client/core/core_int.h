@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of client/core share. One reactor owns all of it.
+ *
+ *   req.c       life of a struct core_req: begin, end, cancel, hung_log, soft
+ *   mds.c       calls to the metadata server: slots, retries, waiting for the session
+ *   session.c   open, renew, reclaim, loss
+ *   cmap.c      cluster map; nodes and targets of object storage
+ *   oss.c       one transfer to one target: queue, checksums, retries, grants, verifiers
+ *   commit.c    COMMIT per target, replay when a target has forgotten
+ *   inode.c     inode cache, attributes, leases as told by replies
+ *   names.c     name cache
+ *   mem.c       the memory budget: slabs of buffers, eviction, waiting
+ *   block.c     data cache: blocks of files, filling and sending them
+ *   read.c write.c direct.c inlined.c flush.c truncate.c lease.c file.c ns.c dir.c xattr.c   operations and mechanisms
+ */
+#ifndef AIFS_CLIENT_CORE_CORE_INT_H
+#define AIFS_CLIENT_CORE_CORE_INT_H
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/core/core.h"
+#include "client/core/extents.h"
+#include "client/core/readahead.h"
+#include "client/core/retry.h"
+#include "client/core/stripe.h"
+#include "common/base/assert.h"
+#include "common/base/crc.h"
+#include "common/base/err.h"
+#include "common/base/hmap.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/net/buf.h"
+#include "proto/rpc.h"
+
+#define CORE_SLOTS_MAX       64u
+#define CORE_TICK_NS         (200 * NS_PER_MS)
+#define CORE_FLUSH_AGE_NS    (500 * NS_PER_MS) /* dirty data older than this is written and committed */
+#define CORE_CLOSE_BATCH     256u
+#define CORE_TARGET_INFLIGHT 16u /* transfers to one target at once; more wait in its queue */
+#define CORE_EARLY_RECALLS   64u
+#define CORE_INTERRUPT_NS    (1 * NS_PER_S)
+#define CORE_SMALL_BYTES     (64u * 1024u)
+#define CORE_LARGE_BYTES     MSG_BULK_MAX
+#define CORE_REPLY_ARENA     (256u * 1024u)
+
+struct core_inode;
+struct core_file;
+struct block;
+struct oss_io;
+struct oss_target;
+
+/* ---- metadata calls ---- */
+
+struct mds_op {
+    struct list link; /* core.ops, or the free list */
+    struct list wait; /* for the session, a slot */
+    struct core *core;
+    struct core_req *q; /* NULL: nobody waits any more, or never did */
+    struct rpc_call call;
+    union {
+        struct msg_name_req name;
+        struct msg_ino_req ino;
+        struct msg_setattr_req setattr;
+        struct msg_create_req create;
+        struct msg_rename_req rename;
+        struct msg_link_req link;
+        struct msg_open_req open;
+        struct msg_close_req close;
+        struct msg_lease_req lease;
+        struct msg_write_inline_req write_inline;
+        struct msg_size_req size;
+        struct msg_append_req append;
+        struct msg_readdir_req readdir;
+        struct msg_xattr_req xattr;
+        struct msg_map_req map;
+        struct msg_empty empty;
+    } msg;
+    struct arena arena; /* what msg points to */
+    struct iovec iov;   /* payload out or in */
+    void (*done)(struct mds_op *op, int status); /* once; op is freed after it */
+    struct reactor_timer timer;
+    struct core_inode *inode; /* referenced, or NULL */
+    struct core_file *file;
+    struct buf *buf;
+    uint64_t started_ns, n1, n2;
+    uint32_t generation; /* of the session it was sent under */
+    unsigned attempt;
+    int slot; /* -1: none */
+    bool sent, failed, hung_logged;
+};
+
+/* NULL when out of memory. q: the request it works for, or NULL. */
+struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q, void (*done)(struct mds_op *op, int status));
+struct msg_bytes mds_op_bytes(struct mds_op *op, const void *data, uint32_t len); /* a copy; failure is remembered */
+void mds_op_cred(struct mds_op *op, struct msg_cred *dst, const struct msg_cred *src);
+void mds_op_start(struct mds_op *op);
+void mds_op_drop(struct mds_op *op); /* never started */
+void mds_resume(struct core *c);     /* the session is there: send what waited */
+void mds_new_link(struct core *c);   /* unanswered calls carry the new incarnation */
+void mds_fail_all(struct core *c);
+void mds_tick(struct core *c, uint64_t now);
+void mds_fini(struct core *c);
+
+/* ---- session ---- */
+
+enum session_state { SESSION_NONE, SESSION_OPENING, SESSION_RECLAIMING, SESSION_READY };
+
+struct core_session {
+    struct rpc_peer *peer;
+    enum session_state state;
+    uint64_t id;
+    uint32_t generation, incarnation, epoch; /* epoch: counts sessions, ours */
+    uint64_t lease_ns, valid_until_ns, renew_at_ns, sent_ns;
+    uint64_t root;
+    uint32_t inline_max, n_slots;
+    struct rpc_call call; /* open, reclaim or renew: one at a time */
+    bool call_busy, closing;
+    void (*closed)(struct core *c);
+    struct rpc_link *up_link; /* arrived while the call was busy */
+    bool up_rebooted;
+    struct msg_session_open_req open_req;
+    struct msg_reclaim_req reclaim_req;
+    struct msg_reclaim_item *items;
+    uint32_t n_items, sent_items;
+    struct msg_empty empty;
+    struct {
+        uint32_t sequence;
+        bool busy;
+    } slots[CORE_SLOTS_MAX];
+    struct list slot_waiters, session_waiters; /* struct mds_op.wait */
+};
+
+int session_start(struct core *c) MUST_USE;
+void session_tick(struct core *c, uint64_t now);
+void session_lost(struct core *c, uint32_t epoch, int status); /* no-op for an older session */
+void session_close(struct core *c, void (*done)(struct core *c));
+
+/* ---- object storage ---- */
+
+struct oss_node {
+    struct hmap_node node;
+    uint32_t id;
+    struct core *core;
+    struct rpc_peer *peer;
+    uint32_t n_addresses;
+    char addresses[MAP_ADDRS][MAP_ADDR_BYTES];
+    char alias[MAP_NAME_BYTES];
+};
+
+struct oss_target {
+    struct hmap_node node;
+    struct core *core;
+    uint32_t id;
+    struct list queue; /* struct oss_io: waiting for its turn */
+    uint32_t in_flight;
+    uint64_t verifier; /* 0: not yet known */
+    uint64_t grant;    /* unstable bytes the server promises room for */
+    uint64_t unsent;   /* dirty bytes in our cache that will go there */
+    uint64_t flying;   /* unstable bytes sent and not yet answered */
+    /* commit */
+    struct list commit_queue; /* struct inode_target */
+    struct list committing;
+    struct rpc_call commit_call;
+    struct msg_commit_req commit_req;
+    uint64_t commit_inos[MSG_RANGES_MAX];
+    struct reactor_timer commit_timer;
+    unsigned commit_attempt;
+    uint64_t commit_ticket, commit_sent_ns;
+    bool commit_busy;
+};
+
+enum oss_kind { OSS_IO_READ, OSS_IO_WRITE };
+
+/* One transfer of at most 1 MiB of one chunk. Owned by oss.c from oss_io_submit() until done(). */
+struct oss_io {
+    struct list link;       /* target queue, or free list */
+    struct list all;        /* core.ios */
+    struct list by_inode;   /* writes: core_inode.ios, in order of seq */
+    struct core *core;
+    enum oss_kind kind;
+    struct core_inode *inode; /* referenced */
+    struct block *block;      /* NULL: direct */
+    struct core_req *q;       /* direct: whom it works for */
+    struct buf *buf;          /* referenced while the transfer lasts, or NULL */
+    struct oss_target *target;
+    struct rpc_call call;
+    union {
+        struct msg_read_req read;
+        struct msg_write_req write;
+    } msg;
+    struct msg_range range;
+    uint32_t start, len; /* in the block (cached), or in the request (direct) */
+    struct iovec iov[CORE_IOV_MAX];
+    unsigned n_iov;
+    uint32_t crcs[CORE_LARGE_BYTES / CRC_BLOCK_BYTES + 2];
+    uint64_t seq, started_ns;
+    struct reactor_timer timer;
+    unsigned attempt;
+    uint32_t session_epoch;
+    bool stable, sent, cancelled, queued, hung_logged, ahead;
+    uint32_t got; /* bytes that exist, of a read; the rest of iov has been zeroed */
+    void (*done)(struct oss_io *io, int status);
+};
+
+struct oss_io *oss_io_new(struct core *c, enum oss_kind kind, struct core_inode *i);
+void oss_io_drop(struct oss_io *io); /* never submitted */
+void oss_io_submit(struct oss_io *io);
+void oss_io_cancel(struct oss_io *io);
+struct oss_target *oss_target_of(struct core *c, const struct msg_layout *l, uint64_t chunk); /* NULL: map too old */
+struct oss_target *oss_target_get(struct core *c, uint32_t id);                              /* NULL: no memory */
+struct rpc_peer *oss_peer_of(struct core *c, uint32_t target);                                /* NULL: not in the map */
+void oss_tick(struct core *c, uint64_t now);
+void oss_fail_all(struct core *c);
+void oss_fini(struct core *c);
+uint64_t oss_want_grant(const struct core *c);
+void oss_call_header(struct core *c, struct rpc_call *call);
+
+/* What an inode has written to a target and not yet committed. */
+struct inode_target {
+    struct list by_inode, queue;
+    struct core_inode *inode; /* referenced */
+    struct oss_target *target;
+    struct list blocks; /* struct block.unc_link */
+    uint64_t ticket;    /* of the last finished commit */
+    uint64_t created;
+    bool in_flight, partial;
+    bool again; /* again: more was asked for while one was under way */
+};
+
+void commit_note_written(struct oss_io *io);                        /* an unstable write was acknowledged */
+void commit_request(struct core_inode *i);                          /* commit everything of i, in the background */
+bool commit_reached(const struct core_inode *i, uint64_t ticket);
+void commit_forget_block(struct block *b);                          /* its uncommitted data is of no interest any more */
+void commit_verifier(struct oss_target *t, uint64_t verifier);      /* seen in a reply: replays when it is new */
+void commit_cancel_all(struct core *c);
+void commit_target_fini(struct oss_target *t);
+
+/* ---- cluster map ---- */
+
+void cmap_refresh(struct core *c); /* fetch a newer one; oss transfers in core.map_waiters go on after it */
+void cmap_fini(struct core *c);
+
+/* ---- inodes ---- */
+
+struct flush_wait {
+    struct list link; /* core_inode.flushers */
+    uint64_t io_seq, meta_seq, ticket;
+    bool commit, data_done, commit_asked;
+    unsigned rounds; /* how often what is still dirty is sent before it is left to the next flush */
+    struct core_inode *inode;
+    struct core_req *q; /* NULL: not a request's */
+    void (*done)(struct flush_wait *w);
+};
+
+struct gate_waiter {
+    struct list link;
+    void (*fn)(struct gate_waiter *w);
+};
+
+struct core_inode {
+    struct hmap_node node;
+    struct list lru; /* core.inode_lru when nobody refers to it */
+    struct core *core;
+    uint64_t ino;
+    uint32_t refs;
+    bool attr_known, layout_known;
+    uint64_t attr_expire_ns;
+    struct msg_attr attr; /* as the server last said, size and mtime replaced by ours under a write lease */
+    struct msg_layout layout;
+    /* lease */
+    enum msg_lease lease;
+    uint64_t lease_seq;
+    bool recalling, lease_temporary; /* temporary: asked for only to grow the file */
+    enum msg_lease recall_keep;
+    struct core_inval inval;
+    bool inval_busy;
+    struct flush_wait recall_wait;
+    struct gate_waiter recall_gate;
+    /* contents */
+    bool in_line;      /* contents are at the metadata server, block 0 holds all of them when cached */
+    bool need_grow;    /* contents outgrew the server's inline record: GROW is due */
+    bool server_has_inline; /* that record is not empty: commit before GROW */
+    uint64_t data_change;   /* attr.change for which the cached blocks are right; 0: none */
+    uint64_t acked_size;    /* end of the furthest byte that a target has acknowledged */
+    struct list blocks;
+    uint32_t n_blocks;
+    uint64_t dirty_bytes, dirty_since_ns; /* since: 0 when there is nothing to write or commit */
+    struct list dirty_link;               /* core.dirty_inodes */
+    struct list ios;                      /* writes in flight, by seq */
+    uint64_t io_seq;
+    struct list targets; /* struct inode_target: uncommitted data */
+    struct list flushers;
+    uint64_t reported_size;
+    unsigned meta_stale;
+    uint64_t meta_seq, meta_done; /* size, mtime, inline data: changed here, known to the server */
+    bool meta_busy, flushing, stepping, step_again, background_busy;
+    struct flush_wait background;
+    /* open files, gate */
+    struct list files;
+    unsigned active;        /* data requests being worked on */
+    unsigned gate;          /* > 0: new ones wait */
+    struct list gate_queue; /* struct core_req.p.wait */
+    struct list drain_queue; /* struct gate_waiter */
+    int error;
+    uint32_t error_seq;
+};
+
+struct core_file {
+    struct list link; /* core_inode.files */
+    struct list all;
+    struct core_inode *inode;
+    uint64_t open_id;
+    uint32_t session_epoch;
+    int flags;
+    uint32_t error_seen;
+    struct readahead ra;
+    struct msg_cred cred; /* groups point behind the struct */
+    unsigned busy; /* requests */
+    bool released, wrote;
+};
+
+int inode_cache_init(struct core *c) MUST_USE;
+void inode_cache_fini(struct core *c);
+struct core_inode *inode_find(struct core *c, uint64_t ino);
+struct core_inode *inode_get(struct core *c, uint64_t ino); /* found or made, referenced; NULL: no memory */
+struct core_inode *inode_ref(struct core_inode *i);
+void inode_put(struct core_inode *i);
+/* Attributes from a reply; what this client knows better (under a write lease) stays. The inode's cached data is dropped when somebody else changed it. */
+void inode_merge(struct core_inode *i, const struct msg_inode *m, bool with_layout);
+void inode_merge_attr(struct core_inode *i, const struct msg_attr *a);
+/* Takes the inode of a reply into the cache: NULL when the message is not acceptable or memory is short. */
+struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m);
+bool inode_attr_fresh(const struct core_inode *i);
+void inode_expire(struct core *c, uint64_t ino); /* attributes must be asked for again */
+void inode_entry(const struct core_inode *i, struct core_entry *ret_entry);
+void inode_touch_data(struct core_inode *i, uint64_t end); /* a local write: size, mtime, meta_seq */
+void inode_set_error(struct core_inode *i, int status, const char *what);
+int inode_take_error(struct core_file *f); /* once per open file */
+void inode_mark_dirty(struct core_inode *i);
+struct msg_time core_now(const struct core *c);
+
+bool gate_enter(struct core_req *q, void (*resume)(struct core_req *q)); /* false: q waits, resume comes */
+void gate_leave(struct core_inode *i);
+void gate_close(struct core_inode *i);
+void gate_open(struct core_inode *i);
+/* Calls fn when no data request is being worked on; the gate must be closed. */
+void gate_when_drained(struct core_inode *i, struct gate_waiter *w, void (*fn)(struct gate_waiter *w));
+
+/* ---- names ---- */
+
+struct name_entry {
+    struct hmap_node node;
+    struct list lru;
+    uint64_t parent, ino; /* ino 0: does not exist */
+    uint64_t expire_ns;
+    uint16_t len;
+    char name[];
+};
+
+int names_init(struct core *c) MUST_USE;
+void names_fini(struct core *c);
+void names_put(struct core *c, uint64_t parent, const char *name, uint32_t len, uint64_t ino);
+const struct name_entry *names_get(struct core *c, uint64_t parent, const char *name, uint32_t len);
+void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len);
+void names_clear(struct core *c);
+
+/* ---- memory ---- */
+
+#define MEM_SLABS_MAX 512u
+#define MEM_CLASSES   2u /* small, large */
+
+struct mem_class {
+    uint32_t buf_bytes, slab_bufs;
+    struct buf_pool *slabs[MEM_SLABS_MAX];
+    uint32_t n_slabs, max_slabs;
+};
+
+struct core_mem {
+    struct mem_class cls[MEM_CLASSES];
+    struct list waiters; /* struct core_req.p.wait */
+    struct reactor_work wake;
+    bool waking;
+    uint64_t empties;
+};
+
+int mem_budget_init(struct core *c) MUST_USE;
+void mem_budget_fini(struct core *c);
+struct buf *mem_get(struct core *c, uint32_t bytes, bool may_evict); /* NULL: none now */
+void mem_put(struct core *c, struct buf *b);
+void mem_wait(struct core *c, struct core_req *q, void (*resume)(struct core_req *q));
+void mem_freed(struct core *c); /* something became free or evictable: waiters try again */
+uint64_t mem_used(const struct core *c);
+
+/* ---- blocks ---- */
+
+#define BLOCK_FLYING_MAX 8u
+
+struct block {
+    struct hmap_node node;
+    struct list lru;      /* core.block_lru while clean and idle */
+    struct list by_inode; /* core_inode.blocks */
+    struct list unc_link; /* inode_target.blocks */
+    struct core_inode *inode;
+    uint64_t index;
+    struct buf *buf;
+    struct extents valid, dirty, unc, committing;
+    struct inode_target *unc_in;
+    uint32_t n_ios;                /* writes in flight */
+    uint32_t fill_start, fill_end; /* being read; equal: none */
+    struct oss_io *fill;
+    struct list waiters; /* struct core_req.p.wait */
+    struct extent flying[BLOCK_FLYING_MAX]; /* ranges being sent */
+    bool dead;           /* off the hash: dropped while busy, freed with the last transfer */
+};
+
+struct block *block_find(struct core *c, const struct core_inode *i, uint64_t index);
+/* Found or made with room for bytes [0, need) of the block; NULL: no memory now. */
+struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_evict);
+bool block_busy(const struct block *b, uint32_t start, uint32_t end); /* a transfer touches that range */
+void block_wait(struct block *b, struct core_req *q, void (*resume)(struct core_req *q));
+void block_settle(struct block *b); /* after a change: LRU, waiters, freeing */
+int block_fill(struct block *b, uint32_t start, uint32_t end, bool ahead); /* -ENOMEM; 0: under way */
+void block_send(struct block *b, bool stable); /* all dirty pieces of it */
+void block_drop(struct block *b);              /* forgets it; what is dirty is lost */
+void block_cut(struct block *b, uint32_t at);  /* truncate inside it */
+bool block_clean(const struct block *b);
+bool block_evict_one(struct core *c, uint32_t bytes);
+/* [start, end) holds new bytes. -ENOSPC: too scattered; send the block first. */
+int block_set_dirty(struct block *b, uint32_t start, uint32_t end) MUST_USE;
+void block_dirty_valid(struct block *b); /* all that is valid is dirty */
+void blocks_drop_all(struct core_inode *i, bool also_dirty);
+void blocks_send_all(struct core_inode *i, bool stable);
+
+/* ---- operations' shared parts ---- */
+
+void req_begin(struct core *c, struct core_req *q, const char *what, uint64_t ino);
+void req_end(struct core_req *q, int status);
+/* q waits: state for people, what to do when it is cancelled (it must end q). */
+void req_wait(struct core_req *q, const char *state, void (*cancel)(struct core_req *q, int status));
+void req_finish(struct core_req *q, int status); /* by the operation's own end; the cancel of requests that only sit in a queue */
+void req_resume_list(struct list *waiters);
+void req_tick(struct core *c, uint64_t now);
+bool core_servers_up(struct core *c);
+/* Starts op for q, cancellable; op == NULL ends q with -ENOMEM. */
+void req_call(struct core_req *q, struct mds_op *op, const char *state);
+void core_kick(struct core *c); /* something ended that an unmount may wait for */
+void core_mount_step(struct core *c);
+bool core_usable(struct core *c, struct core_req *q); /* false: q was ended with an error */
+
+void flush_start(struct core_inode *i, struct flush_wait *w, bool commit, void (*done)(struct flush_wait *w));
+void flush_cancel(struct flush_wait *w);
+void flush_step(struct core_inode *i);
+void flush_background(struct core *c, uint64_t now, bool all);
+void inode_settle(struct core_inode *i); /* nothing left to write or commit? then closes may go */
+uint64_t inode_open_id(const struct core_inode *i);
+void flush_replayed(struct core_inode *i);
+
+void inline_load(struct core_inode *i, const struct msg_bytes *data); /* block 0 from a reply, when memory allows */
+bool inline_cached(const struct core_inode *i);
+void inline_fetch(struct core_req *q, void (*resume)(struct core_req *q)); /* then inline_cached(), unless memory is short */
+void inline_read(struct core_req *q);
+void inline_grow(struct core_inode *i); /* from now on striped; contents are cached */
+void inline_write_direct(struct core_req *q);
+void direct_read(struct core_req *q);
+void direct_write(struct core_req *q);
+void read_run(struct core_req *q);
+void read_pin(struct core_req *q, struct buf *b, uint32_t offset, uint32_t len);
+void read_ready(struct core_req *q); /* out.read is complete */
+void write_run(struct core_req *q);
+void write_done(struct core_req *q); /* all bytes are taken */
+/* GETATTR for a data request, then resume. */
+void req_refresh(struct core_req *q, void (*resume)(struct core_req *q));
+
+void lease_reply(struct core_inode *i, const struct msg_inode *m); /* what a reply says about our lease */
+void lease_handlers(struct core *c);
+void lease_lost(struct core_inode *i); /* the session is gone */
+void lease_give_up(struct core_inode *i, enum msg_lease keep);
+
+void truncate_run(struct core_req *q);
+void punch_wait(struct core_req *q, void (*resume)(struct core_req *q));
+void punch_tick(struct core *c);
+struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode *i, uint64_t open_id, int flags);
+void files_reap(struct core_inode *i);
+void file_close_later(struct core *c, uint64_t ino, uint64_t open_id);
+void file_send_closes(struct core *c);
+void files_reopen(struct core *c);
+bool file_alive(struct core_file *f);
+
+/* ---- the core ---- */
+
+enum core_state { CORE_NEW, CORE_MOUNTING, CORE_MOUNTED, CORE_UNMOUNTING, CORE_ENDED };
+
+struct core {
+    struct reactor *reactor;
+    struct core_options o;
+    char *strings[CORE_MDS_MAX + 4];
+    unsigned n_strings;
+    struct uuid client;
+    uint64_t job;
+    struct rpc_node *node;
+    struct core_session session;
+    enum core_state state;
+    bool forced;
+    struct core_req *mount_q, *unmount_q;
+    int unmount_status;
+    struct reactor_timer tick;
+    int64_t wall_offset_ns;
+    uint64_t root;
+
+    struct list in_flight; /* struct core_req */
+    struct list ops, free_ops;
+    unsigned n_free_ops;
+
+    struct cluster_map *map;
+    struct mds_op *map_op;
+    struct reactor_timer map_timer;
+    struct list punch_waiters; /* struct core_req.p.wait */
+    struct hmap oss_nodes, oss_targets;
+    struct list ios, free_ios;
+    unsigned n_free_ios;
+    uint64_t op_ids, commit_clock;
+
+    struct hmap inodes, names, blocks;
+    struct list inode_lru, name_lru, block_lru, dirty_inodes, files;
+    uint32_t n_idle_inodes, max_inodes, n_names, max_names;
+    struct core_mem mem;
+    uint64_t dirty_bytes, uncommitted_bytes, max_dirty;
+
+    struct msg_close_item closes[CORE_CLOSE_BATCH];
+    uint32_t n_closes;
+    struct reactor_timer close_timer;
+    struct {
+        uint64_t ino, seq;
+    } early[CORE_EARLY_RECALLS];
+    unsigned early_next;
+    size_t walked; /* of o.subdir */
+    unsigned commits_busy;
+    struct reactor_work unmount_work;
+    bool unmount_kicked, closing;
+    struct core_stats stats;
+};
+
+#endif

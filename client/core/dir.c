@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listing directories: one READDIR is one page, which arrives in a buffer of its own and is walked in place. With attributes (plus) the walk also fills the inode and name caches.
+ * A malformed page ends the walk with -AIFS_EPROTO; nothing behind the malformed record is read.
+ */
+#include "client/core/core_int.h"
+#include "common/base/bytes.h"
+#include "proto/dirent_fmt.h"
+
+static void page_here(struct mds_op *op, int status)
+{
+    struct core_req *q = op->q;
+    const struct msg_readdir_rep *rep = op->call.rep;
+
+    if (!q)
+        return;
+    if (!status) {
+        q->p.pins[0] = op->buf;
+        q->p.n_pins = 1;
+        op->buf = NULL;
+        q->p.len = op->call.bulk_in_len;
+        q->p.progress = 0;
+        q->out.dir.parent = rep->parent;
+        q->out.dir.eof = rep->eof;
+    }
+    req_finish(q, status);
+}
+
+static void page_get(struct core_req *q)
+{
+    struct core *c = q->p.core;
+    struct buf *b = mem_get(c, q->p.len, true);
+    struct mds_op *op;
+
+    if (!b) {
+        req_wait(q, "waits for memory", req_finish);
+        mem_wait(c, q, page_get);
+        return;
+    }
+    op = mds_op_new(c, RPC_OP_READDIR, q, page_here);
+    if (!op) {
+        mem_put(c, b);
+        req_finish(q, -ENOMEM);
+        return;
+    }
+    op->buf = b;
+    op->iov = (struct iovec){b->data, b->size_bytes};
+    op->call.bulk_in = &op->iov;
+    op->call.n_bulk_in = 1;
+    op->msg.readdir = (struct msg_readdir_req){
+        .ino = q->p.ino,
+        .cookie = q->p.offset,
+        .max_bytes = q->p.len,
+        .plus = q->p.flags != 0,
+    };
+    mds_op_cred(op, &op->msg.readdir.cred, &q->cred);
+    req_call(q, op, "waits for the metadata server: READDIR");
+}
+
+void core_readdir(struct core *c, struct core_req *q, uint64_t ino, uint64_t cookie, uint32_t max_bytes, bool plus)
+{
+    req_begin(c, q, "readdir", ino);
+    if (!core_usable(c, q))
+        return;
+    q->p.offset = cookie;
+    q->p.len = MIN(MAX(max_bytes, 1024u), CORE_IO_MAX);
+    q->p.flags = plus;
+    page_get(q);
+}
+
+static void attr_from_wire(const struct dirent_attr_wire *w, uint64_t ino, struct msg_attr *a)
+{
+    *a = (struct msg_attr){
+        .ino = ino,
+        .mode = le32toh(w->mode),
+        .nlink = le32toh(w->nlink),
+        .uid = le32toh(w->uid),
+        .gid = le32toh(w->gid),
+        .rdev = le32toh(w->rdev),
+        .flags = le32toh(w->flags),
+        .size = le64toh(w->size),
+        .atime = {(int64_t)le64toh((uint64_t)w->atime_sec), le32toh(w->atime_nsec)},
+        .mtime = {(int64_t)le64toh((uint64_t)w->mtime_sec), le32toh(w->mtime_nsec)},
+        .ctime = {(int64_t)le64toh((uint64_t)w->ctime_sec), le32toh(w->ctime_nsec)},
+        .btime = {(int64_t)le64toh((uint64_t)w->btime_sec), le32toh(w->btime_nsec)},
+        .change = le64toh(w->change),
+        .truncate_gen = le64toh(w->truncate_gen),
+    };
+}
+
+static void entry_with_attr(struct core_req *q, struct core_dirent *e, const struct dirent_attr_wire *w)
+{
+    struct core *c = q->p.core;
+    struct core_inode *i = inode_get(c, e->ino);
+    struct msg_attr a;
+
+    attr_from_wire(w, e->ino, &a);
+    e->has_entry = true;
+    if (!i) {
+        e->entry = (struct core_entry){.ino = e->ino, .attr = a};
+        return;
+    }
+    inode_merge_attr(i, &a);
+    inode_entry(i, &e->entry);
+    inode_put(i);
+    names_put(c, q->p.ino, e->name, e->name_len, e->ino);
+}
+
+int core_dirent_next(struct core_req *q, struct core_dirent *ret_entry)
+{
+    const uint8_t *at = q->p.pins[0]->data + q->p.progress;
+    uint32_t left = q->p.len - q->p.progress, head = sizeof(struct dirent_wire), len;
+    struct dirent_attr_wire attr;
+    struct dirent_wire w;
+
+    if (!left)
+        return 0;
+    if (left < sizeof w)
+        return -AIFS_EPROTO;
+    memcpy(&w, at, sizeof w);
+    len = le16toh(w.record_len);
+    if (w.has_attr)
+        head += (uint32_t)sizeof attr;
+    if (len > left || len % 8 || !w.name_len || len < head + w.name_len || !w.ino)
+        return -AIFS_EPROTO;
+    *ret_entry = (struct core_dirent){
+        .ino = le64toh(w.ino),
+        .cookie = le64toh(w.cookie),
+        .type = w.type,
+        .name_len = w.name_len,
+        .name = (const char *)at + head,
+    };
+    if (memchr(ret_entry->name, '/', w.name_len) || memchr(ret_entry->name, 0, w.name_len))
+        return -AIFS_EPROTO;
+    if (w.has_attr) {
+        memcpy(&attr, at + sizeof w, sizeof attr);
+        entry_with_attr(q, ret_entry, &attr);
+    }
+    q->p.progress += len;
+    return 1;
+}
+
+void core_readdir_done(struct core_req *q)
+{
+    if (q->p.n_pins)
+        mem_put(q->p.core, q->p.pins[0]);
+    q->p.n_pins = 0;
+}

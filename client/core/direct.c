@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads and writes that pass the cache by: random reads, and everything without a data lease.
+ *
+ * Happy path of a read: each block's part of the range is one transfer, aligned to checksum blocks, into the reader's own memory where that is aligned too, else into a buffer; all at once.
+ * Of a write: stable transfers straight from the caller's memory, all at once, then SIZE when the file has grown.
+ *
+ * Failure: the first error counts; the request ends when the last transfer has let go of the memory.
+ */
+#include "client/core/core_int.h"
+
+static void cancel_ios(struct core_req *q, int status)
+{
+    struct list *l, *tmp;
+
+    q->p.cancel = NULL;
+    if (!q->p.error)
+        q->p.error = status;
+    list_for_each_safe(l, tmp, &q->p.core->ios)
+    {
+        struct oss_io *io = list_entry(l, struct oss_io, all);
+
+        if (io->q == q)
+            oss_io_cancel(io);
+    }
+}
+
+static int io_status(const struct core_req *q, int status)
+{
+    return q->p.error ? q->p.error : status;
+}
+
+/* ---- reading ---- */
+
+static void read_called(struct oss_io *io, int status)
+{
+    struct core_req *q = io->q;
+
+    q->p.error = io_status(q, status == -EINTR ? -AIFS_ETIMEOUT : status);
+    if (--q->p.pending)
+        return;
+    q->p.cancel = NULL;
+    if (q->p.error)
+        q->p.end(q, q->p.error);
+    else
+        read_ready(q);
+}
+
+static struct oss_io *piece_read(struct core_req *q, const struct stripe_piece *p, uint64_t done)
+{
+    struct core *c = q->p.core;
+    uint32_t from = p->start / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES;
+    uint32_t to = (p->start + p->len + CRC_BLOCK_BYTES - 1) / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES;
+    struct oss_io *io = oss_io_new(c, OSS_IO_READ, q->p.inode);
+    struct buf *b;
+
+    if (!io)
+        return NULL;
+    if (q->p.dst && from == p->start && to == p->start + p->len) {
+        io->iov[0] = (struct iovec){(uint8_t *)q->p.dst + done, p->len};
+        q->out.read.iov[q->out.read.n_iov++] = io->iov[0];
+        q->out.read.bytes += p->len;
+    } else {
+        b = mem_get(c, to - from, true);
+        if (!b) {
+            oss_io_drop(io);
+            return NULL;
+        }
+        io->buf = b; /* the transfer's reference; read_pin() takes the reader's */
+        io->iov[0] = (struct iovec){b->data, to - from};
+        read_pin(q, b, p->start - from, p->len);
+    }
+    io->n_iov = 1;
+    io->q = q;
+    io->range = (struct msg_range){p->chunk, p->chunk_offset + from, to - from};
+    io->done = read_called;
+    return io;
+}
+
+void direct_read(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+    uint64_t at = q->p.offset, end = MIN(at + q->p.len, i->attr.size);
+    struct oss_io *ios[CORE_IOV_MAX];
+    unsigned n = 0, k;
+
+    while (at < end) {
+        struct stripe_piece p = stripe_cut(&i->layout, at, end);
+
+        ios[n] = piece_read(q, &p, at - q->p.offset);
+        if (!ios[n]) {
+            while (n)
+                oss_io_drop(ios[--n]);
+            core_read_done(q);
+            q->out.read.n_iov = q->out.read.bytes = 0;
+            req_wait(q, "waits for memory", req_finish);
+            mem_wait(q->p.core, q, read_run);
+            return;
+        }
+        n++;
+        at += p.len;
+    }
+    q->p.pending = n;
+    req_wait(q, "waits for OSS_READ", cancel_ios);
+    for (k = 0; k < n; k++)
+        oss_io_submit(ios[k]);
+}
+
+/* ---- writing ---- */
+
+static void size_called(struct mds_op *op, int status)
+{
+    struct core_req *q = op->q;
+    const struct msg_inode_rep *rep = op->call.rep;
+
+    if (!status)
+        inode_merge(op->inode, &rep->inode, true);
+    if (!q)
+        return;
+    q->p.op = NULL;
+    q->p.cancel = NULL;
+    if (status)
+        q->p.end(q, status);
+    else
+        write_done(q);
+}
+
+static void written(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+    uint64_t end = q->p.offset + q->p.len;
+    struct mds_op *op;
+
+    blocks_drop_all(i, false);
+    if (end <= i->attr.size) { /* mtime is reported by close or fsync */
+        inode_touch_data(i, 0);
+        write_done(q);
+        return;
+    }
+    op = mds_op_new(q->p.core, RPC_OP_SIZE, q, size_called);
+    if (op) {
+        op->inode = inode_ref(i);
+        op->msg.size = (struct msg_size_req){
+            .ino = i->ino,
+            .open_id = q->p.file->open_id,
+            .size = end,
+            .mtime = core_now(q->p.core),
+            .truncate_gen = i->attr.truncate_gen,
+            .layout_generation = i->layout.generation,
+        };
+    }
+    req_call(q, op, "waits for the metadata server: SIZE");
+}
+
+static void write_called(struct oss_io *io, int status)
+{
+    struct core_req *q = io->q;
+
+    q->p.error = io_status(q, status == -EINTR ? -AIFS_ETIMEOUT : status);
+    if (--q->p.pending)
+        return;
+    q->p.cancel = NULL;
+    if (q->p.error)
+        q->p.end(q, q->p.error);
+    else
+        written(q);
+}
+
+/* The part of the caller's memory that holds bytes [skip, skip + len) of the request. */
+static bool iov_slice(struct oss_io *io, const struct core_req *q, uint32_t skip, uint32_t len)
+{
+    unsigned k;
+
+    for (k = 0; k < q->p.n_iov && len; k++) {
+        uint32_t have = (uint32_t)q->p.iov[k].iov_len, take;
+
+        if (skip >= have) {
+            skip -= have;
+            continue;
+        }
+        take = MIN(have - skip, len);
+        if (io->n_iov == CORE_IOV_MAX)
+            return false;
+        io->iov[io->n_iov++] = (struct iovec){(uint8_t *)q->p.iov[k].iov_base + skip, take};
+        len -= take;
+        skip = 0;
+    }
+    return len == 0;
+}
+
+static void write_pieces(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+    uint64_t at = q->p.offset, end = at + q->p.len;
+    struct oss_io *ios[CORE_IOV_MAX];
+    unsigned n = 0, k;
+    int err = 0;
+
+    while (at < end && !err) {
+        struct stripe_piece p = stripe_cut(&i->layout, at, end);
+        struct oss_io *io = oss_io_new(q->p.core, OSS_IO_WRITE, i);
+
+        if (!io) {
+            err = -ENOMEM;
+            break;
+        }
+        ios[n++] = io;
+        if (!iov_slice(io, q, (uint32_t)(at - q->p.offset), p.len))
+            err = -EINVAL; /* more pieces than a transfer takes */
+        io->q = q;
+        io->len = p.len;
+        io->stable = true;
+        io->range = (struct msg_range){p.chunk, p.chunk_offset + p.start, p.len};
+        io->done = write_called;
+        at += p.len;
+    }
+    if (err) {
+        while (n)
+            oss_io_drop(ios[--n]);
+        q->p.end(q, err);
+        return;
+    }
+    q->p.pending = n;
+    req_wait(q, "waits for OSS_WRITE", cancel_ios);
+    for (k = 0; k < n; k++)
+        oss_io_submit(ios[k]);
+}
+
+static void appended(struct mds_op *op, int status)
+{
+    struct core_req *q = op->q;
+    const struct msg_append_rep *rep = op->call.rep;
+
+    if (!status)
+        inode_merge_attr(op->inode, &rep->attr);
+    if (!q)
+        return;
+    q->p.op = NULL;
+    q->p.cancel = NULL;
+    if (status == -AIFS_ESTALE_LAYOUT || status == -AIFS_ESTALE_TRUNC) {
+        req_refresh(q, write_run);
+        return;
+    }
+    if (status) {
+        q->p.end(q, status);
+        return;
+    }
+    q->p.offset = rep->offset;
+    write_pieces(q);
+}
+
+void direct_write(struct core_req *q)
+{
+    struct mds_op *op;
+
+    if (!(q->p.file->flags & O_APPEND)) {
+        write_pieces(q);
+        return;
+    }
+    op = mds_op_new(q->p.core, RPC_OP_APPEND_RANGE, q, appended);
+    if (op) {
+        op->inode = inode_ref(q->p.inode);
+        op->msg.append = (struct msg_append_req){
+            .ino = q->p.inode->ino,
+            .open_id = q->p.file->open_id,
+            .len = q->p.len,
+            .truncate_gen = q->p.inode->attr.truncate_gen,
+        };
+    }
+    req_call(q, op, "waits for the metadata server: APPEND_RANGE");
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Open files.
+ *
+ * Happy path: OPEN or CREATE registers the open with the server and brings attributes, layout, inline data and a lease, in one call. The last reference goes with core_release(): the
+ * CLOSE is put off until what the file has written is committed (the lease that protects it ends with the last close) and goes out in a batch.
+ *
+ * Failure: a file of a session that is lost is opened again in the next one; when that does not work its requests get EIO.
+ */
+#include "client/core/core_int.h"
+
+#define CLOSE_DELAY_NS (20 * NS_PER_MS)
+
+uint64_t core_file_ino(const struct core_file *f)
+{
+    return f->inode->ino;
+}
+
+int core_file_flags(const struct core_file *f)
+{
+    return f->flags;
+}
+
+bool file_alive(struct core_file *f)
+{
+    return f->open_id != 0 || f->session_epoch != f->inode->core->session.epoch;
+}
+
+struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode *i, uint64_t open_id, int flags)
+{
+    size_t groups = q->cred.n_groups * sizeof(uint32_t);
+    struct core_file *f = mem_zalloc(sizeof *f + groups);
+
+    if (!f)
+        return NULL;
+    f->inode = inode_ref(i);
+    f->open_id = open_id;
+    f->session_epoch = c->session.epoch;
+    f->flags = flags;
+    f->error_seen = i->error_seq;
+    f->cred = q->cred;
+    if (groups) {
+        memcpy(f + 1, q->cred.groups, groups);
+        f->cred.groups = (const uint32_t *)(f + 1);
+    }
+    list_push_back(&i->files, &f->link);
+    list_push_back(&c->files, &f->all);
+    c->stats.open_files++;
+    return f;
+}
+
+/* ---- closing ---- */
+
+static void closes_sent(struct mds_op *op, int status)
+{
+    (void)op;
+    if (status)
+        LOG_DEBUG("client", "close: %s", err_text(status));
+}
+
+void file_send_closes(struct core *c)
+{
+    struct mds_op *op;
+
+    if (!c->n_closes)
+        return;
+    op = mds_op_new(c, RPC_OP_CLOSE, NULL, closes_sent);
+    if (!op)
+        return; /* the timer of the next close tries again */
+    op->msg.close.n_items = c->n_closes;
+    op->msg.close.items = arena_dup(&op->arena, c->closes, c->n_closes * sizeof c->closes[0]);
+    op->failed |= !op->msg.close.items;
+    c->n_closes = 0;
+    reactor_timer_cancel(c->reactor, &c->close_timer);
+    mds_op_start(op);
+}
+
+void file_close_later(struct core *c, uint64_t ino, uint64_t open_id)
+{
+    if (c->n_closes == CORE_CLOSE_BATCH)
+        file_send_closes(c);
+    if (c->n_closes == CORE_CLOSE_BATCH)
+        return; /* no memory for a call: the server closes with the session */
+    c->closes[c->n_closes++] = (struct msg_close_item){ino, open_id};
+    if (c->n_closes == CORE_CLOSE_BATCH)
+        file_send_closes(c);
+    else if (!reactor_timer_running(&c->close_timer))
+        reactor_timer_start(c->reactor, &c->close_timer, reactor_now_ns(c->reactor) + CLOSE_DELAY_NS);
+}
+
+static void file_free(struct core_file *f)
+{
+    struct core_inode *i = f->inode;
+    struct core *c = i->core;
+
+    if (f->open_id && f->session_epoch == c->session.epoch && c->session.id && !c->forced)
+        file_close_later(c, i->ino, f->open_id);
+    list_remove(&f->link);
+    list_remove(&f->all);
+    c->stats.open_files--;
+    mem_free(f);
+    if (list_empty(&i->files) && !i->recalling) {
+        i->data_change = i->lease == MSG_LEASE_NONE ? 0 : i->attr.change;
+        i->lease = MSG_LEASE_NONE;
+        if (i->in_line)
+            blocks_drop_all(i, true); /* the next open brings it again */
+    }
+    inode_put(i);
+}
+
+/* Everything of the inode is committed: released files may close. */
+void files_reap(struct core_inode *i)
+{
+    struct list *l, *tmp;
+
+    inode_ref(i);
+    list_for_each_safe(l, tmp, &i->files)
+    {
+        struct core_file *f = list_entry(l, struct core_file, link);
+
+        if (f->released && !f->busy)
+            file_free(f);
+    }
+    inode_put(i);
+}
+
+static bool any_user(const struct core_inode *i)
+{
+    const struct list *l;
+
+    list_for_each(l, &i->files)
+    {
+        if (!list_entry(l, const struct core_file, link)->released)
+            return true;
+    }
+    return false;
+}
+
+void core_release(struct core *c, struct core_file *f)
+{
+    struct core_inode *i = inode_ref(f->inode);
+
+    (void)c;
+    f->released = true;
+    if (i->attr_known && i->attr.nlink == 0 && !any_user(i) && i->lease == MSG_LEASE_WRITE && list_empty(&i->flushers)) {
+        blocks_drop_all(i, true); /* nobody can ever read it again */
+        i->meta_done = i->meta_seq;
+    }
+    inode_settle(i);
+    inode_put(i);
+}
+
+/* ---- opening ---- */
+
+/* Attributes, contents and lease of an OPEN or CREATE reply. */
+static void opened_inode(struct core_inode *i, const struct msg_inode *m, struct core_opened *ret_opened)
+{
+    ret_opened->keep_cache = i->lease != MSG_LEASE_NONE || (i->data_change && i->data_change == m->attr.change);
+    lease_reply(i, m);
+    if (m->has_data)
+        inline_load(i, &m->data);
+    ret_opened->lease = i->lease;
+}
+
+static void trunc_done(struct core_req *inner, int status)
+{
+    struct core_req *q = inner->arg;
+
+    mem_free(inner);
+    if (status) {
+        core_release(q->p.core, q->out.opened.file);
+        req_finish(q, status);
+        return;
+    }
+    inode_entry(q->out.opened.file->inode, &q->entry);
+    req_finish(q, 0);
+}
+
+/* O_TRUNC of a file that has unreported data here, or that CREATE found: as a truncate of its own. */
+static void open_truncate(struct core_req *q)
+{
+    struct core_req *inner = mem_zalloc(sizeof *inner);
+    struct msg_setattr_req set = {.ino = q->out.opened.file->inode->ino, .set = MSG_SET_SIZE};
+
+    if (!inner) {
+        core_release(q->p.core, q->out.opened.file);
+        req_finish(q, -ENOMEM);
+        return;
+    }
+    inner->cred = q->cred;
+    inner->done = trunc_done;
+    inner->arg = q;
+    q->p.cancel = NULL; /* the truncate is short: it is not interrupted */
+    core_setattr(q->p.core, inner, &set, q->out.opened.file);
+}
+
+static void opened(struct mds_op *op, int status)
+{
+    struct core *c = op->core;
+    struct core_req *q = op->q;
+    const struct msg_inode_rep *rep = op->call.rep;
+    struct core_inode *i = status ? NULL : inode_from_reply(c, &rep->inode);
+    struct core_file *f;
+    bool created = !status && rep->created;
+
+    if (!i || !q) {
+        if (i)
+            inode_put(i);
+        if (!status && rep->open_id)
+            file_close_later(c, rep->inode.attr.ino, rep->open_id);
+        if (q)
+            req_finish(q, status ? status : -AIFS_EPROTO);
+        return;
+    }
+    if (op->n1) { /* created or found under this name */
+        names_put(c, op->msg.create.parent, op->msg.create.name.data, op->msg.create.name.len, i->ino);
+        if (created)
+            inode_expire(c, op->msg.create.parent);
+    }
+    opened_inode(i, &rep->inode, &q->out.opened);
+    f = file_new(c, q, i, rep->open_id, (int)q->p.n1);
+    if (!f)
+        file_close_later(c, i->ino, rep->open_id);
+    q->out.opened.file = f;
+    inode_entry(i, &q->entry);
+    if (f && q->p.n2 && !created && (i->attr.size || i->meta_seq != i->meta_done))
+        open_truncate(q);
+    else
+        req_finish(q, f ? 0 : -ENOMEM);
+    inode_put(i);
+}
+
+/* Truncating with the open itself is one call less, but only when the server knows all that was written. */
+static bool may_truncate(struct core *c, uint64_t ino)
+{
+    struct core_inode *i = ino ? inode_find(c, ino) : NULL;
+
+    return i ? list_empty(&i->dirty_link) && list_empty(&i->files) : list_empty(&c->dirty_inodes);
+}
+
+void core_open(struct core *c, struct core_req *q, uint64_t ino, int flags)
+{
+    struct core_inode *i;
+    struct mds_op *op;
+    bool cut = flags & O_TRUNC;
+
+    req_begin(c, q, "open", ino);
+    if (!core_usable(c, q))
+        return;
+    if (c->o.read_only && ((flags & O_ACCMODE) != O_RDONLY || cut)) {
+        req_end(q, -EROFS);
+        return;
+    }
+    op = mds_op_new(c, RPC_OP_OPEN, q, opened);
+    q->p.n1 = (uint64_t)(flags & ~(O_TRUNC | O_CREAT | O_EXCL));
+    if (op) {
+        op->msg.open.ino = ino;
+        op->msg.open.flags = (uint32_t)flags & O_ACCMODE;
+        mds_op_cred(op, &op->msg.open.cred, &q->cred);
+        i = inode_find(c, ino);
+        if (cut && i && may_truncate(c, ino)) {
+            op->msg.open.flags |= O_TRUNC;
+            blocks_drop_all(i, true);
+            i->data_change = 0;
+        } else {
+            q->p.n2 = cut;
+        }
+    }
+    req_call(q, op, "waits for the metadata server: OPEN");
+}
+
+void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint32_t mode, int flags,
+                      const struct msg_stripe *stripe)
+{
+    struct mds_op *op;
+
+    req_begin(c, q, "create", parent);
+    if (!core_usable(c, q))
+        return;
+    if (c->o.read_only) {
+        req_end(q, -EROFS);
+        return;
+    }
+    op = mds_op_new(c, RPC_OP_CREATE, q, opened);
+    q->p.n1 = (uint64_t)(flags & ~(O_TRUNC | O_CREAT | O_EXCL));
+    q->p.n2 = (flags & O_TRUNC) != 0;
+    if (op) {
+        op->n1 = 1;
+        op->msg.create = (struct msg_create_req){
+            .parent = parent,
+            .name = mds_op_bytes(op, name, len),
+            .mode = (mode & 07777) | S_IFREG,
+            .flags = MSG_CREATE_OPEN | (flags & O_EXCL ? MSG_CREATE_EXCL : 0),
+            .open_flags = (uint32_t)flags & O_ACCMODE,
+            .has_stripe = stripe != NULL,
+        };
+        if (stripe) {
+            op->msg.create.stripe = *stripe;
+            op->msg.create.stripe.pool = mds_op_bytes(op, stripe->pool.data, stripe->pool.len);
+        }
+        mds_op_cred(op, &op->msg.create.cred, &q->cred);
+    }
+    req_call(q, op, "waits for the metadata server: CREATE");
+}
+
+/* ---- files of a session that is gone ---- */
+
+static void reopened(struct mds_op *op, int status)
+{
+    struct core *c = op->core;
+    const struct msg_inode_rep *rep = op->call.rep;
+    struct core_file *f = NULL;
+    struct list *l;
+
+    list_for_each(l, &c->files)
+    {
+        if (l == (struct list *)(uintptr_t)op->n1)
+            f = list_entry(l, struct core_file, all);
+    }
+    if (!f || f->inode != op->inode) {
+        if (!status)
+            file_close_later(c, op->inode->ino, rep->open_id);
+        return;
+    }
+    if (status) {
+        LOG_WARN("client", "inode %llu cannot be opened again: %s", (unsigned long long)f->inode->ino, err_text(status));
+        f->open_id = 0;
+    } else {
+        inode_merge(f->inode, &rep->inode, true);
+        lease_reply(f->inode, &rep->inode);
+        f->open_id = rep->open_id;
+    }
+    f->session_epoch = op->generation;
+    inode_settle(f->inode);
+}
+
+void files_reopen(struct core *c)
+{
+    struct list *l;
+
+    list_for_each(l, &c->files)
+    {
+        struct core_file *f = list_entry(l, struct core_file, all);
+        struct mds_op *op;
+
+        if (f->session_epoch == c->session.epoch || f->released)
+            continue;
+        op = mds_op_new(c, RPC_OP_OPEN, NULL, reopened);
+        if (!op)
+            return;
+        op->msg.open.ino = f->inode->ino;
+        op->msg.open.flags = (uint32_t)f->flags & O_ACCMODE;
+        mds_op_cred(op, &op->msg.open.cred, &f->cred);
+        op->inode = inode_ref(f->inode);
+        op->n1 = (uint64_t)(uintptr_t)&f->all;
+        mds_op_start(op);
+    }
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing back one inode: what close, fsync, a recall, a truncate and the background do.
+ *
+ * Happy path of a flush: (1) every dirty block is sent, to all stripes at once; (2) when durability is asked for, or inline data that the server holds is about to be dropped, COMMIT on
+ * all targets; (3) one metadata call reports the rest: WRITE_INLINE for a small file, GROW for one that has outgrown the server, SIZE otherwise. Any number of flushes of an inode share
+ * transfers; each waits only for what was there when it began.
+ *
+ * Failure: write errors are remembered in the inode by whoever sees them, so a flush always ends; a target that restarts sends the waiting flushes back to (1).
+ */
+#include "client/core/core_int.h"
+
+#define ROUNDS_BACKGROUND 1u
+#define ROUNDS_REQUEST    16u
+
+static void meta_send(struct core_inode *i);
+
+uint64_t inode_open_id(const struct core_inode *i)
+{
+    const struct list *l;
+    uint64_t any = 0;
+
+    list_for_each(l, &i->files)
+    {
+        const struct core_file *f = list_entry(l, const struct core_file, link);
+
+        if (f->session_epoch != i->core->session.epoch)
+            continue;
+        if ((f->flags & O_ACCMODE) != O_RDONLY)
+            return f->open_id;
+        any = f->open_id;
+    }
+    return any;
+}
+
+void inode_settle(struct core_inode *i)
+{
+    if (i->dirty_bytes || i->meta_seq != i->meta_done || i->meta_busy || !list_empty(&i->ios) || !list_empty(&i->targets) ||
+        !list_empty(&i->flushers))
+        return;
+    i->dirty_since_ns = 0;
+    files_reap(i);
+    if (!list_empty(&i->dirty_link)) {
+        struct core *c = i->core;
+
+        list_remove(&i->dirty_link);
+        inode_put(i);
+        core_kick(c);
+    }
+}
+
+/* ---- (3): the metadata call ---- */
+
+static void inline_too_large(struct core_inode *i)
+{
+    struct block *b = block_find(i->core, i, 0);
+
+    i->in_line = false;
+    i->need_grow = true;
+    i->meta_seq++;
+    if (b)
+        block_dirty_valid(b);
+}
+
+static void meta_failed(struct core_inode *i, struct mds_op *op, int status)
+{
+    if (status == -AIFS_EINLINE_FULL && i->in_line) {
+        inline_too_large(i);
+        return;
+    }
+    inode_set_error(i, status, rpc_op_name(op->call.op));
+    i->meta_done = MAX(i->meta_done, op->n1);
+    if (op->call.op == RPC_OP_GROW) { /* the inline data stays as it was */
+        i->need_grow = false;
+        i->in_line = true;
+        blocks_drop_all(i, true);
+    }
+}
+
+static void meta_refreshed(struct mds_op *op, int status)
+{
+    struct core_inode *i = op->inode;
+    const struct msg_inode_rep *rep = op->call.rep;
+
+    i->meta_busy = false;
+    if (!status) {
+        inode_merge(i, &rep->inode, true);
+    } else {
+        inode_set_error(i, status, "write-back");
+        i->meta_done = i->meta_seq;
+    }
+    flush_step(i);
+}
+
+static void meta_refresh(struct core_inode *i)
+{
+    struct mds_op *op = mds_op_new(i->core, RPC_OP_GETATTR, NULL, meta_refreshed);
+
+    if (!op) {
+        inode_set_error(i, -ENOMEM, "write-back");
+        i->meta_done = i->meta_seq;
+        return;
+    }
+    op->msg.ino.ino = i->ino;
+    op->inode = inode_ref(i);
+    i->meta_busy = true;
+    mds_op_start(op);
+}
+
+static void meta_called(struct mds_op *op, int status)
+{
+    struct core_inode *i = op->inode;
+    const struct msg_inode_rep *rep = op->call.rep;
+
+    i->meta_busy = false;
+    if ((status == -AIFS_ESTALE_LAYOUT || status == -AIFS_ESTALE_TRUNC) && op->n2++ == 0 && i->meta_stale++ < RETRY_STALE_MAX) {
+        meta_refresh(i);
+        flush_step(i);
+        return;
+    }
+    i->meta_stale = 0;
+    if (status) {
+        meta_failed(i, op, status);
+    } else {
+        if (op->call.op == RPC_OP_GROW)
+            i->need_grow = i->server_has_inline = false;
+        i->meta_done = MAX(i->meta_done, op->n1);
+        inode_merge(i, &rep->inode, true);
+        if (op->call.op == RPC_OP_WRITE_INLINE)
+            i->server_has_inline = i->attr.size > 0;
+        else if (i->meta_done == i->meta_seq && i->reported_size < i->attr.size)
+            i->meta_seq++; /* bytes that were still on their way */
+    }
+    flush_step(i);
+}
+
+/* Nothing is reported that no target has acknowledged, but for sizes the server knows already. */
+static uint64_t size_to_report(struct core_inode *i)
+{
+    i->reported_size = i->dirty_bytes || !list_empty(&i->ios) ? MIN(i->attr.size, i->acked_size) : i->attr.size;
+    return i->reported_size;
+}
+
+static void meta_send_inline(struct core_inode *i, struct mds_op *op)
+{
+    struct block *b = block_find(i->core, i, 0);
+    uint32_t len = (uint32_t)i->attr.size;
+
+    ASSERT(!len || (b && extents_cover(&b->valid, 0, len)));
+    op->msg.write_inline = (struct msg_write_inline_req){
+        .ino = i->ino,
+        .open_id = inode_open_id(i),
+        .replace = true,
+        .mtime = i->attr.mtime,
+        .truncate_gen = i->attr.truncate_gen,
+        .layout_generation = i->layout.generation,
+    };
+    if (!len)
+        return;
+    buf_ref(b->buf);
+    op->buf = b->buf;
+    op->iov = (struct iovec){b->buf->data, len};
+    op->call.bulk_out = &op->iov;
+    op->call.n_bulk_out = 1;
+}
+
+static void meta_send(struct core_inode *i)
+{
+    unsigned opcode = i->need_grow ? RPC_OP_GROW : i->in_line ? RPC_OP_WRITE_INLINE : RPC_OP_SIZE;
+    struct mds_op *op = mds_op_new(i->core, opcode, NULL, meta_called);
+
+    if (!op) {
+        inode_set_error(i, -ENOMEM, "write-back");
+        i->meta_done = i->meta_seq;
+        return;
+    }
+    op->inode = inode_ref(i);
+    op->n1 = i->meta_seq;
+    if (opcode == RPC_OP_WRITE_INLINE)
+        meta_send_inline(i, op);
+    else
+        op->msg.size = (struct msg_size_req){
+            .ino = i->ino,
+            .open_id = inode_open_id(i),
+            .size = size_to_report(i),
+            .mtime = i->attr.mtime,
+            .truncate_gen = i->attr.truncate_gen,
+            .layout_generation = i->layout.generation,
+        };
+    i->meta_busy = true;
+    mds_op_start(op);
+}
+
+/* ---- the steps ---- */
+
+static bool data_done(struct core_inode *i, struct flush_wait *w)
+{
+    for (;;) {
+        struct oss_io *oldest = list_empty(&i->ios) ? NULL : list_entry(i->ios.next, struct oss_io, by_inode);
+
+        if (oldest && oldest->seq <= w->io_seq)
+            return false;
+        if (!i->dirty_bytes || w->rounds == 0)
+            return true;
+        w->rounds--;
+        blocks_send_all(i, false);
+        if (w->io_seq == i->io_seq)
+            return true; /* nothing could be sent: no memory for it now */
+        w->io_seq = i->io_seq;
+    }
+}
+
+/* True when this flush is over. */
+static bool wait_step(struct core_inode *i, struct flush_wait *w)
+{
+    if (!w->data_done) {
+        if (!data_done(i, w))
+            return false;
+        w->data_done = true;
+        w->ticket = ++i->core->commit_clock;
+    }
+    if (w->commit || (i->need_grow && i->server_has_inline)) {
+        if (!w->commit_asked) {
+            w->commit_asked = true;
+            commit_request(i);
+        }
+        if (!commit_reached(i, w->ticket))
+            return false;
+    }
+    if (i->meta_done >= w->meta_seq)
+        return true;
+    if (!i->meta_busy)
+        meta_send(i);
+    return false;
+}
+
+void flush_step(struct core_inode *i)
+{
+    struct list *l, *tmp, over;
+
+    if (i->stepping) {
+        i->step_again = true;
+        return;
+    }
+    inode_ref(i);
+    i->stepping = true;
+    do {
+        i->step_again = false;
+        list_init(&over);
+        list_for_each_safe(l, tmp, &i->flushers)
+        {
+            if (wait_step(i, list_entry(l, struct flush_wait, link))) {
+                list_remove(l);
+                list_push_back(&over, l);
+            }
+        }
+        i->flushing = !list_empty(&i->flushers);
+        while ((l = list_pop_front(&over)) != NULL) {
+            struct flush_wait *w = list_entry(l, struct flush_wait, link);
+
+            w->done(w);
+        }
+    } while (i->step_again);
+    i->stepping = false;
+    inode_settle(i);
+    inode_put(i);
+}
+
+void flush_start(struct core_inode *i, struct flush_wait *w, bool commit, void (*done)(struct flush_wait *w))
+{
+    *w = (struct flush_wait){.commit = commit, .q = w->q, .inode = i, .done = done};
+    w->rounds = w == &i->background ? ROUNDS_BACKGROUND : ROUNDS_REQUEST;
+    list_push_back(&i->flushers, &w->link);
+    i->flushing = true;
+    blocks_send_all(i, false);
+    w->io_seq = i->io_seq;
+    w->meta_seq = i->meta_seq;
+    flush_step(i);
+}
+
+void flush_cancel(struct flush_wait *w)
+{
+    list_remove(&w->link);
+}
+
+/* A target has forgotten: those who wait for durability begin again. */
+void flush_replayed(struct core_inode *i)
+{
+    struct list *l;
+
+    list_for_each(l, &i->flushers)
+    {
+        struct flush_wait *w = list_entry(l, struct flush_wait, link);
+
+        if (!w->commit)
+            continue;
+        w->data_done = w->commit_asked = false;
+        w->rounds = ROUNDS_REQUEST;
+    }
+    if (list_empty(&i->flushers))
+        return;
+    blocks_send_all(i, false);
+    list_for_each(l, &i->flushers)
+    {
+        list_entry(l, struct flush_wait, link)->io_seq = i->io_seq;
+    }
+}
+
+static void background_done(struct flush_wait *w)
+{
+    struct core_inode *i = container_of(w, struct core_inode, background);
+
+    i->background_busy = false;
+    i->dirty_since_ns = reactor_now_ns(i->core->reactor); /* what came meanwhile has its own time */
+    mem_freed(i->core);
+}
+
+void flush_background(struct core *c, uint64_t now, bool all)
+{
+    struct list *l, *tmp;
+
+    list_for_each_safe(l, tmp, &c->dirty_inodes)
+    {
+        struct core_inode *i = list_entry(l, struct core_inode, dirty_link);
+
+        if (i->background_busy || (!all && now - i->dirty_since_ns < CORE_FLUSH_AGE_NS))
+            continue;
+        i->background_busy = true;
+        i->background.q = NULL;
+        flush_start(i, &i->background, true, background_done);
+    }
+}

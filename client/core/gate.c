@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gate of an inode: reads and writes pass it, truncation and the end of a lease close it, wait until all who passed are done, do their work and open it.
+ * Several may hold it closed at once; requests that wait run in order when the last one opens it.
+ */
+#include "client/core/core_int.h"
+
+bool gate_enter(struct core_req *q, void (*resume)(struct core_req *q))
+{
+    struct core_inode *i = q->p.inode;
+
+    if (i->gate) {
+        q->p.resume = resume;
+        list_push_back(&i->gate_queue, &q->p.wait);
+        req_wait(q, "waits for a truncate or the end of a lease", req_finish);
+        return false;
+    }
+    q->p.entered = true;
+    i->active++;
+    return true;
+}
+
+static void run_drained(struct core_inode *i)
+{
+    struct list *l;
+
+    while (!i->active && (l = list_pop_front(&i->drain_queue)) != NULL) {
+        struct gate_waiter *w = list_entry(l, struct gate_waiter, link);
+
+        w->fn(w);
+    }
+}
+
+void gate_leave(struct core_inode *i)
+{
+    ASSERT(i->active > 0);
+    i->active--;
+    run_drained(i);
+}
+
+void gate_close(struct core_inode *i)
+{
+    i->gate++;
+}
+
+void gate_open(struct core_inode *i)
+{
+    ASSERT(i->gate > 0);
+    if (--i->gate == 0)
+        req_resume_list(&i->gate_queue);
+}
+
+void gate_when_drained(struct core_inode *i, struct gate_waiter *w, void (*fn)(struct gate_waiter *w))
+{
+    w->fn = fn;
+    list_push_back(&i->drain_queue, &w->link);
+    run_drained(i);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inode cache: attributes believed for a short time, what this client knows better (size and mtime under a write lease), errors of write-back.
+ *
+ * An inode that nobody refers to stays in a bounded LRU list with its clean blocks. One that has something to write or commit is on core.dirty_inodes, which counts as a reference.
+ */
+#include "client/core/core_int.h"
+
+int inode_cache_init(struct core *c)
+{
+    list_init(&c->inode_lru);
+    list_init(&c->dirty_inodes);
+    c->max_inodes = (uint32_t)MIN(c->o.memory_limit / 8 / (sizeof(struct core_inode) + 64), 1u << 20);
+    return hmap_init(&c->inodes, 1024);
+}
+
+struct core_inode *inode_find(struct core *c, uint64_t ino)
+{
+    struct hmap_node *n;
+
+    for (n = hmap_first(&c->inodes, hash_u64(ino)); n; n = hmap_next(n)) {
+        struct core_inode *i = container_of(n, struct core_inode, node);
+
+        if (i->ino == ino)
+            return i;
+    }
+    return NULL;
+}
+
+static void inode_free(struct core_inode *i)
+{
+    struct core *c = i->core;
+
+    blocks_drop_all(i, true);
+    hmap_remove(&c->inodes, &i->node);
+    list_remove(&i->lru);
+    mem_free(i);
+}
+
+struct core_inode *inode_ref(struct core_inode *i)
+{
+    if (i->refs++ == 0) {
+        list_remove(&i->lru);
+        i->core->n_idle_inodes--;
+    }
+    return i;
+}
+
+static void evict_idle(struct core *c)
+{
+    while (c->n_idle_inodes > c->max_inodes) {
+        struct core_inode *i = list_entry(c->inode_lru.next, struct core_inode, lru);
+
+        c->n_idle_inodes--;
+        inode_free(i);
+    }
+}
+
+void inode_put(struct core_inode *i)
+{
+    struct core *c = i->core;
+
+    ASSERT(i->refs > 0);
+    if (--i->refs)
+        return;
+    list_push_back(&c->inode_lru, &i->lru);
+    c->n_idle_inodes++;
+    evict_idle(c);
+}
+
+struct core_inode *inode_get(struct core *c, uint64_t ino)
+{
+    struct core_inode *i = inode_find(c, ino);
+
+    if (i)
+        return inode_ref(i);
+    i = mem_zalloc(sizeof *i);
+    if (!i)
+        return NULL;
+    i->core = c;
+    i->ino = ino;
+    i->refs = 1;
+    list_init(&i->lru);
+    list_init(&i->blocks);
+    list_init(&i->dirty_link);
+    list_init(&i->ios);
+    list_init(&i->targets);
+    list_init(&i->flushers);
+    list_init(&i->files);
+    list_init(&i->gate_queue);
+    list_init(&i->drain_queue);
+    list_init(&i->recall_gate.link);
+    hmap_insert(&c->inodes, &i->node, hash_u64(ino));
+    return i;
+}
+
+void inode_cache_fini(struct core *c)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    hmap_for_each(n, next, pos, &c->inodes)
+    {
+        inode_free(container_of(n, struct core_inode, node));
+    }
+    hmap_fini(&c->inodes);
+}
+
+struct msg_time core_now(const struct core *c)
+{
+    int64_t ns = clock_wall_ns(reactor_clock(c->reactor)) + c->wall_offset_ns;
+
+    return (struct msg_time){ns / (int64_t)NS_PER_S, (uint32_t)(ns % (int64_t)NS_PER_S)};
+}
+
+bool inode_attr_fresh(const struct core_inode *i)
+{
+    return i->attr_known && reactor_now_ns(i->core->reactor) < i->attr_expire_ns;
+}
+
+void inode_expire(struct core *c, uint64_t ino)
+{
+    struct core_inode *i = inode_find(c, ino);
+
+    if (i)
+        i->attr_expire_ns = 0;
+}
+
+void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
+{
+    struct msg_attr was = i->attr;
+    bool ours = i->attr_known && i->lease == MSG_LEASE_WRITE;
+
+    if (i->attr_known && a->change < was.change)
+        return; /* overtaken by a newer answer */
+    i->attr = *a;
+    i->attr_known = true;
+    if (ours) { /* the lease says that nobody else can have changed these */
+        i->attr.size = was.size;
+        i->attr.mtime = was.mtime;
+    }
+    if (i->attr_known && a->truncate_gen < was.truncate_gen)
+        i->attr.truncate_gen = was.truncate_gen;
+    if (i->lease != MSG_LEASE_NONE)
+        i->data_change = a->change;
+    if (S_ISREG(a->mode) && !i->need_grow)
+        i->in_line = (a->flags & MSG_ATTR_INLINE) != 0;
+    i->attr_expire_ns = reactor_now_ns(i->core->reactor) + i->core->o.attr_ns;
+}
+
+void inode_merge(struct core_inode *i, const struct msg_inode *m, bool with_layout)
+{
+    if (with_layout && S_ISREG(m->attr.mode) && layout_check(&m->layout) == 0 &&
+        (!i->layout_known || m->layout.generation >= i->layout.generation)) {
+        if (i->layout_known && i->n_blocks && stripe_block_bytes(&i->layout) != stripe_block_bytes(&m->layout))
+            blocks_drop_all(i, false);
+        i->layout = m->layout;
+        i->layout_known = true;
+    }
+    inode_merge_attr(i, &m->attr);
+}
+
+struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m)
+{
+    struct core_inode *i;
+
+    if (!m->attr.ino || (S_ISREG(m->attr.mode) && layout_check(&m->layout)))
+        return NULL;
+    i = inode_get(c, m->attr.ino);
+    if (i)
+        inode_merge(i, m, true);
+    return i;
+}
+
+void inode_entry(const struct core_inode *i, struct core_entry *ret_entry)
+{
+    uint64_t now = reactor_now_ns(i->core->reactor);
+
+    ret_entry->ino = i->ino;
+    ret_entry->attr = i->attr;
+    ret_entry->attr_valid_ns = i->attr_expire_ns > now ? i->attr_expire_ns - now : 0;
+    if (S_ISREG(i->attr.mode) && !list_empty(&i->files) && i->lease == MSG_LEASE_NONE)
+        ret_entry->attr_valid_ns = 0; /* shared with another client right now */
+    ret_entry->entry_valid_ns = i->core->o.entry_ns;
+}
+
+void inode_mark_dirty(struct core_inode *i)
+{
+    if (!i->dirty_since_ns)
+        i->dirty_since_ns = reactor_now_ns(i->core->reactor);
+    if (list_empty(&i->dirty_link)) {
+        inode_ref(i);
+        list_push_back(&i->core->dirty_inodes, &i->dirty_link);
+    }
+}
+
+void inode_touch_data(struct core_inode *i, uint64_t end)
+{
+    i->attr.size = MAX(i->attr.size, end);
+    i->attr.mtime = core_now(i->core);
+    i->meta_seq++;
+    inode_mark_dirty(i);
+}
+
+void inode_set_error(struct core_inode *i, int status, const char *what)
+{
+    i->error = status;
+    i->error_seq++;
+    LOG_ERROR("client", "%s of inode %llu failed: %s", what, (unsigned long long)i->ino, err_text(status));
+}
+
+int inode_take_error(struct core_file *f)
+{
+    if (f->error_seen == f->inode->error_seq)
+        return 0;
+    f->error_seen = f->inode->error_seq;
+    return f->inode->error;
+}
+
+void core_forget(struct core *c, uint64_t ino)
+{
+    struct core_inode *i = inode_find(c, ino);
+
+    if (!i || i->refs)
+        return;
+    list_remove(&i->lru); /* first in line to be evicted */
+    list_push_front(&c->inode_lru, &i->lru);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Data leases at the client: what the server grants with its replies, and what it asks back.
+ *
+ * Happy path of a recall: answered at once; the kernel drops its pages (reads and writes go on under the lease until it has); the gate closes and the last requests drain; what is dirty
+ * is written and committed; LEASE_RELEASE tells size and mtime; the cache is dropped, the gate opens and work goes on without a lease.
+ *
+ * Failure: a recall may overtake the reply that grants the lease: it is remembered and the grant counts as taken back. If data cannot be written in time the server evicts this
+ * client, which ends in lease_lost().
+ */
+#include "client/core/core_int.h"
+
+static bool recalled_early(struct core *c, uint64_t ino, uint64_t seq)
+{
+    unsigned k;
+
+    for (k = 0; k < CORE_EARLY_RECALLS; k++)
+        if (c->early[k].ino == ino && c->early[k].seq == seq)
+            return true;
+    return false;
+}
+
+void lease_reply(struct core_inode *i, const struct msg_inode *m)
+{
+    enum msg_lease was = i->lease, now = m->lease;
+
+    if (i->recalling)
+        return; /* what we hold is on its way back */
+    if (now != MSG_LEASE_NONE && recalled_early(i->core, i->ino, m->lease_seq))
+        now = MSG_LEASE_NONE;
+    if (was == MSG_LEASE_WRITE && now != MSG_LEASE_WRITE && (i->dirty_bytes || i->meta_seq != i->meta_done))
+        return; /* the server asks for it with a recall; until then there is something to write */
+    if (was == MSG_LEASE_NONE && i->data_change != m->attr.change)
+        blocks_drop_all(i, true);
+    i->lease = now;
+    i->lease_seq = m->lease_seq;
+    if (now == MSG_LEASE_NONE) {
+        blocks_drop_all(i, true);
+        i->data_change = 0;
+        return;
+    }
+    i->data_change = m->attr.change;
+    if (was == MSG_LEASE_NONE) {
+        i->acked_size = i->attr.size;
+        i->server_has_inline = i->in_line && i->attr.size > 0;
+    }
+}
+
+/* ---- giving back ---- */
+
+static void released(struct mds_op *op, int status)
+{
+    struct core_inode *i = op->inode;
+
+    if (status)
+        LOG_WARN("client", "release of the lease of inode %llu: %s", (unsigned long long)i->ino, err_text(status));
+    if (!i->recalling)
+        return; /* the session was lost meanwhile */
+    i->lease = MIN(i->lease, i->recall_keep);
+    i->lease_temporary = false;
+    if (i->lease == MSG_LEASE_NONE) {
+        blocks_drop_all(i, true);
+        i->data_change = 0;
+    }
+    i->attr_expire_ns = 0;
+    i->recalling = false;
+    gate_open(i);
+    inode_settle(i);
+    inode_put(i);
+}
+
+static struct mds_op *release_op(struct core *c, uint64_t ino, uint64_t seq, enum msg_lease keep, void (*done)(struct mds_op *op, int status))
+{
+    struct mds_op *op = mds_op_new(c, RPC_OP_LEASE_RELEASE, NULL, done);
+
+    if (op)
+        op->msg.lease = (struct msg_lease_req){.ino = ino, .lease = keep, .lease_seq = seq};
+    return op;
+}
+
+static void recall_flushed(struct flush_wait *w)
+{
+    struct core_inode *i = container_of(w, struct core_inode, recall_wait);
+    struct mds_op *op;
+
+    if (!i->recalling)
+        return;
+    op = release_op(i->core, i->ino, i->lease_seq, i->recall_keep, released);
+    if (!op) { /* the server evicts a client that does not answer; better to say so here */
+        LOG_ERROR("client", "no memory to release a lease");
+        return;
+    }
+    op->inode = inode_ref(i);
+    if (i->lease == MSG_LEASE_WRITE) {
+        op->msg.lease.has_size = true;
+        op->msg.lease.size = i->attr.size;
+        op->msg.lease.mtime = i->attr.mtime;
+        op->msg.lease.truncate_gen = i->attr.truncate_gen;
+    }
+    mds_op_start(op);
+}
+
+static void recall_drained(struct gate_waiter *w)
+{
+    struct core_inode *i = container_of(w, struct core_inode, recall_gate);
+
+    if (!i->recalling)
+        return;
+    i->recall_wait.q = NULL;
+    flush_start(i, &i->recall_wait, true, recall_flushed);
+}
+
+void core_inval_done(struct core *c, struct core_inval *v)
+{
+    struct core_inode *i = container_of(v, struct core_inode, inval);
+
+    (void)c;
+    if (!i->inval_busy)
+        return;
+    i->inval_busy = false;
+    if (i->recalling) {
+        gate_close(i);
+        gate_when_drained(i, &i->recall_gate, recall_drained);
+    }
+    inode_put(i);
+}
+
+void lease_give_up(struct core_inode *i, enum msg_lease keep)
+{
+    struct core *c = i->core;
+
+    if (i->recalling) {
+        i->recall_keep = MIN(i->recall_keep, keep);
+        return;
+    }
+    if (i->inval_busy)
+        return;
+    inode_ref(i);
+    i->recalling = true;
+    i->recall_keep = keep;
+    inode_ref(i);
+    i->inval_busy = true;
+    i->inval.ino = i->ino;
+    i->inval.data = keep == MSG_LEASE_NONE;
+    if (c->o.events.inval_inode && !i->lease_temporary)
+        c->o.events.inval_inode(c->o.events.arg, &i->inval);
+    else
+        core_inval_done(c, &i->inval);
+}
+
+void lease_lost(struct core_inode *i)
+{
+    struct list *l;
+    bool had = i->dirty_bytes || !list_empty(&i->targets) || !list_empty(&i->ios) || i->meta_seq != i->meta_done;
+
+    inode_ref(i);
+    i->lease = MSG_LEASE_NONE;
+    i->lease_temporary = false;
+    i->data_change = 0;
+    i->attr_expire_ns = 0;
+    if (had)
+        inode_set_error(i, -EIO, "write-back of a lost session");
+    i->meta_done = i->meta_seq;
+    i->need_grow = false;
+    i->in_line = (i->attr.flags & MSG_ATTR_INLINE) != 0;
+    blocks_drop_all(i, true);
+    list_for_each(l, &i->ios)
+    {
+        oss_io_cancel(list_entry(l, struct oss_io, by_inode));
+    }
+    if (i->recalling) {
+        i->recalling = false;
+        list_remove(&i->recall_gate.link);
+        if (!i->inval_busy)
+            gate_open(i);
+        inode_put(i);
+    }
+    flush_step(i);
+    inode_put(i);
+}
+
+/* ---- from the server ---- */
+
+static void released_unknown(struct mds_op *op, int status)
+{
+    (void)op;
+    (void)status;
+}
+
+static void handle_recall(struct rpc_req *req)
+{
+    struct core *c = req->handler_arg;
+    struct msg_recall_req m = *(const struct msg_recall_req *)req->msg;
+    struct core_inode *i = inode_find(c, m.ino);
+    struct mds_op *op;
+
+    rpc_reply(req, 0, &(struct msg_empty){0});
+    c->stats.recalls++;
+    if (m.keep > MSG_LEASE_WRITE)
+        return;
+    if (i && i->lease != MSG_LEASE_NONE && m.lease_seq < i->lease_seq)
+        return; /* of a grant that is history */
+    if (i && i->lease > m.keep && m.lease_seq == i->lease_seq) {
+        lease_give_up(i, m.keep);
+        return;
+    }
+    if (i && i->recalling)
+        return;
+    c->early[c->early_next].ino = m.ino;
+    c->early[c->early_next].seq = m.lease_seq;
+    c->early_next = (c->early_next + 1) % CORE_EARLY_RECALLS;
+    op = release_op(c, m.ino, m.lease_seq, m.keep, released_unknown);
+    if (op)
+        mds_op_start(op);
+    file_send_closes(c);
+}
+
+static void handle_glimpse(struct rpc_req *req)
+{
+    struct core *c = req->handler_arg;
+    const struct msg_ino_req *m = req->msg;
+    const struct core_inode *i = inode_find(c, m->ino);
+    struct msg_glimpse_rep rep = {0};
+
+    c->stats.glimpses++;
+    if (i && i->lease == MSG_LEASE_WRITE)
+        rep = (struct msg_glimpse_rep){.held = true, .size = i->attr.size, .mtime = i->attr.mtime};
+    rpc_reply(req, 0, &rep);
+}
+
+static void handle_map_changed(struct rpc_req *req)
+{
+    struct core *c = req->handler_arg;
+
+    rpc_reply(req, 0, &(struct msg_empty){0});
+    cmap_refresh(c);
+}
+
+void lease_handlers(struct core *c)
+{
+    rpc_node_handle(c->node, RPC_OP_RECALL, handle_recall, c);
+    rpc_node_handle(c->node, RPC_OP_GLIMPSE, handle_glimpse, c);
+    rpc_node_handle(c->node, RPC_OP_MAP_CHANGED, handle_map_changed, c);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls to the metadata server.
+ *
+ * Happy path: an operation waits for the session, takes a slot when it changes something, is sent, is answered, gives the slot back, and its done() reads the reply.
+ *
+ * Failure: an answer that asks to try again is tried again after a back-off with a new sequence; a call that got no answer keeps its slot and sequence, because the server
+ * may have executed it. An operation nobody waits for any more is still carried to its end when it holds a slot.
+ */
+#include "client/core/core_int.h"
+
+#define FREE_OPS_MAX 64u
+
+static void op_go(struct mds_op *op);
+
+static void op_timer(struct reactor_timer *t)
+{
+    op_go(container_of(t, struct mds_op, timer));
+}
+
+struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q, void (*done)(struct mds_op *op, int status))
+{
+    struct mds_op *op;
+
+    if (!list_empty(&c->free_ops)) {
+        op = list_entry(list_pop_front(&c->free_ops), struct mds_op, link);
+        c->n_free_ops--;
+    } else {
+        op = mem_alloc(sizeof *op);
+    }
+    if (!op)
+        return NULL;
+    memset(op, 0, offsetof(struct mds_op, call));
+    memset(&op->msg, 0, sizeof op->msg);
+    list_init(&op->link);
+    list_init(&op->wait);
+    op->core = c;
+    op->q = q;
+    rpc_call_init(&op->call, opcode, &op->msg, NULL, op);
+    arena_init(&op->arena, 0);
+    op->iov = (struct iovec){0};
+    op->done = done;
+    reactor_timer_init(&op->timer, op_timer);
+    op->inode = NULL;
+    op->file = NULL;
+    op->buf = NULL;
+    op->started_ns = reactor_now_ns(c->reactor);
+    op->n1 = op->n2 = 0;
+    op->generation = 0;
+    op->attempt = 0;
+    op->slot = -1;
+    op->sent = op->failed = op->hung_logged = false;
+    return op;
+}
+
+struct msg_bytes mds_op_bytes(struct mds_op *op, const void *data, uint32_t len)
+{
+    struct msg_bytes b = {arena_dup(&op->arena, data, len), len};
+
+    if (!b.data) {
+        op->failed = true;
+        b.len = 0;
+    }
+    return b;
+}
+
+void mds_op_cred(struct mds_op *op, struct msg_cred *dst, const struct msg_cred *src)
+{
+    *dst = *src;
+    if (src->n_groups) {
+        dst->groups = arena_dup(&op->arena, src->groups, src->n_groups * sizeof *src->groups);
+        op->failed |= !dst->groups;
+    }
+}
+
+void mds_op_drop(struct mds_op *op)
+{
+    struct core *c = op->core;
+
+    list_remove(&op->link);
+    list_remove(&op->wait);
+    reactor_timer_cancel(c->reactor, &op->timer);
+    rpc_call_fini(&op->call);
+    arena_reset(&op->arena);
+    if (op->buf)
+        mem_put(c, op->buf);
+    if (op->inode)
+        inode_put(op->inode);
+    if (c->n_free_ops < FREE_OPS_MAX) {
+        c->n_free_ops++;
+        list_push_front(&c->free_ops, &op->link);
+    } else {
+        mem_free(op);
+    }
+    core_kick(c);
+}
+
+static bool wants_slot(const struct mds_op *op)
+{
+    return (rpc_op_flags(op->call.op) & OP_SLOT) != 0;
+}
+
+static void op_finish(struct mds_op *op, int status)
+{
+    list_remove(&op->wait);
+    reactor_timer_cancel(op->core->reactor, &op->timer);
+    op->done(op, status);
+    mds_op_drop(op);
+}
+
+/* answered: the server has said something, so the sequence is used up. */
+static void slot_release(struct mds_op *op, bool answered)
+{
+    struct core_session *s = &op->core->session;
+    struct list *l;
+
+    if (op->slot < 0 || op->generation != s->epoch)
+        return;
+    if (answered)
+        s->slots[op->slot].sequence++;
+    s->slots[op->slot].busy = false;
+    op->slot = -1;
+    l = list_pop_front(&s->slot_waiters);
+    if (l)
+        op_go(list_entry(l, struct mds_op, wait));
+}
+
+static bool slot_take(struct mds_op *op)
+{
+    struct core_session *s = &op->core->session;
+    uint32_t i;
+
+    for (i = 0; i < s->n_slots; i++) {
+        if (!s->slots[i].busy) {
+            s->slots[i].busy = true;
+            op->slot = (int)i;
+            op->generation = s->epoch;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void op_called(struct rpc_call *call, int status)
+{
+    struct mds_op *op = call->arg;
+    struct core *c = op->core;
+    bool answered = status != -AIFS_ECONN && status != -AIFS_EDOWN && status != -AIFS_ECANCELLED && status != -AIFS_ETIMEOUT;
+    struct retry r;
+
+    op->sent = false;
+    if (status == -AIFS_ESESSION || status == -AIFS_EFENCED)
+        session_lost(c, op->generation, status);
+    if (answered)
+        slot_release(op, true);
+    r = retry_mds(status, op->attempt);
+    if (status == -AIFS_ECANCELLED && !c->forced && op->slot >= 0)
+        r = retry_mds(-AIFS_ECONN, op->attempt);
+    if (r.action == RETRY_FAIL || c->forced || (!op->q && op->slot < 0 && status == -AIFS_ECANCELLED)) {
+        slot_release(op, false);
+        op_finish(op, c->forced && status ? -EIO : r.status);
+        return;
+    }
+    c->stats.retries++;
+    op->attempt++;
+    reactor_timer_start(c->reactor, &op->timer, reactor_now_ns(c->reactor) + r.delay_ns);
+}
+
+static void op_send(struct mds_op *op)
+{
+    struct core *c = op->core;
+    struct core_session *s = &c->session;
+    struct rpc_call *call = &op->call;
+    unsigned opcode = call->op;
+    const struct iovec *out = call->bulk_out, *in = call->bulk_in;
+    unsigned n_out = call->n_bulk_out, n_in = call->n_bulk_in;
+
+    rpc_call_fini(call);
+    rpc_call_init(call, opcode, &op->msg, op_called, op);
+    call->bulk_out = out;
+    call->n_bulk_out = n_out;
+    call->bulk_in = in;
+    call->n_bulk_in = n_in;
+    call->flags = RPC_CALL_WAIT;
+    call->session = s->id;
+    call->generation = s->generation;
+    call->incarnation = s->incarnation;
+    call->job = c->job;
+    call->map_epoch = c->map ? c->map->epoch : 0;
+    op->generation = s->epoch;
+    if (op->slot >= 0) {
+        call->slot = (uint32_t)op->slot + 1;
+        call->slot_sequence = s->slots[op->slot].sequence + 1;
+    }
+    op->sent = true;
+    c->stats.mds_calls++;
+    rpc_peer_call(s->peer, call);
+}
+
+static void op_go(struct mds_op *op)
+{
+    struct core *c = op->core;
+    struct core_session *s = &c->session;
+
+    if (op->failed || c->forced) {
+        int status = c->forced ? -EIO : op->q ? -ENOMEM : -AIFS_ECANCELLED;
+
+        slot_release(op, false);
+        op_finish(op, status);
+        return;
+    }
+    if (op->slot >= 0 && op->generation != s->epoch) { /* its session is gone, its outcome unknown */
+        op->slot = -1;
+        op_finish(op, -AIFS_ESESSION);
+        return;
+    }
+    if (s->state != SESSION_READY) {
+        list_push_back(&s->session_waiters, &op->wait);
+        return;
+    }
+    if (wants_slot(op) && op->slot < 0 && !slot_take(op)) {
+        list_push_back(&s->slot_waiters, &op->wait);
+        return;
+    }
+    op_send(op);
+}
+
+void mds_op_start(struct mds_op *op)
+{
+    list_push_back(&op->core->ops, &op->link);
+    if (op->failed || op->core->forced) /* done() must not run before the caller is ready */
+        reactor_timer_start(op->core->reactor, &op->timer, 0);
+    else
+        op_go(op);
+}
+
+void mds_resume(struct core *c)
+{
+    struct list now, *l;
+
+    list_init(&now);
+    list_splice(&now, &c->session.session_waiters);
+    list_splice(&now, &c->session.slot_waiters);
+    while ((l = list_pop_front(&now)) != NULL)
+        op_go(list_entry(l, struct mds_op, wait));
+}
+
+void mds_new_link(struct core *c)
+{
+    struct list *l;
+
+    list_for_each(l, &c->ops)
+    {
+        struct mds_op *op = list_entry(l, struct mds_op, link);
+
+        if (op->sent)
+            op->call.incarnation = c->session.incarnation;
+    }
+}
+
+/* Forced unmount: everything ends soon, without waiting for anybody. */
+void mds_fail_all(struct core *c)
+{
+    struct list *l, *tmp;
+
+    list_for_each_safe(l, tmp, &c->ops)
+    {
+        struct mds_op *op = list_entry(l, struct mds_op, link);
+
+        if (op->sent)
+            rpc_call_cancel(&op->call);
+        else
+            reactor_timer_start(c->reactor, &op->timer, 0);
+    }
+}
+
+void mds_tick(struct core *c, uint64_t now)
+{
+    struct list *l;
+
+    list_for_each(l, &c->ops)
+    {
+        struct mds_op *op = list_entry(l, struct mds_op, link);
+
+        if (op->hung_logged || now - op->started_ns < c->o.hung_log_ns)
+            continue;
+        op->hung_logged = true;
+        c->stats.hung++;
+        LOG_WARN("client", "metadata server %s: %s has not been answered for %llu s (%s)", c->o.mds[0], rpc_op_name(op->call.op),
+                 (unsigned long long)((now - op->started_ns) / NS_PER_S),
+                 op->sent ? (rpc_peer_is_up(c->session.peer) ? "the server is connected" : err_text(rpc_peer_last_error(c->session.peer)))
+                          : "waits for the session");
+    }
+}
+
+void mds_fini(struct core *c)
+{
+    struct list *l;
+
+    while ((l = list_pop_front(&c->free_ops)) != NULL)
+        mem_free(list_entry(l, struct mds_op, link));
+    c->n_free_ops = 0;
+}

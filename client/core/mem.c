@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory budget of cached and dirty data: two classes of buffers (64 KiB for small files and small reads, 1 MiB for streams), taken in slabs as they are needed and never
+ * beyond the budget.
+ *
+ * Running dry: the least recently used clean block gives its buffer; when there is none the caller's request waits and is tried again, from its beginning, when something was freed or
+ * became clean. A request never holds memory while it waits for more.
+ */
+#include "client/core/core_int.h"
+
+#define SLAB_SMALL 64u /* 4 MiB */
+#define SLAB_LARGE 8u  /* 8 MiB */
+
+static void wake(struct reactor_work *w)
+{
+    struct core *c = container_of(w, struct core, mem.wake);
+
+    c->mem.waking = false;
+    req_resume_list(&c->mem.waiters);
+}
+
+int mem_budget_init(struct core *c)
+{
+    uint64_t data = c->o.memory_limit / 4 * 3; /* the rest: metadata caches, requests, the transports */
+    struct core_mem *m = &c->mem;
+
+    list_init(&m->waiters);
+    m->wake.fn = wake;
+    m->cls[0] = (struct mem_class){.buf_bytes = CORE_SMALL_BYTES, .slab_bufs = SLAB_SMALL};
+    m->cls[1] = (struct mem_class){.buf_bytes = CORE_LARGE_BYTES, .slab_bufs = SLAB_LARGE};
+    m->cls[0].max_slabs = (uint32_t)MIN(data / 4 / (CORE_SMALL_BYTES * SLAB_SMALL), MEM_SLABS_MAX);
+    m->cls[1].max_slabs = (uint32_t)MIN(data / 4 * 3 / (CORE_LARGE_BYTES * SLAB_LARGE), MEM_SLABS_MAX);
+    if (!m->cls[0].max_slabs || !m->cls[1].max_slabs)
+        return -EINVAL;
+    c->max_dirty = (uint64_t)m->cls[1].max_slabs * SLAB_LARGE * CORE_LARGE_BYTES / 2;
+    return 0;
+}
+
+void mem_budget_fini(struct core *c)
+{
+    unsigned k;
+
+    for (k = 0; k < MEM_CLASSES; k++)
+        while (c->mem.cls[k].n_slabs)
+            buf_pool_destroy(c->mem.cls[k].slabs[--c->mem.cls[k].n_slabs]);
+}
+
+static struct buf *class_get(struct mem_class *k)
+{
+    struct buf *b = NULL;
+    uint32_t i;
+
+    for (i = 0; i < k->n_slabs && !b; i++)
+        b = buf_get(k->slabs[i]);
+    if (b || k->n_slabs == k->max_slabs)
+        return b;
+    if (buf_pool_create(k->buf_bytes == CORE_SMALL_BYTES ? "client-small" : "client-large", k->buf_bytes, k->slab_bufs,
+                        &k->slabs[k->n_slabs]))
+        return NULL;
+    return buf_get(k->slabs[k->n_slabs++]);
+}
+
+struct buf *mem_get(struct core *c, uint32_t bytes, bool may_evict)
+{
+    struct core_mem *m = &c->mem;
+    struct buf *b;
+
+    ASSERT(bytes <= CORE_LARGE_BYTES);
+    do {
+        b = bytes <= CORE_SMALL_BYTES ? class_get(&m->cls[0]) : NULL;
+        if (!b)
+            b = class_get(&m->cls[1]);
+    } while (!b && may_evict && block_evict_one(c, bytes));
+    if (!b)
+        m->empties++;
+    return b;
+}
+
+void mem_put(struct core *c, struct buf *b)
+{
+    buf_put(b);
+    mem_freed(c);
+}
+
+void mem_wait(struct core *c, struct core_req *q, void (*resume)(struct core_req *q))
+{
+    c->stats.memory_waits++;
+    q->p.resume = resume;
+    list_push_back(&c->mem.waiters, &q->p.wait);
+    flush_background(c, 0, true);
+}
+
+void mem_freed(struct core *c)
+{
+    if (list_empty(&c->mem.waiters) || c->mem.waking)
+        return;
+    c->mem.waking = true;
+    reactor_defer(c->reactor, &c->mem.wake);
+}
+
+uint64_t mem_used(const struct core *c)
+{
+    uint64_t sum = 0;
+    unsigned k;
+
+    for (k = 0; k < MEM_CLASSES; k++)
+        sum += (uint64_t)c->mem.cls[k].n_slabs * c->mem.cls[k].slab_bufs * c->mem.cls[k].buf_bytes;
+    return sum + (uint64_t)c->inodes.count * sizeof(struct core_inode) + (uint64_t)c->n_names * 160;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names and attributes: one metadata call each, or none when the caches know.
+ * Every change made here is followed in the caches before the caller hears of it; changes by others are seen when the short time-outs run out.
+ */
+#include "client/core/core_int.h"
+
+static bool changing(struct core *c, struct core_req *q)
+{
+    if (!core_usable(c, q))
+        return false;
+    if (!c->o.read_only)
+        return true;
+    req_end(q, -EROFS);
+    return false;
+}
+
+/* The reply's inode into cache and request; an unusable one is an error. */
+static int take_inode(struct core *c, struct core_req *q, const struct msg_inode *m)
+{
+    struct core_inode *i = inode_from_reply(c, m);
+
+    if (!i)
+        return -AIFS_EPROTO;
+    if (q)
+        inode_entry(i, &q->entry);
+    inode_put(i);
+    return 0;
+}
+
+/* ---- lookup, getattr ---- */
+
+static void looked_up(struct mds_op *op, int status)
+{
+    struct core *c = op->core;
+    struct core_req *q = op->q;
+    const struct msg_inode_rep *rep = op->call.rep;
+    const struct msg_name_req *m = &op->msg.name;
+
+    if (!status)
+        status = take_inode(c, q, &rep->inode);
+    if (!status)
+        names_put(c, m->parent, m->name.data, m->name.len, rep->inode.attr.ino);
+    else if (status == -ENOENT)
+        names_put(c, m->parent, m->name.data, m->name.len, 0);
+    if (!q)
+        return;
+    if (status == -ENOENT && q->want_negative) {
+        memset(&q->entry, 0, sizeof q->entry);
+        q->entry.entry_valid_ns = c->o.negative_ns;
+        status = 0;
+    }
+    req_finish(q, status);
+}
+
+static bool lookup_cached(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len)
+{
+    const struct name_entry *e = names_get(c, parent, name, len);
+    struct core_inode *i;
+
+    if (!e)
+        return false;
+    if (!e->ino) {
+        memset(&q->entry, 0, sizeof q->entry);
+        q->entry.entry_valid_ns = c->o.negative_ns;
+        req_end(q, q->want_negative ? 0 : -ENOENT);
+        return true;
+    }
+    i = inode_find(c, e->ino);
+    if (!i || !inode_attr_fresh(i))
+        return false;
+    inode_entry(i, &q->entry);
+    req_end(q, 0);
+    return true;
+}
+
+void core_lookup(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len)
+{
+    struct mds_op *op;
+
+    req_begin(c, q, "lookup", parent);
+    if (!core_usable(c, q))
+        return;
+    if (len > MSG_NAME_MAX) {
+        req_end(q, -ENAMETOOLONG);
+        return;
+    }
+    if (lookup_cached(c, q, parent, name, len))
+        return;
+    op = mds_op_new(c, RPC_OP_LOOKUP, q, looked_up);
+    if (op) {
+        op->msg.name.parent = parent;
+        op->msg.name.name = mds_op_bytes(op, name, len);
+        mds_op_cred(op, &op->msg.name.cred, &q->cred);
+    }
+    req_call(q, op, "waits for the metadata server: LOOKUP");
+}
+
+static void got_attr(struct mds_op *op, int status)
+{
+    const struct msg_inode_rep *rep = op->call.rep;
+
+    if (!status)
+        status = take_inode(op->core, op->q, &rep->inode);
+    if (op->q)
+        req_finish(op->q, status);
+}
+
+void core_getattr(struct core *c, struct core_req *q, uint64_t ino)
+{
+    struct core_inode *i = inode_find(c, ino);
+    struct mds_op *op;
+
+    req_begin(c, q, "getattr", ino);
+    if (!core_usable(c, q))
+        return;
+    if (i && inode_attr_fresh(i) && (i->lease != MSG_LEASE_NONE || list_empty(&i->files))) {
+        inode_entry(i, &q->entry);
+        req_end(q, 0);
+        return;
+    }
+    op = mds_op_new(c, RPC_OP_GETATTR, q, got_attr);
+    if (op) {
+        op->msg.ino.ino = ino;
+        mds_op_cred(op, &op->msg.ino.cred, &q->cred);
+    }
+    req_call(q, op, "waits for the metadata server: GETATTR");
+}
+
+/* ---- making ---- */
+
+static void made(struct mds_op *op, int status)
+{
+    struct core *c = op->core;
+    const struct msg_inode_rep *rep = op->call.rep;
+    const struct msg_create_req *m = &op->msg.create;
+
+    if (!status)
+        status = take_inode(c, op->q, &rep->inode);
+    if (!status) {
+        names_put(c, m->parent, m->name.data, m->name.len, rep->inode.attr.ino);
+        inode_expire(c, m->parent);
+    } else {
+        names_drop(c, m->parent, m->name.data, m->name.len);
+    }
+    if (op->q)
+        req_finish(op->q, status);
+}
+
+static struct mds_op *make_op(struct core *c, struct core_req *q, unsigned opcode, uint64_t parent, const char *name, uint32_t len,
+                              uint32_t mode, const struct msg_stripe *stripe)
+{
+    struct mds_op *op = mds_op_new(c, opcode, q, made);
+
+    if (!op)
+        return NULL;
+    op->msg.create.parent = parent;
+    op->msg.create.name = mds_op_bytes(op, name, len);
+    op->msg.create.mode = mode;
+    mds_op_cred(op, &op->msg.create.cred, &q->cred);
+    if (stripe) {
+        op->msg.create.has_stripe = true;
+        op->msg.create.stripe = *stripe;
+        op->msg.create.stripe.pool = mds_op_bytes(op, stripe->pool.data, stripe->pool.len);
+    }
+    return op;
+}
+
+void core_mkdir(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint32_t mode,
+                const struct msg_stripe *stripe)
+{
+    req_begin(c, q, "mkdir", parent);
+    if (changing(c, q))
+        req_call(q, make_op(c, q, RPC_OP_MKDIR, parent, name, len, (mode & 07777) | S_IFDIR, stripe),
+                 "waits for the metadata server: MKDIR");
+}
+
+void core_mknod(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint32_t mode, uint32_t rdev,
+                const struct msg_stripe *stripe)
+{
+    struct mds_op *op;
+
+    req_begin(c, q, "mknod", parent);
+    if (!changing(c, q))
+        return;
+    op = make_op(c, q, RPC_OP_MKNOD, parent, name, len, mode, stripe);
+    if (op)
+        op->msg.create.rdev = rdev;
+    req_call(q, op, "waits for the metadata server: MKNOD");
+}
+
+void core_symlink(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, const char *target,
+                  uint32_t target_len)
+{
+    struct mds_op *op;
+
+    req_begin(c, q, "symlink", parent);
+    if (!changing(c, q))
+        return;
+    op = make_op(c, q, RPC_OP_SYMLINK, parent, name, len, 0777 | S_IFLNK, NULL);
+    if (op)
+        op->msg.create.target = mds_op_bytes(op, target, target_len);
+    req_call(q, op, "waits for the metadata server: SYMLINK");
+}
+
+static void linked(struct mds_op *op, int status)
+{
+    struct core *c = op->core;
+    const struct msg_inode_rep *rep = op->call.rep;
+    const struct msg_link_req *m = &op->msg.link;
+
+    if (!status)
+        status = take_inode(c, op->q, &rep->inode);
+    if (!status) {
+        names_put(c, m->new_parent, m->new_name.data, m->new_name.len, m->ino);
+        inode_expire(c, m->new_parent);
+    }
+    if (op->q)
+        req_finish(op->q, status);
+}
+
+void core_link(struct core *c, struct core_req *q, uint64_t ino, uint64_t new_parent, const char *name, uint32_t len)
+{
+    struct mds_op *op;
+
+    req_begin(c, q, "link", ino);
+    if (!changing(c, q))
+        return;
+    op = mds_op_new(c, RPC_OP_LINK, q, linked);
+    if (op) {
+        op->msg.link.ino = ino;
+        op->msg.link.new_parent = new_parent;
+        op->msg.link.new_name = mds_op_bytes(op, name, len);
+        mds_op_cred(op, &op->msg.link.cred, &q->cred);
+    }
+    req_call(q, op, "waits for the metadata server: LINK");
+}
+
+/* ---- removing and renaming ---- */
+
+static void removed(struct mds_op *op, int status)
+{
+    struct core *c = op->core;
+    const struct msg_name_req *m = &op->msg.name;
+    const struct msg_inode_rep *rep = op->call.rep;
+
+    names_drop(c, m->parent, m->name.data, m->name.len);
+    if (!status) {
+        inode_expire(c, m->parent);
+        if (op->call.op == RPC_OP_UNLINK && rep->inode.attr.ino)
+            (void)take_inode(c, NULL, &rep->inode); /* its link count */
+        names_put(c, m->parent, m->name.data, m->name.len, 0);
+    }
+    if (op->q)
+        req_finish(op->q, status);
+}
+
+static void remove_name(struct core *c, struct core_req *q, unsigned opcode, const char *what, uint64_t parent, const char *name,
+                        uint32_t len)
+{
+    struct mds_op *op;
+
+    req_begin(c, q, what, parent);
+    if (!changing(c, q))
+        return;
+    op = mds_op_new(c, opcode, q, removed);
+    if (op) {
+        op->msg.name.parent = parent;
+        op->msg.name.name = mds_op_bytes(op, name, len);
+        mds_op_cred(op, &op->msg.name.cred, &q->cred);
+    }
+    req_call(q, op, opcode == RPC_OP_UNLINK ? "waits for the metadata server: UNLINK" : "waits for the metadata server: RMDIR");
+}
+
+void core_unlink(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len)
+{
+    remove_name(c, q, RPC_OP_UNLINK, "unlink", parent, name, len);
+}
+
+void core_rmdir(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len)
+{
+    remove_name(c, q, RPC_OP_RMDIR, "rmdir", parent, name, len);
+}
+
+static void expire_name(struct core *c, uint64_t parent, const struct msg_bytes *name)
+{
+    const struct name_entry *e = names_get(c, parent, name->data, name->len);
+
+    if (e && e->ino)
+        inode_expire(c, e->ino);
+    names_drop(c, parent, name->data, name->len);
+}
+
+static void renamed(struct mds_op *op, int status)
+{
+    struct core *c = op->core;
+    const struct msg_rename_req *m = &op->msg.rename;
+    const struct name_entry *e = names_get(c, m->parent, m->name.data, m->name.len);
+    uint64_t moved = e ? e->ino : 0;
+
+    expire_name(c, m->parent, &m->name);
+    expire_name(c, m->new_parent, &m->new_name);
+    if (!status) {
+        inode_expire(c, m->parent);
+        inode_expire(c, m->new_parent);
+        if (moved)
+            names_put(c, m->new_parent, m->new_name.data, m->new_name.len, moved);
+        if (!m->flags)
+            names_put(c, m->parent, m->name.data, m->name.len, 0);
+    }
+    if (op->q)
+        req_finish(op->q, status);
+}
+
+void core_rename(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint64_t new_parent,
+                 const char *new_name, uint32_t new_len, uint32_t flags)
+{
+    struct mds_op *op;
+
+    req_begin(c, q, "rename", parent);
+    if (!changing(c, q))
+        return;
+    op = mds_op_new(c, RPC_OP_RENAME, q, renamed);
+    if (op) {
+        op->msg.rename = (struct msg_rename_req){
+            .parent = parent,
+            .new_parent = new_parent,
+            .name = mds_op_bytes(op, name, len),
+            .new_name = mds_op_bytes(op, new_name, new_len),
+            .flags = flags,
+        };
+        mds_op_cred(op, &op->msg.rename.cred, &q->cred);
+    }
+    req_call(q, op, "waits for the metadata server: RENAME");
+}

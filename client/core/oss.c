@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One transfer between this client and one target.
+ *
+ * Happy path: the chain of the chunk names the target; the transfer waits for one of the target's places, is sent, is answered; of a read every block's checksum is verified
+ * and what does not exist is zeroed; of a write the verifier and the grant are noted; done() runs.
+ *
+ * Failure: retry.c decides. A transfer is sent again with a fresh map, fresh attributes or after a back-off; whoever waits for it may cancel it, and done(-EINTR) then comes as soon as the
+ * transport has let go of its memory.
+ */
+#include "client/core/core_int.h"
+
+#define FREE_IOS_MAX 64u
+
+static void io_go(struct oss_io *io);
+
+static void io_timer(struct reactor_timer *t)
+{
+    io_go(container_of(t, struct oss_io, timer));
+}
+
+struct oss_io *oss_io_new(struct core *c, enum oss_kind kind, struct core_inode *i)
+{
+    struct oss_io *io;
+
+    if (!list_empty(&c->free_ios)) {
+        io = list_entry(list_pop_front(&c->free_ios), struct oss_io, link);
+        c->n_free_ios--;
+    } else {
+        io = mem_alloc(sizeof *io);
+    }
+    if (!io)
+        return NULL;
+    memset(io, 0, offsetof(struct oss_io, call));
+    memset(&io->msg, 0, offsetof(struct oss_io, iov) - offsetof(struct oss_io, msg));
+    memset(&io->n_iov, 0, sizeof *io - offsetof(struct oss_io, n_iov));
+    list_init(&io->link);
+    list_init(&io->all);
+    list_init(&io->by_inode);
+    io->core = c;
+    io->kind = kind;
+    io->inode = inode_ref(i);
+    rpc_call_init(&io->call, kind == OSS_IO_READ ? RPC_OP_OSS_READ : RPC_OP_OSS_WRITE, &io->msg, NULL, io);
+    reactor_timer_init(&io->timer, io_timer);
+    return io;
+}
+
+static void io_free(struct oss_io *io)
+{
+    struct core *c = io->core;
+
+    list_remove(&io->link);
+    list_remove(&io->all);
+    list_remove(&io->by_inode);
+    reactor_timer_cancel(c->reactor, &io->timer);
+    rpc_call_fini(&io->call);
+    if (io->buf)
+        mem_put(c, io->buf);
+    inode_put(io->inode);
+    if (c->n_free_ios < FREE_IOS_MAX) {
+        c->n_free_ios++;
+        list_push_front(&c->free_ios, &io->link);
+    } else {
+        mem_free(io);
+    }
+    core_kick(c);
+}
+
+void oss_io_drop(struct oss_io *io)
+{
+    io_free(io);
+}
+
+static void io_finish(struct oss_io *io, int status)
+{
+    list_remove(&io->by_inode);
+    io->done(io, status);
+    io_free(io);
+}
+
+static struct oss_target *target_find(struct core *c, uint32_t id)
+{
+    struct hmap_node *n;
+
+    for (n = hmap_first(&c->oss_targets, hash_u64(id)); n; n = hmap_next(n)) {
+        struct oss_target *t = container_of(n, struct oss_target, node);
+
+        if (t->id == id)
+            return t;
+    }
+    return NULL;
+}
+
+struct oss_target *oss_target_get(struct core *c, uint32_t id)
+{
+    struct oss_target *t = target_find(c, id);
+
+    if (t)
+        return t;
+    t = mem_zalloc(sizeof *t);
+    if (!t)
+        return NULL;
+    t->core = c;
+    t->id = id;
+    list_init(&t->queue);
+    list_init(&t->commit_queue);
+    list_init(&t->committing);
+    hmap_insert(&c->oss_targets, &t->node, hash_u64(id));
+    return t;
+}
+
+struct oss_target *oss_target_of(struct core *c, const struct msg_layout *l, uint64_t chunk)
+{
+    const struct map_chain *chain = c->map ? layout_chain(l, c->map, chunk) : NULL;
+
+    return chain && chain->n_targets ? oss_target_get(c, chain->targets[0]) : NULL;
+}
+
+uint64_t oss_want_grant(const struct core *c)
+{
+    return MAX(c->max_dirty / 4, (uint64_t)4 * CORE_LARGE_BYTES);
+}
+
+void oss_call_header(struct core *c, struct rpc_call *call)
+{
+    call->flags = RPC_CALL_WAIT;
+    call->session = c->session.id;
+    call->generation = c->session.generation;
+    call->incarnation = c->session.incarnation;
+    call->job = c->job;
+    call->map_epoch = c->map ? c->map->epoch : 0;
+    c->stats.oss_calls++;
+}
+
+/* ---- answers ---- */
+
+/* The payload is what exists of the one range; the rest is a hole. */
+static int read_verify(struct oss_io *io, const struct msg_read_rep *rep)
+{
+    uint8_t *data = io->iov[0].iov_base;
+    uint32_t len;
+
+    if (rep->n_lens != 1 || rep->lens[0] > io->range.len || rep->lens[0] != io->call.bulk_in_len)
+        return -AIFS_EPROTO;
+    len = rep->lens[0];
+    if (rep->n_crcs != crc_pieces(io->range.offset, len))
+        return -AIFS_EPROTO;
+    if (len) {
+        crc32c_blocks(io->range.offset, data, len, io->crcs);
+        if (memcmp(io->crcs, rep->crcs, rep->n_crcs * sizeof io->crcs[0]) != 0) {
+            io->core->stats.checksum_errors++;
+            LOG_WARN("client", "inode %llu chunk %llu from target %u: data and checksum disagree", (unsigned long long)io->inode->ino,
+                     (unsigned long long)io->range.chunk, io->target->id);
+            return -AIFS_ECHECKSUM;
+        }
+    }
+    memset(data + len, 0, io->range.len - len);
+    io->got = len;
+    return 0;
+}
+
+static void write_noted(struct oss_io *io, const struct msg_write_rep *rep)
+{
+    struct oss_target *t = io->target;
+
+    t->grant = rep->grant > t->flying ? rep->grant - t->flying : 0;
+    commit_verifier(t, rep->verifier);
+}
+
+static void refreshed(struct mds_op *op, int status)
+{
+    struct oss_io *io = (struct oss_io *)(uintptr_t)op->n1;
+    const struct msg_inode_rep *rep = op->call.rep;
+
+    if (!status) {
+        inode_merge(io->inode, &rep->inode, true);
+        io_go(io);
+        return;
+    }
+    io_finish(io, status == -AIFS_ECANCELLED ? -EIO : status);
+}
+
+static void io_refresh(struct oss_io *io)
+{
+    struct mds_op *op = mds_op_new(io->core, RPC_OP_GETATTR, NULL, refreshed);
+
+    if (!op) {
+        reactor_timer_start(io->core->reactor, &io->timer, reactor_now_ns(io->core->reactor) + 10 * NS_PER_MS);
+        return;
+    }
+    op->msg.ino.ino = io->inode->ino;
+    op->n1 = (uint64_t)(uintptr_t)io;
+    mds_op_start(op);
+}
+
+static void io_failed(struct oss_io *io, int status)
+{
+    struct core *c = io->core;
+    struct retry r = io->kind == OSS_IO_READ ? retry_oss_read(status, io->attempt) : retry_oss_write(status, io->attempt);
+
+    if (io->cancelled || c->forced) {
+        io_finish(io, c->forced ? -EIO : -EINTR);
+        return;
+    }
+    if (status == -AIFS_EFENCED || status == -AIFS_ESESSION)
+        session_lost(c, io->session_epoch, status);
+    if (r.action == RETRY_FAIL) {
+        io_finish(io, r.status);
+        return;
+    }
+    c->stats.retries++;
+    io->attempt++;
+    if (r.action == RETRY_ATTR) {
+        io_refresh(io);
+        return;
+    }
+    if (r.action == RETRY_MAP)
+        cmap_refresh(c);
+    reactor_timer_start(c->reactor, &io->timer, reactor_now_ns(c->reactor) + r.delay_ns);
+}
+
+static void target_pump(struct oss_target *t);
+
+static void io_called(struct rpc_call *call, int status)
+{
+    struct oss_io *io = call->arg;
+    struct oss_target *t = io->target;
+
+    io->sent = false;
+    t->in_flight--;
+    if (io->kind == OSS_IO_WRITE && !io->stable)
+        t->flying -= MIN(t->flying, io->len);
+    if (status == -AIFS_ECANCELLED && !io->cancelled)
+        status = -AIFS_ECONN; /* the peer was replaced */
+    if (!status && io->kind == OSS_IO_READ)
+        status = read_verify(io, call->rep);
+    if (!status && io->kind == OSS_IO_WRITE)
+        write_noted(io, call->rep);
+    if (status)
+        io_failed(io, status);
+    else
+        io_finish(io, 0);
+    target_pump(t);
+}
+
+/* ---- sending ---- */
+
+static void crc_iov(struct oss_io *io)
+{
+    uint32_t at = io->range.offset, n = 0, crc = 0;
+    unsigned i;
+
+    if (io->n_iov == 1) {
+        io->msg.write.n_crcs = (uint32_t)crc32c_blocks(at, io->iov[0].iov_base, io->len, io->crcs);
+        return;
+    }
+    for (i = 0; i < io->n_iov; i++) {
+        const uint8_t *p = io->iov[i].iov_base;
+        size_t left = io->iov[i].iov_len;
+
+        while (left) {
+            uint32_t step = (uint32_t)MIN(left, CRC_BLOCK_BYTES - at % CRC_BLOCK_BYTES);
+
+            crc = crc32c_more(crc, p, step);
+            at += step;
+            p += step;
+            left -= step;
+            if (at % CRC_BLOCK_BYTES == 0 || at == io->range.offset + io->len) {
+                io->crcs[n++] = crc;
+                crc = 0;
+            }
+        }
+    }
+    io->msg.write.n_crcs = n;
+}
+
+static void fill_write(struct oss_io *io)
+{
+    struct oss_target *t = io->target;
+
+    if (!io->stable) {
+        if (t->grant < io->len || io->inode->lease != MSG_LEASE_WRITE) {
+            io->stable = true; /* no room promised: durable before the reply, or ENOSPC */
+        } else {
+            t->grant -= io->len;
+            t->flying += io->len;
+        }
+    }
+    io->msg.write = (struct msg_write_req){
+        .target = t->id,
+        .ino = io->inode->ino,
+        .truncate_gen = io->inode->attr.truncate_gen,
+        .stable = io->stable,
+        .n_ranges = 1,
+        .ranges = &io->range,
+        .crcs = io->crcs,
+        .op_id = ++io->core->op_ids,
+        .want_grant = oss_want_grant(io->core),
+    };
+    crc_iov(io);
+    io->call.bulk_out = io->iov;
+    io->call.n_bulk_out = io->n_iov;
+}
+
+static void io_send(struct oss_io *io, struct rpc_peer *peer)
+{
+    struct core *c = io->core;
+
+    rpc_call_fini(&io->call);
+    rpc_call_init(&io->call, io->kind == OSS_IO_READ ? RPC_OP_OSS_READ : RPC_OP_OSS_WRITE, &io->msg, io_called, io);
+    oss_call_header(c, &io->call);
+    if (io->kind == OSS_IO_READ) {
+        io->msg.read = (struct msg_read_req){
+            .target = io->target->id,
+            .ino = io->inode->ino,
+            .truncate_gen = io->inode->attr.truncate_gen,
+            .n_ranges = 1,
+            .ranges = &io->range,
+        };
+        io->call.bulk_in = io->iov;
+        io->call.n_bulk_in = io->n_iov;
+    } else {
+        fill_write(io);
+    }
+    io->sent = true;
+    io->session_epoch = c->session.epoch;
+    io->target->in_flight++;
+    rpc_peer_call(peer, &io->call);
+}
+
+static void target_pump(struct oss_target *t)
+{
+    struct list *l;
+
+    while (t->in_flight < CORE_TARGET_INFLIGHT && (l = list_pop_front(&t->queue)) != NULL) {
+        struct oss_io *io = list_entry(l, struct oss_io, link);
+
+        io->queued = false;
+        io_go(io);
+    }
+}
+
+static void io_go(struct oss_io *io)
+{
+    struct core *c = io->core;
+    struct rpc_peer *peer;
+
+    if (io->cancelled || c->forced) {
+        io_finish(io, c->forced ? -EIO : -EINTR);
+        return;
+    }
+    io->target = oss_target_of(c, &io->inode->layout, io->range.chunk);
+    peer = io->target ? oss_peer_of(c, io->target->id) : NULL;
+    if (!peer) {
+        io_failed(io, io->target ? -AIFS_EDOWN : -AIFS_ESTALE_MAP);
+        return;
+    }
+    if (io->target->in_flight >= CORE_TARGET_INFLIGHT) {
+        io->queued = true;
+        list_push_back(&io->target->queue, &io->link);
+        return;
+    }
+    io_send(io, peer);
+}
+
+void oss_io_submit(struct oss_io *io)
+{
+    io->started_ns = reactor_now_ns(io->core->reactor);
+    list_push_back(&io->core->ios, &io->all);
+    if (io->core->forced || !io->core->map)
+        reactor_timer_start(io->core->reactor, &io->timer, 0); /* done() never runs inside submit */
+    else
+        io_go(io);
+}
+
+void oss_io_cancel(struct oss_io *io)
+{
+    io->cancelled = true;
+    if (io->sent) {
+        rpc_call_cancel(&io->call);
+    } else if (io->queued || reactor_timer_running(&io->timer)) {
+        list_remove(&io->link);
+        io->queued = false;
+        reactor_timer_start(io->core->reactor, &io->timer, 0);
+    } /* else it waits for attributes, and sees the flag when they come */
+}
+
+/* ---- looking after ---- */
+
+void oss_tick(struct core *c, uint64_t now)
+{
+    struct list *l;
+
+    list_for_each(l, &c->ios)
+    {
+        struct oss_io *io = list_entry(l, struct oss_io, all);
+        uint64_t age = now - io->started_ns;
+
+        if (c->o.soft && age > c->o.timeo_ns && !io->cancelled)
+            oss_io_cancel(io);
+        if (io->hung_logged || age < c->o.hung_log_ns)
+            continue;
+        io->hung_logged = true;
+        c->stats.hung++;
+        LOG_WARN("client", "target %u: %s of inode %llu has not been answered for %llu s", io->target ? io->target->id : 0,
+                 io->kind == OSS_IO_READ ? "OSS_READ" : "OSS_WRITE", (unsigned long long)io->inode->ino,
+                 (unsigned long long)(age / NS_PER_S));
+    }
+}
+
+void oss_fail_all(struct core *c)
+{
+    struct list *l;
+
+    list_for_each(l, &c->ios)
+    {
+        oss_io_cancel(list_entry(l, struct oss_io, all));
+    }
+}
+
+void oss_fini(struct core *c)
+{
+    struct hmap_node *h, *next;
+    struct list *l;
+    size_t pos;
+
+    while ((l = list_pop_front(&c->free_ios)) != NULL)
+        mem_free(list_entry(l, struct oss_io, link));
+    c->n_free_ios = 0;
+    hmap_for_each(h, next, pos, &c->oss_targets)
+    {
+        struct oss_target *t = container_of(h, struct oss_target, node);
+
+        hmap_remove(&c->oss_targets, h);
+        commit_target_fini(t);
+        mem_free(t);
+    }
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading.
+ *
+ * Happy path: the request passes the inode's gate; under a lease, streams, small files and what is cached are served from blocks (missing ones are fetched whole, all stripes at once,
+ * and read-ahead keeps the next ones in flight); everything else goes straight between targets and the reader's memory (direct.c). The answer is a list of pieces of buffers, pinned until
+ * core_read_done().
+ *
+ * A request that has to wait (memory, a block under way) starts again from read_run() afterwards and finds more in place each time.
+ */
+#include "client/core/core_int.h"
+
+#define READ_PLANNED    0x1u
+#define READ_SEQUENTIAL 0x2u
+#define READ_REFRESHED  0x4u
+
+static void unpin(struct core_req *q)
+{
+    while (q->p.n_pins)
+        mem_put(q->p.core, q->p.pins[--q->p.n_pins]);
+}
+
+static void read_end(struct core_req *q, int status)
+{
+    struct core_inode *i = q->p.inode;
+
+    if (status)
+        unpin(q);
+    q->p.file->busy--;
+    if (q->p.entered)
+        gate_leave(i);
+    req_end(q, status);
+    inode_put(i);
+}
+
+void read_pin(struct core_req *q, struct buf *b, uint32_t offset, uint32_t len)
+{
+    if (b) {
+        buf_ref(b);
+        q->p.pins[q->p.n_pins++] = b;
+    }
+    q->out.read.iov[q->out.read.n_iov++] = (struct iovec){b->data + offset, len};
+    q->out.read.bytes += len;
+}
+
+/* The reader named its memory: bring there what is not there yet. */
+static void gather(struct core_req *q)
+{
+    uint8_t *dst = q->p.dst;
+    unsigned k;
+
+    for (k = 0; k < q->out.read.n_iov; k++) {
+        if (q->out.read.iov[k].iov_base != dst)
+            memcpy(dst, q->out.read.iov[k].iov_base, q->out.read.iov[k].iov_len);
+        dst += q->out.read.iov[k].iov_len;
+    }
+    unpin(q);
+    q->out.read.iov[0] = (struct iovec){q->p.dst, q->out.read.bytes};
+    q->out.read.n_iov = q->out.read.bytes ? 1 : 0;
+}
+
+void read_ready(struct core_req *q)
+{
+    struct core *c = q->p.core;
+
+    if (q->p.dst)
+        gather(q);
+    c->stats.reads++;
+    c->stats.read_bytes += q->out.read.bytes;
+    read_end(q, 0);
+}
+
+void core_read_done(struct core_req *q)
+{
+    unpin(q);
+}
+
+static uint32_t round_up_block(uint64_t bytes)
+{
+    return (uint32_t)((bytes + CRC_BLOCK_BYTES - 1) / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES);
+}
+
+/* How far a block is worth fetching: a stream wants all of it. */
+static uint32_t fetch_end(const struct core_inode *i, const struct stripe_piece *p, bool whole)
+{
+    uint32_t unit = stripe_block_bytes(&i->layout);
+    uint64_t base = p->block * unit;
+
+    if (!whole)
+        return round_up_block(p->start + p->len);
+    return round_up_block(MIN((uint64_t)unit, i->attr.size > base ? i->attr.size - base : 1));
+}
+
+static void read_ahead(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+    uint64_t at = q->p.n1;
+
+    while (at < q->p.n2) {
+        struct stripe_piece p = stripe_cut(&i->layout, at, q->p.n2);
+        uint32_t end = fetch_end(i, &p, true);
+        struct block *b = block_get(i, p.block, end, true);
+
+        if (!b || block_fill(b, 0, end, true))
+            return; /* only worth it when memory is there */
+        at += p.len;
+    }
+    q->p.n1 = q->p.n2 = 0;
+}
+
+/* Starts fetching what is missing; the first block that is not complete is where the request waits. */
+static bool blocks_complete(struct core_req *q, uint64_t end)
+{
+    struct core_inode *i = q->p.inode;
+    struct block *wait_for = NULL;
+    uint64_t at = q->p.offset;
+
+    while (at < end) {
+        struct stripe_piece p = stripe_cut(&i->layout, at, end);
+        uint32_t fill_end = fetch_end(i, &p, q->p.flags & READ_SEQUENTIAL);
+        struct block *b = block_get(i, p.block, fill_end, true);
+
+        if (!b) {
+            req_wait(q, "waits for memory", req_finish);
+            mem_wait(q->p.core, q, read_run);
+            return false;
+        }
+        if (!extents_cover(&b->valid, p.start, p.start + p.len)) {
+            if (block_fill(b, p.start, fill_end, false)) {
+                req_wait(q, "waits for memory", req_finish);
+                mem_wait(q->p.core, q, read_run);
+                return false;
+            }
+            if (!wait_for)
+                wait_for = b;
+        }
+        at += p.len;
+    }
+    read_ahead(q);
+    if (!wait_for)
+        return true;
+    q->p.core->stats.read_misses++;
+    req_wait(q, "waits for OSS_READ", req_finish);
+    block_wait(wait_for, q, read_run);
+    return false;
+}
+
+static void cached_read(struct core_req *q, uint64_t end)
+{
+    struct core_inode *i = q->p.inode;
+    uint64_t at = q->p.offset;
+
+    if (!blocks_complete(q, end))
+        return;
+    while (at < end) {
+        struct stripe_piece p = stripe_cut(&i->layout, at, end);
+        struct block *b = block_find(q->p.core, i, p.block);
+
+        if (!b || !extents_cover(&b->valid, p.start, p.start + p.len)) { /* evicted for its own neighbour */
+            unpin(q);
+            q->out.read.n_iov = q->out.read.bytes = 0;
+            req_wait(q, "waits for memory", req_finish);
+            mem_wait(q->p.core, q, read_run);
+            return;
+        }
+        read_pin(q, b->buf, p.start, p.len);
+        at += p.len;
+    }
+    q->p.core->stats.read_hits++;
+    read_ready(q);
+}
+
+static bool any_cached(struct core_req *q, uint64_t end)
+{
+    struct core_inode *i = q->p.inode;
+    uint64_t at = q->p.offset;
+
+    if (!i->n_blocks)
+        return false;
+    while (at < end) {
+        struct stripe_piece p = stripe_cut(&i->layout, at, end);
+
+        if (block_find(q->p.core, i, p.block))
+            return true;
+        at += p.len;
+    }
+    return false;
+}
+
+static uint64_t readahead_max(const struct core_inode *i)
+{
+    const struct core *c = i->core;
+    uint64_t stripes = (uint64_t)i->layout.stripe_count * CORE_LARGE_BYTES * 2;
+
+    if (c->o.readahead_bytes)
+        return c->o.readahead_bytes;
+    return MIN(MIN(MAX(stripes, (uint64_t)4 * MIB), (uint64_t)32 * MIB), c->max_dirty / 4);
+}
+
+static void plan(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+    struct readahead_plan a = readahead_next(&q->p.file->ra, q->p.offset, q->p.len, i->attr.size,
+                                             stripe_block_bytes(&i->layout), i->lease ? readahead_max(i) : 0);
+
+    q->p.flags |= READ_PLANNED | (a.sequential ? READ_SEQUENTIAL : 0);
+    q->p.n1 = a.start;
+    q->p.n2 = a.end;
+}
+
+void read_run(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+    uint64_t end = q->p.offset + q->p.len;
+
+    if (q->p.error) {
+        read_end(q, q->p.error);
+        return;
+    }
+    if (i->lease == MSG_LEASE_NONE && end > i->attr.size && !(q->p.flags & READ_REFRESHED)) {
+        q->p.flags |= READ_REFRESHED;
+        req_refresh(q, read_run);
+        return;
+    }
+    end = MIN(end, i->attr.size);
+    if (q->p.offset >= end) {
+        read_ready(q);
+        return;
+    }
+    if (i->in_line) {
+        inline_read(q);
+        return;
+    }
+    if (!(q->p.flags & READ_PLANNED))
+        plan(q);
+    if (i->lease != MSG_LEASE_NONE &&
+        (q->p.flags & READ_SEQUENTIAL || i->attr.size <= stripe_block_bytes(&i->layout) || any_cached(q, end)))
+        cached_read(q, end);
+    else
+        direct_read(q);
+}
+
+static void read_enter(struct core_req *q)
+{
+    if (gate_enter(q, read_enter))
+        read_run(q);
+}
+
+void core_read(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset, uint32_t len, void *dst)
+{
+    req_begin(c, q, "read", f->inode->ino);
+    q->out.read.n_iov = q->out.read.bytes = 0;
+    if (!core_usable(c, q))
+        return;
+    if (len > CORE_IO_MAX || offset + len < offset || (f->flags & O_ACCMODE) == O_WRONLY) {
+        req_end(q, (f->flags & O_ACCMODE) == O_WRONLY ? -EBADF : -EINVAL);
+        return;
+    }
+    if (!f->inode->layout_known) {
+        req_end(q, -EISDIR);
+        return;
+    }
+    q->p.file = f;
+    q->p.inode = inode_ref(f->inode);
+    q->p.offset = offset;
+    q->p.len = len;
+    q->p.dst = dst;
+    q->p.end = read_end;
+    f->busy++;
+    read_enter(q);
+}
+
+/* ---- shared with writing ---- */
+
+static void refreshed(struct mds_op *op, int status)
+{
+    struct core_req *q = op->q;
+    const struct msg_inode_rep *rep = op->call.rep;
+
+    if (!status)
+        inode_merge(op->inode, &rep->inode, true);
+    if (!q)
+        return;
+    q->p.op = NULL;
+    q->p.cancel = NULL;
+    if (status)
+        req_finish(q, status);
+    else
+        q->p.resume(q);
+}
+
+void req_refresh(struct core_req *q, void (*resume)(struct core_req *q))
+{
+    struct mds_op *op = mds_op_new(q->p.core, RPC_OP_GETATTR, q, refreshed);
+
+    if (op) {
+        op->msg.ino.ino = q->p.inode->ino;
+        mds_op_cred(op, &op->msg.ino.cred, &q->cred);
+        op->inode = inode_ref(q->p.inode);
+    }
+    q->p.resume = resume;
+    req_call(q, op, "waits for the metadata server: GETATTR");
+}

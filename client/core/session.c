@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The session with the metadata server.
+ *
+ * Happy path: link up → SESSION_OPEN → ready; renewed every third of the lease. After a restart of the server: link up → RECLAIM of opens and leases in batches → ready.
+ *
+ * Failure: the server says that it does not know the session (evicted, expired): what was dirty is lost and remembered as EIO for each open file, all caches are void, and a fresh
+ * session is opened in which the files that are still open are opened again.
+ */
+#include "client/core/core_int.h"
+
+#define RECLAIM_BATCH   1024u
+#define CALL_TIMEOUT_NS (10 * NS_PER_S)
+
+static void session_open(struct core *c);
+static void session_reclaim(struct core *c);
+static void session_up(struct core *c);
+
+static void set_wall(struct core *c, int64_t server_wall_ns)
+{
+    c->wall_offset_ns = server_wall_ns - clock_wall_ns(reactor_clock(c->reactor));
+}
+
+static void lease_renewed(struct core_session *s, uint64_t lease_ns)
+{
+    s->lease_ns = lease_ns ? lease_ns : 15 * NS_PER_S;
+    s->valid_until_ns = s->sent_ns + s->lease_ns - s->lease_ns / 10;
+    s->renew_at_ns = s->sent_ns + s->lease_ns / 3;
+}
+
+/* One call at a time, on this link only: a lost link shows as an error and the next up() starts afresh. */
+static bool call_start(struct core *c, unsigned op, const void *req, void (*done)(struct rpc_call *call, int status))
+{
+    struct core_session *s = &c->session;
+    struct rpc_link *l = rpc_peer_link(s->peer);
+
+    if (s->call_busy || !l)
+        return false;
+    rpc_call_init(&s->call, op, req, done, c);
+    s->call.session = s->id;
+    s->call.generation = s->generation;
+    s->call.incarnation = s->incarnation;
+    s->call.job = c->job;
+    s->call.timeout_ns = CALL_TIMEOUT_NS;
+    s->call_busy = true;
+    s->sent_ns = reactor_now_ns(c->reactor);
+    rpc_link_call(l, &s->call);
+    return true;
+}
+
+static void call_over(struct core *c)
+{
+    rpc_call_fini(&c->session.call);
+    c->session.call_busy = false;
+}
+
+static void session_ready(struct core *c)
+{
+    struct core_session *s = &c->session;
+
+    s->state = SESSION_READY;
+    rpc_peer_ready(s->peer);
+    mds_resume(c);
+    core_mount_step(c);
+}
+
+static void opened(struct rpc_call *call, int status)
+{
+    struct core *c = call->arg;
+    struct core_session *s = &c->session;
+    const struct msg_session_open_rep *rep = call->rep;
+
+    if (status) {
+        call_over(c);
+        LOG_WARN("client", "metadata server %s refuses a session: %s", c->o.mds[0], err_text(status));
+        s->state = SESSION_NONE;
+        s->renew_at_ns = reactor_now_ns(c->reactor) + NS_PER_S;
+        if (c->mount_q && status != -AIFS_ECONN && status != -AIFS_ETIMEOUT)
+            c->mount_q->p.cancel(c->mount_q, status);
+        session_up(c);
+        return;
+    }
+    s->id = rep->session;
+    s->generation = rep->generation;
+    s->root = rep->root;
+    s->inline_max = MIN(rep->inline_max, CORE_SMALL_BYTES);
+    s->n_slots = MIN(MAX(rep->slots, 1u), CORE_SLOTS_MAX);
+    s->epoch++;
+    memset(s->slots, 0, sizeof s->slots);
+    set_wall(c, rep->wall_ns);
+    lease_renewed(s, rep->lease_ns);
+    LOG_INFO("client", "session %llu open", (unsigned long long)s->id);
+    bool reclaim = rep->reclaim;
+    call_over(c);
+    if (reclaim) {
+        session_reclaim(c);
+        return;
+    }
+    session_ready(c);
+    files_reopen(c);
+}
+
+static void session_open(struct core *c)
+{
+    struct core_session *s = &c->session;
+
+    s->open_req = (struct msg_session_open_req){
+        .client = c->client,
+        .host = {c->o.host, (uint32_t)strlen(c->o.host)},
+        .mount = {c->o.mount, (uint32_t)strlen(c->o.mount)},
+        .job = {c->o.job, (uint32_t)strlen(c->o.job)},
+        .pid = (uint32_t)getpid(),
+        .read_only = c->o.read_only,
+    };
+    s->id = 0;
+    s->generation = 0;
+    if (call_start(c, RPC_OP_SESSION_OPEN, &s->open_req, opened))
+        s->state = SESSION_OPENING;
+}
+
+static void reclaimed(struct rpc_call *call, int status)
+{
+    struct core *c = call->arg;
+    struct core_session *s = &c->session;
+
+    call_over(c);
+    if (status == -AIFS_ESESSION || status == -AIFS_EFENCED) {
+        session_lost(c, s->epoch, status);
+        return;
+    }
+    if (status) {
+        LOG_WARN("client", "reclaim failed: %s", err_text(status));
+        if (rpc_peer_link(s->peer))
+            s->renew_at_ns = reactor_now_ns(c->reactor) + NS_PER_S; /* the tick tries again */
+        session_up(c);
+        return;
+    }
+    s->sent_items += s->reclaim_req.n_items;
+    if (!s->reclaim_req.last) {
+        session_reclaim(c);
+        return;
+    }
+    mem_free(s->items);
+    s->items = NULL;
+    s->n_items = s->sent_items = 0;
+    session_ready(c);
+}
+
+static int collect_items(struct core *c)
+{
+    struct core_session *s = &c->session;
+    uint32_t n = 0;
+    struct list *l;
+
+    list_for_each(l, &c->files)
+        n++;
+    mem_free(s->items);
+    s->n_items = s->sent_items = 0;
+    s->items = mem_array(n + 1, sizeof *s->items);
+    if (!s->items)
+        return -ENOMEM;
+    list_for_each(l, &c->files)
+    {
+        struct core_file *f = list_entry(l, struct core_file, all);
+
+        if (f->session_epoch != s->epoch)
+            continue;
+        s->items[s->n_items++] = (struct msg_reclaim_item){
+            .ino = f->inode->ino,
+            .open_id = f->open_id,
+            .open_flags = (uint32_t)f->flags & O_ACCMODE,
+            .lease = f->inode->lease,
+            .lease_seq = f->inode->lease_seq,
+        };
+    }
+    return 0;
+}
+
+static void session_reclaim(struct core *c)
+{
+    struct core_session *s = &c->session;
+    uint32_t n;
+
+    if (s->state != SESSION_RECLAIMING || !s->items) {
+        s->state = SESSION_RECLAIMING;
+        if (collect_items(c)) {
+            s->renew_at_ns = reactor_now_ns(c->reactor) + NS_PER_S;
+            return;
+        }
+    }
+    n = MIN(s->n_items - s->sent_items, RECLAIM_BATCH);
+    s->reclaim_req = (struct msg_reclaim_req){
+        .n_items = n,
+        .items = s->items + s->sent_items,
+        .last = s->sent_items + n == s->n_items,
+    };
+    (void)call_start(c, RPC_OP_RECLAIM, &s->reclaim_req, reclaimed);
+}
+
+static void renewed(struct rpc_call *call, int status)
+{
+    struct core *c = call->arg;
+    struct core_session *s = &c->session;
+    const struct msg_renew_rep *rep = call->rep;
+    bool newer = false;
+
+    if (!status) {
+        set_wall(c, rep->wall_ns);
+        lease_renewed(s, rep->lease_ns);
+        newer = c->map && rep->map_epoch > c->map->epoch;
+    }
+    call_over(c);
+    if (status == -AIFS_ESESSION || status == -AIFS_EFENCED)
+        session_lost(c, s->epoch, status);
+    else if (newer)
+        cmap_refresh(c);
+    session_up(c);
+}
+
+static void session_up(struct core *c)
+{
+    struct core_session *s = &c->session;
+
+    if (s->call_busy || !s->up_link)
+        return; /* the call of the old link ends first, then we come back */
+    rpc_link_unref(s->up_link);
+    s->up_link = NULL;
+    mds_new_link(c);
+    if (!s->id) {
+        session_open(c);
+    } else if (s->up_rebooted || s->state == SESSION_RECLAIMING) {
+        mem_free(s->items);
+        s->items = NULL;
+        session_reclaim(c);
+    } else {
+        session_ready(c);
+        s->renew_at_ns = 0;
+    }
+}
+
+static void peer_up(struct rpc_peer *p, struct rpc_link *l, bool rebooted, void *arg)
+{
+    struct core *c = arg;
+    struct core_session *s = &c->session;
+
+    (void)p;
+    s->incarnation++;
+    if (s->up_link)
+        rpc_link_unref(s->up_link);
+    s->up_link = rpc_link_ref(l);
+    s->up_rebooted = rebooted;
+    session_up(c);
+}
+
+static void peer_down(struct rpc_peer *p, int status, void *arg)
+{
+    struct core *c = arg;
+    bool fatal = status == -AIFS_EAUTH || status == -AIFS_ECLUSTER || status == -AIFS_EVERSION || status == -AIFS_EROLE;
+
+    (void)p;
+    if (c->mount_q && fatal)
+        c->mount_q->p.cancel(c->mount_q, status);
+}
+
+int session_start(struct core *c)
+{
+    static const struct rpc_peer_events events = {peer_up, peer_down};
+
+    list_init(&c->session.slot_waiters);
+    list_init(&c->session.session_waiters);
+    return rpc_peer_create(c->node, c->o.mds, c->o.n_mds, &events, c, &c->session.peer);
+}
+
+void session_lost(struct core *c, uint32_t epoch, int status)
+{
+    struct core_session *s = &c->session;
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    if (!s->id || epoch != s->epoch || s->closing)
+        return;
+    LOG_ERROR("client", "session %llu is lost (%s): unwritten data is gone", (unsigned long long)s->id, err_text(status));
+    c->stats.sessions_lost++;
+    s->id = 0;
+    s->state = SESSION_NONE;
+    hmap_for_each(n, next, pos, &c->inodes)
+    {
+        lease_lost(container_of(n, struct core_inode, node));
+    }
+    c->n_closes = 0;
+    names_clear(c);
+    if (c->o.events.inval_all)
+        c->o.events.inval_all(c->o.events.arg);
+    s->renew_at_ns = 0; /* the tick opens the next one; waiting calls stay where they are */
+}
+
+/* The promise has run out without an answer: nothing cached may be believed until the server has spoken again. */
+static void lease_lapsed(struct core *c)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    hmap_for_each(n, next, pos, &c->inodes)
+    {
+        struct core_inode *i = container_of(n, struct core_inode, node);
+
+        i->attr_expire_ns = 0;
+        if (i->lease != MSG_LEASE_WRITE)
+            blocks_drop_all(i, false);
+    }
+    names_clear(c);
+    if (c->o.events.inval_all)
+        c->o.events.inval_all(c->o.events.arg);
+}
+
+void session_tick(struct core *c, uint64_t now)
+{
+    struct core_session *s = &c->session;
+
+    if (!s->peer || s->closing)
+        return;
+    if (s->id && s->valid_until_ns && now > s->valid_until_ns) {
+        s->valid_until_ns = 0;
+        LOG_WARN("client", "no answer from the metadata server for the lease time: caches dropped");
+        lease_lapsed(c);
+    }
+    if (s->call_busy || now < s->renew_at_ns || !rpc_peer_link(s->peer))
+        return;
+    if (s->up_link)
+        session_up(c);
+    else if (!s->id)
+        session_open(c);
+    else if (s->state == SESSION_RECLAIMING)
+        session_reclaim(c);
+    else if (s->state == SESSION_READY)
+        (void)call_start(c, RPC_OP_SESSION_RENEW, &s->empty, renewed);
+}
+
+static void closed(struct rpc_call *call, int status)
+{
+    struct core *c = call->arg;
+
+    (void)status;
+    call_over(c);
+    c->session.closed(c);
+}
+
+void session_close(struct core *c, void (*done)(struct core *c))
+{
+    struct core_session *s = &c->session;
+
+    s->closing = true;
+    s->closed = done;
+    mem_free(s->items);
+    s->items = NULL;
+    if (!s->id || s->call_busy || !call_start(c, RPC_OP_SESSION_CLOSE, &s->empty, closed))
+        done(c);
+}

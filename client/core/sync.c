@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * close(2) and fsync(2): a flush of the inode, then the file's own error, once.
+ */
+#include "client/core/core_int.h"
+
+static void sync_end(struct core_req *q, int status)
+{
+    struct core_file *f = q->p.file;
+    struct core_inode *i = q->p.inode;
+
+    f->busy--;
+    if (!status)
+        status = inode_take_error(f);
+    req_end(q, status);
+    inode_put(i);
+}
+
+static void flushed(struct flush_wait *w)
+{
+    req_finish(w->q, 0);
+}
+
+static void cancel_sync(struct core_req *q, int status)
+{
+    flush_cancel((struct flush_wait *)q->p.flush);
+    req_finish(q, status);
+}
+
+static void sync_start(struct core *c, struct core_req *q, struct core_file *f, const char *what, bool commit)
+{
+    struct flush_wait *w = (struct flush_wait *)q->p.flush;
+
+    req_begin(c, q, what, f->inode->ino);
+    if (!core_usable(c, q))
+        return;
+    q->p.file = f;
+    q->p.inode = inode_ref(f->inode);
+    q->p.end = sync_end;
+    f->busy++;
+    req_wait(q, commit ? "writes back and commits" : "writes back", cancel_sync);
+    w->q = q;
+    flush_start(f->inode, w, commit, flushed);
+}
+
+void core_flush(struct core *c, struct core_req *q, struct core_file *f)
+{
+    sync_start(c, q, f, "flush", false);
+}
+
+void core_fsync(struct core *c, struct core_req *q, struct core_file *f, bool data_only)
+{
+    (void)data_only; /* a size that was not reported would make the data unreachable */
+    sync_start(c, q, f, "fsync", true);
+}
+
+static void ino_synced(struct mds_op *op, int status)
+{
+    if (op->q)
+        req_finish(op->q, status);
+}
+
+void core_fsync_ino(struct core *c, struct core_req *q, uint64_t ino)
+{
+    struct mds_op *op;
+
+    req_begin(c, q, "fsync", ino);
+    if (!core_usable(c, q))
+        return;
+    op = mds_op_new(c, RPC_OP_FSYNC, q, ino_synced);
+    if (op) {
+        op->msg.ino.ino = ino;
+        mds_op_cred(op, &op->msg.ino.cred, &q->cred);
+    }
+    req_call(q, op, "waits for the metadata server: FSYNC");
+}

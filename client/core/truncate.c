@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changing attributes, and with them the size.
+ *
+ * Truncating, happy path: the gate is closed and the last reads and writes drain; dirty data above the new size is dropped and the rest reported (the server must know how far the targets have been written
+ * before it can tell them what to cut); SETATTR; then the cache follows, the gate opens.
+ *
+ * Failure: the file keeps its size; what was dropped above the cut is lost only if the server does cut, so nothing is dropped before the file is known to be writable: an error
+ * of SETATTR after the drop is reported as it is and the inode's blocks are fetched again.
+ */
+#include "client/core/core_int.h"
+
+struct truncation {
+    struct core_req *q; /* NULL: was cancelled, the work goes on */
+    struct core_inode *inode;
+    struct core *core;
+    struct gate_waiter gate;
+    struct flush_wait flush;
+    struct msg_setattr_req set;
+    struct msg_cred cred;
+};
+
+static void truncation_end(struct truncation *t, int status)
+{
+    struct core_req *q = t->q;
+    struct core_inode *i = t->inode;
+
+    if (q && !status)
+        inode_entry(i, &q->entry);
+    gate_open(i);
+    mem_free(t);
+    if (q)
+        req_finish(q, status);
+    inode_put(i);
+}
+
+static void cut_cache(struct core_inode *i, uint64_t size)
+{
+    uint32_t unit = i->layout_known ? stripe_block_bytes(&i->layout) : CORE_LARGE_BYTES;
+    struct list *l, *tmp;
+
+    list_for_each_safe(l, tmp, &i->blocks)
+    {
+        struct block *b = list_entry(l, struct block, by_inode);
+        uint64_t base = b->index * unit;
+
+        if (base >= size)
+            block_drop(b);
+        else if (size - base < unit)
+            block_cut(b, (uint32_t)(size - base));
+    }
+    i->acked_size = MIN(i->acked_size, size);
+}
+
+/* The server's word on size and mtime counts, whatever lease we hold. */
+static void follow(struct core_inode *i, const struct msg_inode *m)
+{
+    struct block *b;
+    uint64_t was = i->attr.size;
+
+    inode_merge(i, m, true);
+    i->attr.size = m->attr.size;
+    i->attr.mtime = m->attr.mtime;
+    cut_cache(i, m->attr.size);
+    b = i->in_line ? block_find(i->core, i, 0) : NULL;
+    if (b && m->attr.size > was) {
+        if (m->attr.size > CORE_SMALL_BYTES || b->buf->size_bytes < m->attr.size) {
+            block_drop(b);
+        } else {
+            memset(b->buf->data + was, 0, m->attr.size - was);
+            if (extents_add(&b->valid, (uint32_t)was, (uint32_t)m->attr.size))
+                block_drop(b);
+        }
+    }
+}
+
+static void answered(struct mds_op *op, int status)
+{
+    struct truncation *t = (struct truncation *)(uintptr_t)op->n1;
+    const struct msg_inode_rep *rep = op->call.rep;
+
+    if (!status)
+        follow(t->inode, &rep->inode);
+    truncation_end(t, status);
+}
+
+static void send_setattr(struct truncation *t)
+{
+    struct mds_op *op = mds_op_new(t->core, RPC_OP_SETATTR, NULL, answered);
+
+    if (!op) {
+        truncation_end(t, -ENOMEM);
+        return;
+    }
+    op->msg.setattr = t->set;
+    mds_op_cred(op, &op->msg.setattr.cred, &t->cred);
+    op->n1 = (uint64_t)(uintptr_t)t;
+    mds_op_start(op);
+}
+
+static void flushed(struct flush_wait *w)
+{
+    send_setattr(container_of(w, struct truncation, flush));
+}
+
+static void drained(struct gate_waiter *w)
+{
+    struct truncation *t = container_of(w, struct truncation, gate);
+    struct core_inode *i = t->inode;
+
+    if (i->lease == MSG_LEASE_WRITE && i->in_line && t->set.size == 0 && !i->meta_busy) {
+        cut_cache(i, 0); /* what was never sent need not be */
+        i->meta_done = i->meta_seq;
+    } else if (i->lease == MSG_LEASE_WRITE && !i->in_line && t->set.size < i->attr.size) {
+        cut_cache(i, t->set.size);
+    }
+    t->flush.q = t->q;
+    flush_start(i, &t->flush, false, flushed);
+}
+
+static void cancel_truncation(struct core_req *q, int status)
+{
+    struct truncation *t = (struct truncation *)(uintptr_t)q->p.n1;
+
+    t->q = NULL;
+    q->p.cancel = NULL;
+    req_finish(q, status);
+}
+
+static void truncate_start(struct core_req *q, const struct msg_setattr_req *set)
+{
+    struct core *c = q->p.core;
+    struct core_inode *i = inode_get(c, set->ino);
+    uint32_t groups = q->cred.n_groups * (uint32_t)sizeof(uint32_t);
+    struct truncation *t = i ? mem_alloc(sizeof *t + groups) : NULL;
+
+    if (!t) {
+        if (i)
+            inode_put(i);
+        req_finish(q, -ENOMEM);
+        return;
+    }
+    *t = (struct truncation){.q = q, .inode = i, .core = c, .set = *set, .cred = q->cred};
+    if (groups) {
+        memcpy(t + 1, q->cred.groups, groups);
+        t->cred.groups = (const uint32_t *)(t + 1);
+    }
+    q->p.n1 = (uint64_t)(uintptr_t)t;
+    req_wait(q, "waits for a truncate", cancel_truncation);
+    gate_close(i);
+    gate_when_drained(i, &t->gate, drained);
+}
+
+/* ---- other attributes ---- */
+
+static void attributes_set(struct mds_op *op, int status)
+{
+    struct core_req *q = op->q;
+    const struct msg_inode_rep *rep = op->call.rep;
+    struct core_inode *i = status ? NULL : inode_from_reply(op->core, &rep->inode);
+
+    if (i) {
+        if (op->msg.setattr.set & (MSG_SET_MTIME | MSG_SET_MTIME_NOW))
+            i->attr.mtime = rep->inode.attr.mtime; /* a later flush must not undo it */
+        if (q)
+            inode_entry(i, &q->entry);
+        inode_put(i);
+    } else if (!status) {
+        status = -AIFS_EPROTO;
+    }
+    if (q)
+        req_finish(q, status);
+}
+
+void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_req *set, struct core_file *f)
+{
+    struct msg_setattr_req full = *set;
+    struct mds_op *op;
+
+    req_begin(c, q, "setattr", set->ino);
+    if (!core_usable(c, q))
+        return;
+    if (c->o.read_only) {
+        req_end(q, -EROFS);
+        return;
+    }
+    full.open_id = f && f->session_epoch == c->session.epoch ? f->open_id : 0;
+    if (set->set & MSG_SET_SIZE) {
+        truncate_start(q, &full);
+        return;
+    }
+    op = mds_op_new(c, RPC_OP_SETATTR, q, attributes_set);
+    if (op) {
+        op->msg.setattr = full;
+        mds_op_cred(op, &op->msg.setattr.cred, &q->cred);
+    }
+    req_call(q, op, "waits for the metadata server: SETATTR");
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing.
+ *
+ * Happy path, under a write lease: bytes are copied into blocks, size and mtime change here, blocks that are full go out at once, the rest with a flush or after half a second. A write to a
+ * target that has promised no room waits until it is stored (so that ENOSPC reaches the writer), and so does O_SYNC.
+ * Without a write lease: straight to the targets or, small files, to the metadata server.
+ *
+ * A request that has to wait goes on in write_run() from q->p.progress.
+ */
+#include "client/core/core_int.h"
+
+#define WRITE_THROUGH  0x2u
+#define WRITE_FLUSHING 0x4u
+
+static void write_end(struct core_req *q, int status)
+{
+    struct core_inode *i = q->p.inode;
+
+    q->p.file->busy--;
+    if (q->p.entered)
+        gate_leave(i);
+    req_end(q, status);
+    inode_put(i);
+}
+
+static void finish(struct core_req *q)
+{
+    q->out.write.bytes = q->p.len;
+    q->out.write.offset = q->p.offset;
+    q->p.core->stats.writes++;
+    q->p.core->stats.write_bytes += q->p.len;
+    write_end(q, 0);
+}
+
+static void stored(struct flush_wait *w)
+{
+    struct core_req *q = w->q;
+    int err = inode_take_error(q->p.file);
+
+    if (q->p.inode->lease_temporary)
+        lease_give_up(q->p.inode, MSG_LEASE_NONE);
+    if (err)
+        write_end(q, err);
+    else
+        finish(q);
+}
+
+static void cancel_flush(struct core_req *q, int status)
+{
+    flush_cancel((struct flush_wait *)q->p.flush);
+    req_finish(q, status);
+}
+
+void write_done(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+    bool sync = q->p.file->flags & O_DSYNC || i->lease_temporary;
+    struct flush_wait *w = (struct flush_wait *)q->p.flush;
+
+    static_assert(sizeof *w <= sizeof q->p.flush, "room for a flush");
+    q->p.file->wrote = true;
+    if (q->p.flags & WRITE_FLUSHING || (!sync && !(q->p.flags & WRITE_THROUGH))) {
+        finish(q);
+        return;
+    }
+    q->p.flags |= WRITE_FLUSHING;
+    req_wait(q, "waits until it is stored", cancel_flush);
+    w->q = q;
+    flush_start(i, w, sync, stored);
+}
+
+/* Copies bytes [skip, skip + len) of the request. */
+static void copy_in(const struct core_req *q, uint8_t *dst, uint32_t skip, uint32_t len)
+{
+    unsigned k;
+
+    for (k = 0; k < q->p.n_iov && len; k++) {
+        uint32_t have = (uint32_t)q->p.iov[k].iov_len, take;
+
+        if (skip >= have) {
+            skip -= have;
+            continue;
+        }
+        take = MIN(have - skip, len);
+        memcpy(dst, (const uint8_t *)q->p.iov[k].iov_base + skip, take);
+        dst += take;
+        len -= take;
+        skip = 0;
+    }
+}
+
+static void wait_memory(struct core_req *q)
+{
+    req_wait(q, "waits for memory", req_finish);
+    mem_wait(q->p.core, q, write_run);
+}
+
+static void wait_block(struct core_req *q, struct block *b)
+{
+    req_wait(q, "waits for a transfer of the same bytes", req_finish);
+    block_wait(b, q, write_run);
+}
+
+/* The block is too scattered to note one more piece: let it become simpler first. */
+static void untangle(struct core_req *q, struct block *b)
+{
+    if (!extents_empty(&b->dirty))
+        block_send(b, false);
+    else
+        (void)block_fill(b, 0, stripe_block_bytes(&q->p.inode->layout), false);
+    if (b->n_ios || b->fill)
+        wait_block(q, b);
+    else
+        wait_memory(q);
+}
+
+/* One block's part; false: the request waits. */
+static bool write_piece(struct core_req *q, const struct stripe_piece *p)
+{
+    struct core_inode *i = q->p.inode;
+    uint32_t end = p->start + p->len, unit = stripe_block_bytes(&i->layout);
+    uint32_t need = MIN((end + CRC_BLOCK_BYTES - 1) / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES, unit);
+    struct block *b = block_get(i, p->block, need, true);
+    struct oss_target *t;
+
+    if (!b) {
+        wait_memory(q);
+        return false;
+    }
+    if (block_busy(b, p->start, end)) {
+        wait_block(q, b);
+        return false;
+    }
+    if (block_set_dirty(b, p->start, end)) {
+        untangle(q, b);
+        return false;
+    }
+    copy_in(q, b->buf->data + p->start, q->p.progress, p->len);
+    inode_touch_data(i, p->block * unit + end);
+    t = oss_target_of(q->p.core, &i->layout, p->chunk);
+    if (!t || t->grant < t->unsent)
+        q->p.flags |= WRITE_THROUGH;
+    if (end == unit)
+        block_send(b, false);
+    return true;
+}
+
+static void write_striped(struct core_req *q)
+{
+    struct core *c = q->p.core;
+    uint64_t end = q->p.offset + q->p.len;
+
+    while (q->p.progress < q->p.len) {
+        struct stripe_piece p = stripe_cut(&q->p.inode->layout, q->p.offset + q->p.progress, end);
+
+        if (c->dirty_bytes + c->uncommitted_bytes >= c->max_dirty) {
+            wait_memory(q);
+            return;
+        }
+        if (!write_piece(q, &p))
+            return;
+        q->p.progress += p.len;
+    }
+    write_done(q);
+}
+
+/* Contents stay with the metadata server, unless the file outgrows that. */
+static void write_inline(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+    uint64_t old = i->attr.size, end = q->p.offset + q->p.len;
+    struct block *b;
+
+    if (!inline_cached(i)) {
+        inline_fetch(q, write_run);
+        return;
+    }
+    if (MAX(end, old) > q->p.core->session.inline_max) {
+        inline_grow(i);
+        write_striped(q);
+        return;
+    }
+    b = block_get(i, 0, CORE_SMALL_BYTES, true);
+    if (!b) {
+        wait_memory(q);
+        return;
+    }
+    if (q->p.offset > old)
+        memset(b->buf->data + old, 0, q->p.offset - old);
+    copy_in(q, b->buf->data + q->p.offset, 0, q->p.len);
+    if (extents_add(&b->valid, 0, (uint32_t)MAX(end, old)))
+        extents_clear(&b->valid); /* cannot happen: it is one piece */
+    list_remove(&b->lru);
+    inode_touch_data(i, end);
+    q->p.progress = q->p.len;
+    write_done(q);
+}
+
+void write_run(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+    bool append = q->p.file->flags & O_APPEND;
+
+    q->p.error = 0;
+    if (!file_alive(q->p.file)) {
+        write_end(q, -EIO);
+        return;
+    }
+    if (i->lease != MSG_LEASE_WRITE && q->p.progress) { /* the lease went while it waited */
+        write_end(q, -EIO);
+        return;
+    }
+    if (append && !q->p.progress && i->lease == MSG_LEASE_WRITE)
+        q->p.offset = i->attr.size;
+    if (i->attr.flags & MSG_ATTR_PUNCH_PENDING && q->p.offset + q->p.len > i->attr.size && !append) {
+        punch_wait(q, write_run);
+        return;
+    }
+    if (i->lease != MSG_LEASE_WRITE) {
+        if (i->in_line)
+            inline_write_direct(q);
+        else
+            direct_write(q);
+    } else if (i->in_line) {
+        write_inline(q);
+    } else {
+        write_striped(q);
+    }
+}
+
+static void write_enter(struct core_req *q)
+{
+    if (gate_enter(q, write_enter))
+        write_run(q);
+}
+
+void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset, const struct iovec *iov, unsigned n_iov,
+                uint32_t len)
+{
+    uint64_t sum = 0;
+    unsigned k;
+
+    req_begin(c, q, "write", f->inode->ino);
+    q->out.write.bytes = 0;
+    q->out.write.offset = offset;
+    if (!core_usable(c, q))
+        return;
+    for (k = 0; k < n_iov; k++)
+        sum += iov[k].iov_len;
+    if (c->o.read_only || (f->flags & O_ACCMODE) == O_RDONLY) {
+        req_end(q, c->o.read_only ? -EROFS : -EBADF);
+        return;
+    }
+    if (len > CORE_IO_MAX || sum != len || offset + len < offset || offset + len > INT64_MAX) {
+        req_end(q, offset + len > INT64_MAX ? -EFBIG : -EINVAL);
+        return;
+    }
+    if (!len) {
+        req_end(q, 0);
+        return;
+    }
+    q->p.file = f;
+    q->p.inode = inode_ref(f->inode);
+    q->p.offset = offset;
+    q->p.len = len;
+    q->p.iov = iov;
+    q->p.n_iov = n_iov;
+    q->p.end = write_end;
+    f->busy++;
+    write_enter(q);
+}
+
+/* ---- waiting until a truncate has reached all targets ---- */
+
+void punch_wait(struct core_req *q, void (*resume)(struct core_req *q))
+{
+    q->p.resume = resume;
+    req_wait(q, "waits until a truncate has reached all targets", req_finish);
+    list_push_back(&q->p.core->punch_waiters, &q->p.wait);
+}
+
+void punch_tick(struct core *c)
+{
+    struct list now, *l;
+
+    list_init(&now);
+    list_splice(&now, &c->punch_waiters);
+    while ((l = list_pop_front(&now)) != NULL) {
+        struct core_req *q = list_entry(l, struct core_req, p.wait);
+
+        q->p.cancel = NULL;
+        req_refresh(q, q->p.resume);
+    }
+}

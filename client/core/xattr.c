@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Extended attributes, symlink targets and statfs: a call each; replies are lent to the caller within done(). */
+#include "client/core/core_int.h"
+
+static void got_bytes(struct mds_op *op, int status)
+{
+    const struct msg_bytes_rep *rep = op->call.rep;
+
+    if (!op->q)
+        return;
+    if (!status)
+        op->q->out.bytes = rep->value;
+    req_finish(op->q, status);
+}
+
+static void by_ino(struct core *c, struct core_req *q, unsigned opcode, const char *what, const char *state, uint64_t ino,
+                   void (*done)(struct mds_op *op, int status))
+{
+    struct mds_op *op;
+
+    req_begin(c, q, what, ino);
+    if (!core_usable(c, q))
+        return;
+    op = mds_op_new(c, opcode, q, done);
+    if (op) {
+        op->msg.ino.ino = ino;
+        mds_op_cred(op, &op->msg.ino.cred, &q->cred);
+    }
+    req_call(q, op, state);
+}
+
+void core_readlink(struct core *c, struct core_req *q, uint64_t ino)
+{
+    by_ino(c, q, RPC_OP_READLINK, "readlink", "waits for the metadata server: READLINK", ino, got_bytes);
+}
+
+void core_listxattr(struct core *c, struct core_req *q, uint64_t ino)
+{
+    by_ino(c, q, RPC_OP_XATTR_LIST, "listxattr", "waits for the metadata server: XATTR_LIST", ino, got_bytes);
+}
+
+static void got_statfs(struct mds_op *op, int status)
+{
+    const struct msg_statfs_rep *rep = op->call.rep;
+
+    if (!op->q)
+        return;
+    if (!status)
+        op->q->out.statfs = *rep;
+    req_finish(op->q, status);
+}
+
+void core_statfs(struct core *c, struct core_req *q, uint64_t ino)
+{
+    by_ino(c, q, RPC_OP_STATFS, "statfs", "waits for the metadata server: STATFS", ino, got_statfs);
+}
+
+static void changed(struct mds_op *op, int status)
+{
+    if (!status)
+        inode_expire(op->core, op->msg.xattr.ino);
+    if (op->q)
+        req_finish(op->q, status);
+}
+
+static void by_name(struct core *c, struct core_req *q, unsigned opcode, const char *what, const struct msg_xattr_req *m,
+                    void (*done)(struct mds_op *op, int status))
+{
+    struct mds_op *op;
+
+    req_begin(c, q, what, m->ino);
+    if (!core_usable(c, q))
+        return;
+    if (opcode != RPC_OP_XATTR_GET && c->o.read_only) {
+        req_end(q, -EROFS);
+        return;
+    }
+    if (m->name.len > MSG_NAME_MAX || m->value.len > MSG_XATTR_MAX) {
+        req_end(q, m->name.len > MSG_NAME_MAX ? -ERANGE : -E2BIG);
+        return;
+    }
+    op = mds_op_new(c, opcode, q, done);
+    if (op) {
+        op->msg.xattr = *m;
+        op->msg.xattr.name = mds_op_bytes(op, m->name.data, m->name.len);
+        if (m->value.len)
+            op->msg.xattr.value = mds_op_bytes(op, m->value.data, m->value.len);
+        mds_op_cred(op, &op->msg.xattr.cred, &q->cred);
+    }
+    req_call(q, op, "waits for the metadata server: XATTR");
+}
+
+void core_getxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len)
+{
+    by_name(c, q, RPC_OP_XATTR_GET, "getxattr", &(struct msg_xattr_req){.ino = ino, .name = {name, len}}, got_bytes);
+}
+
+void core_setxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len, const void *value,
+                   uint32_t value_len, uint32_t flags)
+{
+    by_name(c, q, RPC_OP_XATTR_SET, "setxattr",
+            &(struct msg_xattr_req){.ino = ino, .name = {name, len}, .value = {value, value_len}, .flags = flags}, changed);
+}
+
+void core_removexattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len)
+{
+    by_name(c, q, RPC_OP_XATTR_REMOVE, "removexattr", &(struct msg_xattr_req){.ino = ino, .name = {name, len}}, changed);
+}
