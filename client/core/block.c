@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data cache: blocks of files. A block is min(chunk, 1 MiB) of a file, knows at byte granularity what is valid, dirty, being sent and uncommitted, and lies in one chunk.
+ * Data cache: blocks of files. A block is min(chunk, 1 MiB) of a file, knows at byte granularity
+ * what is valid, dirty, being sent and uncommitted, and lies in one chunk.
  *
- * Life: made by a read or write → filled and read from, or written to → dirty pieces sent (block_send) → committed (commit.c) → clean, on the LRU list → evicted.
- * Blocks exist only under a data lease (and, after the last close, until the next open tells whether they are still right).
+ * Life: made by a read or write → filled and read from, or written to → dirty pieces sent
+ * (block_send) → committed (commit.c) → clean, on the LRU list → evicted. Blocks exist only under a
+ * data lease (and, after the last close, until the next open tells whether they are still right).
  *
- * Failure: a piece that cannot be written is dropped and the inode remembers the error; a fill that fails ends the requests that wait for it.
+ * Failure: a piece that cannot be written is dropped and the inode remembers the error; a fill that
+ * fails ends the requests that wait for it.
  */
 #include "client/core/core_int.h"
 
@@ -31,13 +34,14 @@ static bool inline_unsaved(const struct block *b)
 {
     const struct core_inode *i = b->inode;
 
-    return i->in_line && i->lease == MSG_LEASE_WRITE && i->meta_seq != i->meta_done && b->index == 0;
+    return i->in_line && i->lease == MSG_LEASE_WRITE && i->meta_seq != i->meta_done &&
+           b->index == 0;
 }
 
 bool block_clean(const struct block *b)
 {
-    return extents_empty(&b->dirty) && !b->n_ios && !b->unc_in && b->fill_start == b->fill_end && list_empty(&b->waiters) &&
-           !inline_unsaved(b);
+    return extents_empty(&b->dirty) && !b->n_ios && !b->unc_in && b->fill_start == b->fill_end &&
+           list_empty(&b->waiters) && !inline_unsaved(b);
 }
 
 static void block_free(struct block *b)
@@ -80,8 +84,7 @@ bool block_evict_one(struct core *c, uint32_t bytes)
 {
     struct list *l;
 
-    list_for_each(l, &c->block_lru)
-    {
+    list_for_each (l, &c->block_lru) {
         struct block *b = list_entry(l, struct block, lru);
 
         if (b->buf->size_bytes < bytes)
@@ -183,7 +186,8 @@ static void account_dirty(struct block *b, uint32_t before)
     b->inode->dirty_bytes += (uint64_t)now - before;
     b->inode->core->dirty_bytes += (uint64_t)now - before;
     if (t)
-        t->unsent = now >= before ? t->unsent + (now - before) : t->unsent - MIN(t->unsent, before - now);
+        t->unsent =
+            now >= before ? t->unsent + (now - before) : t->unsent - MIN(t->unsent, before - now);
 }
 
 int block_set_dirty(struct block *b, uint32_t start, uint32_t end)
@@ -248,8 +252,7 @@ void blocks_drop_all(struct core_inode *i, bool also_dirty)
 {
     struct list *l, *tmp;
 
-    list_for_each_safe(l, tmp, &i->blocks)
-    {
+    list_for_each_safe (l, tmp, &i->blocks) {
         struct block *b = list_entry(l, struct block, by_inode);
 
         if (also_dirty || block_clean(b))
@@ -288,8 +291,7 @@ static void block_filled(struct oss_io *io, int status)
             io->core->stats.readahead_bytes += io->len;
     }
     if (status) {
-        list_for_each(l, &b->waiters)
-        {
+        list_for_each (l, &b->waiters) {
             list_entry(l, struct core_req, p.wait)->p.error = status;
         }
     }
@@ -379,8 +381,9 @@ static struct oss_io *piece_io(struct block *b, const struct extent *e, bool sta
 {
     struct core_inode *i = b->inode;
     struct oss_io *io = oss_io_new(i->core, OSS_IO_WRITE, i);
-    struct stripe_piece p = stripe_cut(&i->layout, b->index * stripe_block_bytes(&i->layout) + e->start,
-                                       b->index * stripe_block_bytes(&i->layout) + e->end);
+    struct stripe_piece p =
+        stripe_cut(&i->layout, b->index * stripe_block_bytes(&i->layout) + e->start,
+                   b->index * stripe_block_bytes(&i->layout) + e->end);
 
     if (!io)
         return NULL;
@@ -437,8 +440,7 @@ void blocks_send_all(struct core_inode *i, bool stable)
 
     if (!i->dirty_bytes)
         return;
-    list_for_each_safe(l, tmp, &i->blocks)
-    {
+    list_for_each_safe (l, tmp, &i->blocks) {
         block_send(list_entry(l, struct block, by_inode), stable);
     }
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cluster map at the client: fetched after mounting and whenever a reply or a failed transfer says that ours is old. Nodes of object storage get a peer when the
- * first transfer needs them; when a node's addresses change its peer is replaced, which sends its unanswered transfers again through the new one.
+ * The cluster map at the client: fetched after mounting and whenever a reply or a failed transfer
+ * says that ours is old. Nodes of object storage get a peer when the first transfer needs them;
+ * when a node's addresses change its peer is replaced, which sends its unanswered transfers again
+ * through the new one.
  */
 #include "client/core/core_int.h"
-
 
 static bool same_addresses(const struct oss_node *o, const struct map_node *n)
 {
@@ -79,8 +80,7 @@ static void follow_addresses(struct core *c)
     struct hmap_node *h, *next;
     size_t pos;
 
-    hmap_for_each(h, next, pos, &c->oss_nodes)
-    {
+    hmap_for_each (h, next, pos, &c->oss_nodes) {
         struct oss_node *o = container_of(h, struct oss_node, node);
         const struct map_node *n = map_node(c->map, o->id);
         struct rpc_peer *old = o->peer;
@@ -151,8 +151,7 @@ void cmap_fini(struct core *c)
 
     if (c->map_timer.fn)
         reactor_timer_cancel(c->reactor, &c->map_timer);
-    hmap_for_each(h, next, pos, &c->oss_nodes)
-    {
+    hmap_for_each (h, next, pos, &c->oss_nodes) {
         struct oss_node *o = container_of(h, struct oss_node, node);
 
         hmap_remove(&c->oss_nodes, h);

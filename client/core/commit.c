@@ -2,10 +2,13 @@
 /*
  * Making unstable writes durable, target by target.
  *
- * Happy path: acknowledged unstable pieces of a block are in block.unc and the block hangs on the inode_target of (inode, target). One COMMIT per target is under way at a time and
- * takes every inode that wants one by then, so that many callers share it; while it runs the pieces are in block.committing; its answer clears them.
+ * Happy path: acknowledged unstable pieces of a block are in block.unc and the block hangs on the
+ * inode_target of (inode, target). One COMMIT per target is under way at a time and takes every
+ * inode that wants one by then, so that many callers share it; while it runs the pieces are in
+ * block.committing; its answer clears them.
  *
- * Failure: an answer with another verifier means that the target may have forgotten: everything uncommitted there is dirty again and will be sent again, unless the write lease is gone, when it
+ * Failure: an answer with another verifier means that the target may have forgotten: everything
+ * uncommitted there is dirty again and will be sent again, unless the write lease is gone, when it
  * is an error of the file. A COMMIT that fails for good is an error of each file in it.
  */
 #include "client/core/core_int.h"
@@ -16,8 +19,7 @@ static struct inode_target *it_find(struct core_inode *i, const struct oss_targe
 {
     struct list *l;
 
-    list_for_each(l, &i->targets)
-    {
+    list_for_each (l, &i->targets) {
         struct inode_target *it = list_entry(l, struct inode_target, by_inode);
 
         if (it->target == t)
@@ -89,7 +91,8 @@ void commit_note_written(struct oss_io *io)
     struct inode_target *it = it_get(io->inode, io->target);
     uint32_t before = unc_bytes(b);
 
-    if (!it || (b->unc_in && b->unc_in != it) || extents_add(&b->unc, io->start, io->start + io->len)) {
+    if (!it || (b->unc_in && b->unc_in != it) ||
+        extents_add(&b->unc, io->start, io->start + io->len)) {
         /* no place to remember it: write it once more, durably */
         if (it)
             it_settle(it);
@@ -117,15 +120,13 @@ void commit_request(struct core_inode *i)
 {
     struct list *l, *tmp;
 
-    list_for_each_safe(l, tmp, &i->targets)
-    {
+    list_for_each_safe (l, tmp, &i->targets) {
         struct inode_target *it = list_entry(l, struct inode_target, by_inode);
 
         it->again = it->in_flight;
         it_queue(it);
     }
-    list_for_each_safe(l, tmp, &i->targets)
-    {
+    list_for_each_safe (l, tmp, &i->targets) {
         commit_run(list_entry(l, struct inode_target, by_inode)->target);
     }
 }
@@ -135,8 +136,7 @@ bool commit_reached(const struct core_inode *i, uint64_t ticket)
 {
     struct list *l;
 
-    list_for_each(l, &i->targets)
-    {
+    list_for_each (l, &i->targets) {
         const struct inode_target *it = list_entry(l, struct inode_target, by_inode);
 
         if (it->created < ticket && it->ticket < ticket)
@@ -151,8 +151,7 @@ static void blocks_to_committing(struct inode_target *it)
 
     it->partial = false;
 
-    list_for_each(l, &it->blocks)
-    {
+    list_for_each (l, &it->blocks) {
         struct block *b = list_entry(l, struct block, unc_link);
         struct extent e;
         uint32_t at = 0;
@@ -174,8 +173,7 @@ static void committed(struct inode_target *it, uint64_t ticket)
     bool rest = false;
 
     it->in_flight = false;
-    list_for_each_safe(l, tmp, &it->blocks)
-    {
+    list_for_each_safe (l, tmp, &it->blocks) {
         struct block *b = list_entry(l, struct block, unc_link);
 
         c->uncommitted_bytes -= extents_bytes(&b->committing);
@@ -229,10 +227,9 @@ static void it_replay(struct inode_target *it)
     struct core_inode *i = inode_ref(it->inode);
     struct list *l, *tmp;
 
-    LOG_INFO("client", "target %u has restarted: writing uncommitted data of inode %llu again", it->target->id,
-             (unsigned long long)i->ino);
-    list_for_each_safe(l, tmp, &it->blocks)
-    {
+    LOG_INFO("client", "target %u has restarted: writing uncommitted data of inode %llu again",
+             it->target->id, (unsigned long long)i->ino);
+    list_for_each_safe (l, tmp, &it->blocks) {
         struct block *b = list_entry(l, struct block, unc_link);
 
         block_replay(b);
@@ -255,8 +252,7 @@ void commit_verifier(struct oss_target *t, uint64_t verifier)
     if (!changed)
         return;
     t->grant = 0;
-    list_for_each_safe(l, tmp, &c->dirty_inodes)
-    {
+    list_for_each_safe (l, tmp, &c->dirty_inodes) {
         struct core_inode *i = list_entry(l, struct core_inode, dirty_link);
         struct inode_target *it = it_find(i, t);
 
@@ -268,10 +264,12 @@ void commit_verifier(struct oss_target *t, uint64_t verifier)
 static void commit_failed(struct oss_target *t, int status)
 {
     struct core *c = t->core;
-    struct retry r = retry_oss_write(status == -AIFS_ECANCELLED ? -AIFS_ECONN : status, t->commit_attempt);
+    struct retry r =
+        retry_oss_write(status == -AIFS_ECANCELLED ? -AIFS_ECONN : status, t->commit_attempt);
     struct list *l;
 
-    if (r.action != RETRY_FAIL && !c->forced && !(c->o.soft && reactor_now_ns(c->reactor) - t->commit_sent_ns > c->o.timeo_ns)) {
+    if (r.action != RETRY_FAIL && !c->forced &&
+        !(c->o.soft && reactor_now_ns(c->reactor) - t->commit_sent_ns > c->o.timeo_ns)) {
         t->commit_attempt++;
         if (r.action == RETRY_MAP)
             cmap_refresh(c);
@@ -307,7 +305,9 @@ static void commit_called(struct rpc_call *call, int status)
         commit_failed(t, status);
         return;
     }
-    commit_verifier(t, rep->verifier); /* replays empty the lists of blocks: nothing is taken as committed below */
+    commit_verifier(
+        t,
+        rep->verifier); /* replays empty the lists of blocks: nothing is taken as committed below */
     while ((l = list_pop_front(&t->committing)) != NULL) {
         struct inode_target *it = list_entry(l, struct inode_target, queue);
         struct core_inode *i = inode_ref(it->inode);
@@ -376,8 +376,7 @@ void commit_cancel_all(struct core *c)
     struct hmap_node *h, *next;
     size_t pos;
 
-    hmap_for_each(h, next, pos, &c->oss_targets)
-    {
+    hmap_for_each (h, next, pos, &c->oss_targets) {
         struct oss_target *t = container_of(h, struct oss_target, node);
 
         if (!t->commit_busy)

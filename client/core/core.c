@@ -2,10 +2,12 @@
 /*
  * The core's life: create, mount, tick, unmount, destroy.
  *
- * Happy path of a mount: connect → session → cluster map → walk to the sub-directory → attributes of the root. Of an unmount: everything dirty is written and committed → closes →
- * SESSION_CLOSE → connections closed.
+ * Happy path of a mount: connect → session → cluster map → walk to the sub-directory → attributes
+ * of the root. Of an unmount: everything dirty is written and committed → closes → SESSION_CLOSE →
+ * connections closed.
  *
- * Failure: a mount that is refused says why at once; one that nobody answers waits until it is cancelled. A forced unmount drops what is dirty and waits only for the transport to let go of
+ * Failure: a mount that is refused says why at once; one that nobody answers waits until it is
+ * cancelled. A forced unmount drops what is dirty and waits only for the transport to let go of
  * memory.
  */
 #include "client/core/core_int.h"
@@ -231,7 +233,8 @@ static void walked(struct mds_op *op, int status)
     if (!status && !S_ISDIR(rep->inode.attr.mode))
         status = -ENOTDIR;
     if (status) {
-        LOG_ERROR("client", "cannot reach %s in the file system: %s", c->o.subdir[0] ? c->o.subdir : "/", err_text(status));
+        LOG_ERROR("client", "cannot reach %s in the file system: %s",
+                  c->o.subdir[0] ? c->o.subdir : "/", err_text(status));
         mount_end(c, status);
         return;
     }
@@ -345,8 +348,7 @@ static void session_over(struct core *c)
     if (c->session.peer)
         rpc_peer_destroy(c->session.peer);
     c->session.peer = NULL;
-    hmap_for_each(h, next, pos, &c->oss_nodes)
-    {
+    hmap_for_each (h, next, pos, &c->oss_nodes) {
         struct oss_node *o = container_of(h, struct oss_node, node);
 
         if (o->peer)
@@ -384,8 +386,7 @@ static void drop_everything(struct core *c)
 
     c->forced = true;
     req_tick(c, reactor_now_ns(c->reactor));
-    hmap_for_each(n, next, pos, &c->inodes)
-    {
+    hmap_for_each (n, next, pos, &c->inodes) {
         lease_lost(container_of(n, struct core_inode, node));
     }
     mds_fail_all(c);

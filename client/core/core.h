@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client: one mounted file system on one reactor. The FUSE daemon and libaifs are two skins over this interface.
+ * The client: one mounted file system on one reactor. The FUSE daemon and libaifs are two skins
+ * over this interface.
  *
- * Style: continuation passing. The caller owns a struct core_req, fills in cred, done and arg, and calls core_<operation>(); done(q, status) runs exactly once,
- * on the reactor, with 0 or a negative error (common/base/err.h), and q->out is valid when status is 0. done() may run before core_<operation>() has returned (cache hits do
- * that), so the caller touches q after the call only if its done() has not. Within done() q may be freed or used again, after core_read_done()/core_readdir_done() where these are due.
- * Arguments (names, groups, buffers) are borrowed until done().
+ * Style: continuation passing. The caller owns a struct core_req, fills in cred, done and arg, and
+ * calls core_<operation>(); done(q, status) runs exactly once, on the reactor, with 0 or a negative
+ * error (common/base/err.h), and q->out is valid when status is 0. done() may run before
+ * core_<operation>() has returned (cache hits do that), so the caller touches q after the call only
+ * if its done() has not. Within done() q may be freed or used again, after
+ * core_read_done()/core_readdir_done() where these are due. Arguments (names, groups, buffers) are
+ * borrowed until done().
  *
- * Inodes are named by their number; it is never used again, so it serves as FUSE node id and as NFS handle. The core keeps no count of lookups.
- * Files that are open are struct core_file, owned by the core from a successful core_open()/core_create_file() until core_release().
+ * Inodes are named by their number; it is never used again, so it serves as FUSE node id and as NFS
+ * handle. The core keeps no count of lookups. Files that are open are struct core_file, owned by
+ * the core from a successful core_open()/core_create_file() until core_release().
  *
- * Threads: every function is called on the reactor's thread (or before it runs); there are no locks inside.
+ * Threads: every function is called on the reactor's thread (or before it runs); there are no locks
+ * inside.
  *
- * Waiting: a hard mount (default) waits for servers for ever, a soft one fails a request with -AIFS_ETIMEOUT when it is older than timeo. Either way core_cancel() gets a waiting
- * request out. A change that was sent and not yet answered goes on behind the caller's back, exactly once, until the server has answered.
+ * Waiting: a hard mount (default) waits for servers for ever, a soft one fails a request with
+ * -AIFS_ETIMEOUT when it is older than timeo. Either way core_cancel() gets a waiting request out.
+ * A change that was sent and not yet answered goes on behind the caller's back, exactly once, until
+ * the server has answered.
  */
 #ifndef AIFS_CLIENT_CORE_CORE_H
 #define AIFS_CLIENT_CORE_CORE_H
@@ -41,7 +49,8 @@ struct core_inode;
 
 /* ---- life ---- */
 
-/* Toward the kernel: what somebody else has changed. With a NULL function there is nobody to tell. */
+/* Toward the kernel: what somebody else has changed. With a NULL function there is nobody to tell.
+ */
 struct core_inval {
     uint64_t ino;
     bool data;         /* pages too, not only attributes */
@@ -51,8 +60,10 @@ struct core_inval {
 
 struct core_events {
     /*
-     * Drop what the kernel caches of v->ino. Call core_inval_done() on the reactor once the kernel has done it, now or later: until then this client keeps the lease and serves
-     * reads and writes of the inode. Must not block: the notification itself belongs on a thread of its own, because it may wait for pages that this reactor has to deliver.
+     * Drop what the kernel caches of v->ino. Call core_inval_done() on the reactor once the kernel
+     * has done it, now or later: until then this client keeps the lease and serves reads and writes
+     * of the inode. Must not block: the notification itself belongs on a thread of its own, because
+     * it may wait for pages that this reactor has to deliver.
      */
     void (*inval_inode)(void *arg, struct core_inval *v);
     /* A name has changed. Best effort, nobody waits for it; name is borrowed until return. */
@@ -68,16 +79,17 @@ struct core_options {
     const char *subdir; /* root of the mount inside the file system; NULL or "/": all of it */
     struct crypto_key key;
     struct net_options net;
-    const char *host;       /* for people; NULL: gethostname() */
-    const char *mount;      /* mount point or program name, for people */
-    const char *job;        /* job id; NULL: from the environment (SLURM_JOB_ID), or none */
-    uint64_t memory_limit;  /* bytes for cached data, dirty data and metadata together. 0: 1 GiB; at least 32 MiB */
-    uint64_t attr_ns;       /* how long attributes are believed without a lease: 1 s */
-    uint64_t entry_ns;      /* names */
-    uint64_t negative_ns;   /* names that do not exist; 0: not cached */
-    bool soft;              /* fail with -AIFS_ETIMEOUT after timeo_ns instead of waiting for ever */
-    uint64_t timeo_ns;      /* 30 s */
-    uint64_t hung_log_ns;   /* a warning for requests older than this: 30 s */
+    const char *host;      /* for people; NULL: gethostname() */
+    const char *mount;     /* mount point or program name, for people */
+    const char *job;       /* job id; NULL: from the environment (SLURM_JOB_ID), or none */
+    uint64_t memory_limit; /* bytes for cached data, dirty data and metadata together. 0: 1 GiB; at
+                              least 32 MiB */
+    uint64_t attr_ns;      /* how long attributes are believed without a lease: 1 s */
+    uint64_t entry_ns;     /* names */
+    uint64_t negative_ns;  /* names that do not exist; 0: not cached */
+    bool soft;             /* fail with -AIFS_ETIMEOUT after timeo_ns instead of waiting for ever */
+    uint64_t timeo_ns;     /* 30 s */
+    uint64_t hung_log_ns;  /* a warning for requests older than this: 30 s */
     uint64_t readahead_bytes; /* upper bound per open file. 0: computed from stripes and memory */
     bool read_only;
     struct core_events events;
@@ -88,15 +100,18 @@ struct core_req;
 typedef void core_done_fn(struct core_req *q, int status);
 
 int core_create(struct reactor *r, const struct core_options *o, struct core **ret_core) MUST_USE;
-/* Completes when the session is open, the map is known and the root's attributes (out.entry) are read. Wrong key, cluster, version or subdir fail at once; a server that does not answer
- * is waited for until core_cancel() or, when soft, timeo. */
+/* Completes when the session is open, the map is known and the root's attributes (out.entry) are
+ * read. Wrong key, cluster, version or subdir fail at once; a server that does not answer is waited
+ * for until core_cancel() or, when soft, timeo. */
 void core_mount(struct core *c, struct core_req *q);
-/* Writes back what is dirty, closes the session and all connections. status: the first write-back error, or 0. With force: drops what is dirty and waits for nobody; requests
- * in flight end with -EIO. The only calls allowed afterwards are core_release() and core_destroy(). */
+/* Writes back what is dirty, closes the session and all connections. status: the first write-back
+ * error, or 0. With force: drops what is dirty and waits for nobody; requests in flight end with
+ * -EIO. The only calls allowed afterwards are core_release() and core_destroy(). */
 void core_unmount(struct core *c, struct core_req *q, bool force);
-void core_destroy(struct core *c); /* after core_unmount() has completed (or if core_mount() was never called) */
+void core_destroy(
+    struct core *c); /* after core_unmount() has completed (or if core_mount() was never called) */
 
-uint64_t core_root(const struct core *c);       /* inode of the mount's root; after core_mount() */
+uint64_t core_root(const struct core *c); /* inode of the mount's root; after core_mount() */
 bool core_is_soft(const struct core *c);
 uint32_t core_inline_max(const struct core *c); /* what the server keeps inline */
 void core_inval_done(struct core *c, struct core_inval *v);
@@ -163,8 +178,8 @@ struct core_req {
         void *op; /* what works for it */
         bool hung_logged, cancelled;
         uint64_t cancel_ns;
-        struct list wait;                     /* a queue it waits in */
-        void (*resume)(struct core_req *q);   /* called when the wait is over */
+        struct list wait;                   /* a queue it waits in */
+        void (*resume)(struct core_req *q); /* called when the wait is over */
         struct core_file *file;
         struct core_inode *inode;
         uint64_t offset;
@@ -173,83 +188,109 @@ struct core_req {
         int error;
         const struct iovec *iov;
         unsigned n_iov;
-        void (*end)(struct core_req *q, int status); /* undoes what the operation holds, then ends q */
+        void (*end)(struct core_req *q,
+                    int status); /* undoes what the operation holds, then ends q */
         struct buf *pins[CORE_IOV_MAX];
         unsigned n_pins;
         void *dst;
         bool entered; /* counted in inode.active */
         uint64_t n1, n2;
-        uint64_t flush[14];   /* struct flush_wait */
+        uint64_t flush[14]; /* struct flush_wait */
     } p;
 };
 
-/* Ask for a waiting request to end. While all servers are up it is given another second to finish by itself (signals that do not kill interrupt too), else it ends now, with
- * -EINTR. No-op for a request that is done. */
+/* Ask for a waiting request to end. While all servers are up it is given another second to finish
+ * by itself (signals that do not kill interrupt too), else it ends now, with -EINTR. No-op for a
+ * request that is done. */
 void core_cancel(struct core_req *q);
 
 /* ---- name space ---- */
 
-void core_lookup(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len);
+void core_lookup(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                 uint32_t len);
 void core_getattr(struct core *c, struct core_req *q, uint64_t ino);
-/* set->ino, set, mode, uid, gid, size, times; cred and open_id are filled in from q and file (NULL, or the open file of ftruncate(2)). */
-void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_req *set, struct core_file *file);
-/* Creates (or with MSG_CREATE_EXCL unset opens) and leaves the file open: out.opened and entry. flags: open(2)'s. stripe: NULL or what was asked. */
-void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint32_t mode, int flags,
-                      const struct msg_stripe *stripe);
-void core_mkdir(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint32_t mode, const struct msg_stripe *stripe);
-void core_mknod(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint32_t mode, uint32_t rdev,
-                const struct msg_stripe *stripe);
-void core_symlink(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, const char *target, uint32_t target_len);
-void core_unlink(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len);
-void core_rmdir(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len);
-void core_rename(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint64_t new_parent, const char *new_name,
-                 uint32_t new_len, uint32_t flags);
-void core_link(struct core *c, struct core_req *q, uint64_t ino, uint64_t new_parent, const char *name, uint32_t len);
+/* set->ino, set, mode, uid, gid, size, times; cred and open_id are filled in from q and file (NULL,
+ * or the open file of ftruncate(2)). */
+void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_req *set,
+                  struct core_file *file);
+/* Creates (or with MSG_CREATE_EXCL unset opens) and leaves the file open: out.opened and entry.
+ * flags: open(2)'s. stripe: NULL or what was asked. */
+void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                      uint32_t len, uint32_t mode, int flags, const struct msg_stripe *stripe);
+void core_mkdir(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len,
+                uint32_t mode, const struct msg_stripe *stripe);
+void core_mknod(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len,
+                uint32_t mode, uint32_t rdev, const struct msg_stripe *stripe);
+void core_symlink(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                  uint32_t len, const char *target, uint32_t target_len);
+void core_unlink(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                 uint32_t len);
+void core_rmdir(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                uint32_t len);
+void core_rename(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                 uint32_t len, uint64_t new_parent, const char *new_name, uint32_t new_len,
+                 uint32_t flags);
+void core_link(struct core *c, struct core_req *q, uint64_t ino, uint64_t new_parent,
+               const char *name, uint32_t len);
 void core_readlink(struct core *c, struct core_req *q, uint64_t ino);
 void core_statfs(struct core *c, struct core_req *q, uint64_t ino);
-void core_getxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len);
-void core_setxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len, const void *value, uint32_t value_len,
-                   uint32_t flags);
+void core_getxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name,
+                   uint32_t len);
+void core_setxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len,
+                   const void *value, uint32_t value_len, uint32_t flags);
 void core_listxattr(struct core *c, struct core_req *q, uint64_t ino);
-void core_removexattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len);
+void core_removexattr(struct core *c, struct core_req *q, uint64_t ino, const char *name,
+                      uint32_t len);
 /* The kernel (or the caller) forgets an inode: its cached state may go. */
 void core_forget(struct core *c, uint64_t ino);
 
 /*
- * One page of a directory after cookie (0: from the start), of at most max_bytes on the wire. "." and ".." are not in it: the caller makes them (out.dir.parent). There is nothing to open
- * first. core_dirent_next() walks the page: 1 entry, 0 end, or a negative error for a malformed page; call core_readdir_done() when finished with the page (also within done()).
+ * One page of a directory after cookie (0: from the start), of at most max_bytes on the wire. "."
+ * and ".." are not in it: the caller makes them (out.dir.parent). There is nothing to open first.
+ * core_dirent_next() walks the page: 1 entry, 0 end, or a negative error for a malformed page; call
+ * core_readdir_done() when finished with the page (also within done()).
  */
-void core_readdir(struct core *c, struct core_req *q, uint64_t ino, uint64_t cookie, uint32_t max_bytes, bool plus);
+void core_readdir(struct core *c, struct core_req *q, uint64_t ino, uint64_t cookie,
+                  uint32_t max_bytes, bool plus);
 int core_dirent_next(struct core_req *q, struct core_dirent *ret_entry) MUST_USE;
 void core_readdir_done(struct core_req *q);
 
 /* ---- files ---- */
 
-void core_open(struct core *c, struct core_req *q, uint64_t ino, int flags); /* O_ACCMODE, O_TRUNC, O_APPEND, O_SYNC, O_DSYNC */
+void core_open(struct core *c, struct core_req *q, uint64_t ino,
+               int flags); /* O_ACCMODE, O_TRUNC, O_APPEND, O_SYNC, O_DSYNC */
 /* close(2): writes back, reports the size; returns errors of earlier writes, once per open file. */
 void core_flush(struct core *c, struct core_req *q, struct core_file *f);
-void core_fsync(struct core *c, struct core_req *q, struct core_file *f, bool data_only); /* flush + durable */
-void core_fsync_ino(struct core *c, struct core_req *q, uint64_t ino);                   /* directories */
-/* The last reference is gone. Returns at once: the close goes to the server in a batch. Requests on f must be done. */
+void core_fsync(struct core *c, struct core_req *q, struct core_file *f,
+                bool data_only);                                       /* flush + durable */
+void core_fsync_ino(struct core *c, struct core_req *q, uint64_t ino); /* directories */
+/* The last reference is gone. Returns at once: the close goes to the server in a batch. Requests on
+ * f must be done. */
 void core_release(struct core *c, struct core_file *f);
 uint64_t core_file_ino(const struct core_file *f);
 int core_file_flags(const struct core_file *f);
 
 /*
- * out.read.iov points into the cache or into transport buffers and stays valid until core_read_done(q) (which may be called after, not within, done()); call that exactly once after a
- * successful read. len up to CORE_IO_MAX. With dst (len bytes, or NULL) the data is wanted there: out.read.iov then is dst; whole blocks go from the network straight into it.
+ * out.read.iov points into the cache or into transport buffers and stays valid until
+ * core_read_done(q) (which may be called after, not within, done()); call that exactly once after a
+ * successful read. len up to CORE_IO_MAX. With dst (len bytes, or NULL) the data is wanted there:
+ * out.read.iov then is dst; whole blocks go from the network straight into it.
  */
-void core_read(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset, uint32_t len, void *dst);
+void core_read(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
+               uint32_t len, void *dst);
 void core_read_done(struct core_req *q);
-/* Bytes are copied once out of iov (or sent from it, when writing through). O_APPEND files ignore offset. O_SYNC/O_DSYNC are honoured. Short only with an error remembered for the next. */
-void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset, const struct iovec *iov, unsigned n_iov, uint32_t len);
+/* Bytes are copied once out of iov (or sent from it, when writing through). O_APPEND files ignore
+ * offset. O_SYNC/O_DSYNC are honoured. Short only with an error remembered for the next. */
+void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
+                const struct iovec *iov, unsigned n_iov, uint32_t len);
 
 /* ---- observation ---- */
 
 struct core_stats {
     uint64_t requests, reads, writes, read_bytes, write_bytes;
     uint64_t read_hits, read_misses, readahead_bytes;
-    uint64_t mds_calls, oss_calls, retries, replays, recalls, glimpses, checksum_errors, sessions_lost, hung;
+    uint64_t mds_calls, oss_calls, retries, replays, recalls, glimpses, checksum_errors,
+        sessions_lost, hung;
     uint64_t memory_limit, memory_used, dirty_bytes, uncommitted_bytes;
     uint64_t inodes, names, open_files, in_flight, memory_waits;
 };
@@ -257,6 +298,7 @@ void core_get_stats(const struct core *c, struct core_stats *ret_stats);
 /* A line per request in flight: operation, inode, age, state; then calls to servers. */
 void core_print_requests(struct core *c, struct strbuf *out);
 /* Where a file's chunks are, for tools: server and target names per stripe, as JSON. */
-const struct cluster_map *core_map(const struct core *c); /* borrowed until the next event on the reactor */
+const struct cluster_map *
+core_map(const struct core *c); /* borrowed until the next event on the reactor */
 
 #endif

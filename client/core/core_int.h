@@ -12,11 +12,13 @@
  *   names.c     name cache
  *   mem.c       the memory budget: slabs of buffers, eviction, waiting
  *   block.c     data cache: blocks of files, filling and sending them
- *   read.c write.c direct.c inlined.c flush.c truncate.c lease.c file.c ns.c dir.c xattr.c   operations and mechanisms
+ *   read.c write.c direct.c inlined.c flush.c truncate.c lease.c file.c ns.c dir.c xattr.c
+ * operations and mechanisms
  */
 #ifndef AIFS_CLIENT_CORE_CORE_INT_H
 #define AIFS_CLIENT_CORE_CORE_INT_H
 
+#include <assert.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,9 +38,10 @@
 #include "common/net/buf.h"
 #include "proto/rpc.h"
 
-#define CORE_SLOTS_MAX       64u
-#define CORE_TICK_NS         (200 * NS_PER_MS)
-#define CORE_FLUSH_AGE_NS    (500 * NS_PER_MS) /* dirty data older than this is written and committed */
+#define CORE_SLOTS_MAX 64u
+#define CORE_TICK_NS   (200 * NS_PER_MS)
+#define CORE_FLUSH_AGE_NS                                                                          \
+    (500 * NS_PER_MS) /* dirty data older than this is written and committed */
 #define CORE_CLOSE_BATCH     256u
 #define CORE_TARGET_INFLIGHT 16u /* transfers to one target at once; more wait in its queue */
 #define CORE_EARLY_RECALLS   64u
@@ -79,8 +82,8 @@ struct mds_op {
         struct msg_map_req map;
         struct msg_empty empty;
     } msg;
-    struct arena arena; /* what msg points to */
-    struct iovec iov;   /* payload out or in */
+    struct arena arena;                          /* what msg points to */
+    struct iovec iov;                            /* payload out or in */
     void (*done)(struct mds_op *op, int status); /* once; op is freed after it */
     struct reactor_timer timer;
     struct core_inode *inode; /* referenced, or NULL */
@@ -94,8 +97,10 @@ struct mds_op {
 };
 
 /* NULL when out of memory. q: the request it works for, or NULL. */
-struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q, void (*done)(struct mds_op *op, int status));
-struct msg_bytes mds_op_bytes(struct mds_op *op, const void *data, uint32_t len); /* a copy; failure is remembered */
+struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
+                          void (*done)(struct mds_op *op, int status));
+struct msg_bytes mds_op_bytes(struct mds_op *op, const void *data,
+                              uint32_t len); /* a copy; failure is remembered */
 void mds_op_cred(struct mds_op *op, struct msg_cred *dst, const struct msg_cred *src);
 void mds_op_start(struct mds_op *op);
 void mds_op_drop(struct mds_op *op); /* never started */
@@ -177,9 +182,9 @@ enum oss_kind { OSS_IO_READ, OSS_IO_WRITE };
 
 /* One transfer of at most 1 MiB of one chunk. Owned by oss.c from oss_io_submit() until done(). */
 struct oss_io {
-    struct list link;       /* target queue, or free list */
-    struct list all;        /* core.ios */
-    struct list by_inode;   /* writes: core_inode.ios, in order of seq */
+    struct list link;     /* target queue, or free list */
+    struct list all;      /* core.ios */
+    struct list by_inode; /* writes: core_inode.ios, in order of seq */
     struct core *core;
     enum oss_kind kind;
     struct core_inode *inode; /* referenced */
@@ -210,9 +215,10 @@ struct oss_io *oss_io_new(struct core *c, enum oss_kind kind, struct core_inode 
 void oss_io_drop(struct oss_io *io); /* never submitted */
 void oss_io_submit(struct oss_io *io);
 void oss_io_cancel(struct oss_io *io);
-struct oss_target *oss_target_of(struct core *c, const struct msg_layout *l, uint64_t chunk); /* NULL: map too old */
-struct oss_target *oss_target_get(struct core *c, uint32_t id);                              /* NULL: no memory */
-struct rpc_peer *oss_peer_of(struct core *c, uint32_t target);                                /* NULL: not in the map */
+struct oss_target *oss_target_of(struct core *c, const struct msg_layout *l,
+                                 uint64_t chunk);               /* NULL: map too old */
+struct oss_target *oss_target_get(struct core *c, uint32_t id); /* NULL: no memory */
+struct rpc_peer *oss_peer_of(struct core *c, uint32_t target);  /* NULL: not in the map */
 void oss_tick(struct core *c, uint64_t now);
 void oss_fail_all(struct core *c);
 void oss_fini(struct core *c);
@@ -231,17 +237,19 @@ struct inode_target {
     bool again; /* again: more was asked for while one was under way */
 };
 
-void commit_note_written(struct oss_io *io);                        /* an unstable write was acknowledged */
-void commit_request(struct core_inode *i);                          /* commit everything of i, in the background */
+void commit_note_written(struct oss_io *io); /* an unstable write was acknowledged */
+void commit_request(struct core_inode *i);   /* commit everything of i, in the background */
 bool commit_reached(const struct core_inode *i, uint64_t ticket);
-void commit_forget_block(struct block *b);                          /* its uncommitted data is of no interest any more */
-void commit_verifier(struct oss_target *t, uint64_t verifier);      /* seen in a reply: replays when it is new */
+void commit_forget_block(struct block *b); /* its uncommitted data is of no interest any more */
+void commit_verifier(struct oss_target *t,
+                     uint64_t verifier); /* seen in a reply: replays when it is new */
 void commit_cancel_all(struct core *c);
 void commit_target_fini(struct oss_target *t);
 
 /* ---- cluster map ---- */
 
-void cmap_refresh(struct core *c); /* fetch a newer one; oss transfers in core.map_waiters go on after it */
+void cmap_refresh(
+    struct core *c); /* fetch a newer one; oss transfers in core.map_waiters go on after it */
 void cmap_fini(struct core *c);
 
 /* ---- inodes ---- */
@@ -269,7 +277,8 @@ struct core_inode {
     uint32_t refs;
     bool attr_known, layout_known;
     uint64_t attr_expire_ns;
-    struct msg_attr attr; /* as the server last said, size and mtime replaced by ours under a write lease */
+    struct msg_attr
+        attr; /* as the server last said, size and mtime replaced by ours under a write lease */
     struct msg_layout layout;
     /* lease */
     enum msg_lease lease;
@@ -281,8 +290,8 @@ struct core_inode {
     struct flush_wait recall_wait;
     struct gate_waiter recall_gate;
     /* contents */
-    bool in_line;      /* contents are at the metadata server, block 0 holds all of them when cached */
-    bool need_grow;    /* contents outgrew the server's inline record: GROW is due */
+    bool in_line;   /* contents are at the metadata server, block 0 holds all of them when cached */
+    bool need_grow; /* contents outgrew the server's inline record: GROW is due */
     bool server_has_inline; /* that record is not empty: commit before GROW */
     uint64_t data_change;   /* attr.change for which the cached blocks are right; 0: none */
     uint64_t acked_size;    /* end of the furthest byte that a target has acknowledged */
@@ -301,9 +310,9 @@ struct core_inode {
     struct flush_wait background;
     /* open files, gate */
     struct list files;
-    unsigned active;        /* data requests being worked on */
-    unsigned gate;          /* > 0: new ones wait */
-    struct list gate_queue; /* struct core_req.p.wait */
+    unsigned active;         /* data requests being worked on */
+    unsigned gate;           /* > 0: new ones wait */
+    struct list gate_queue;  /* struct core_req.p.wait */
     struct list drain_queue; /* struct gate_waiter */
     int error;
     uint32_t error_seq;
@@ -319,36 +328,42 @@ struct core_file {
     uint32_t error_seen;
     struct readahead ra;
     struct msg_cred cred; /* groups point behind the struct */
-    unsigned busy; /* requests */
+    unsigned busy;        /* requests */
     bool released, wrote;
 };
 
 int inode_cache_init(struct core *c) MUST_USE;
 void inode_cache_fini(struct core *c);
 struct core_inode *inode_find(struct core *c, uint64_t ino);
-struct core_inode *inode_get(struct core *c, uint64_t ino); /* found or made, referenced; NULL: no memory */
+struct core_inode *inode_get(struct core *c,
+                             uint64_t ino); /* found or made, referenced; NULL: no memory */
 struct core_inode *inode_ref(struct core_inode *i);
 void inode_put(struct core_inode *i);
-/* Attributes from a reply; what this client knows better (under a write lease) stays. The inode's cached data is dropped when somebody else changed it. */
+/* Attributes from a reply; what this client knows better (under a write lease) stays. The inode's
+ * cached data is dropped when somebody else changed it. */
 void inode_merge(struct core_inode *i, const struct msg_inode *m, bool with_layout);
 void inode_merge_attr(struct core_inode *i, const struct msg_attr *a);
-/* Takes the inode of a reply into the cache: NULL when the message is not acceptable or memory is short. */
+/* Takes the inode of a reply into the cache: NULL when the message is not acceptable or memory is
+ * short. */
 struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m);
 bool inode_attr_fresh(const struct core_inode *i);
 void inode_expire(struct core *c, uint64_t ino); /* attributes must be asked for again */
 void inode_entry(const struct core_inode *i, struct core_entry *ret_entry);
-void inode_touch_data(struct core_inode *i, uint64_t end); /* a local write: size, mtime, meta_seq */
+void inode_touch_data(struct core_inode *i,
+                      uint64_t end); /* a local write: size, mtime, meta_seq */
 void inode_set_error(struct core_inode *i, int status, const char *what);
 int inode_take_error(struct core_file *f); /* once per open file */
 void inode_mark_dirty(struct core_inode *i);
 struct msg_time core_now(const struct core *c);
 
-bool gate_enter(struct core_req *q, void (*resume)(struct core_req *q)); /* false: q waits, resume comes */
+bool gate_enter(struct core_req *q,
+                void (*resume)(struct core_req *q)); /* false: q waits, resume comes */
 void gate_leave(struct core_inode *i);
 void gate_close(struct core_inode *i);
 void gate_open(struct core_inode *i);
 /* Calls fn when no data request is being worked on; the gate must be closed. */
-void gate_when_drained(struct core_inode *i, struct gate_waiter *w, void (*fn)(struct gate_waiter *w));
+void gate_when_drained(struct core_inode *i, struct gate_waiter *w,
+                       void (*fn)(struct gate_waiter *w));
 
 /* ---- names ---- */
 
@@ -412,18 +427,20 @@ struct block {
     uint32_t n_ios;                /* writes in flight */
     uint32_t fill_start, fill_end; /* being read; equal: none */
     struct oss_io *fill;
-    struct list waiters; /* struct core_req.p.wait */
+    struct list waiters;                    /* struct core_req.p.wait */
     struct extent flying[BLOCK_FLYING_MAX]; /* ranges being sent */
-    bool dead;           /* off the hash: dropped while busy, freed with the last transfer */
+    bool dead; /* off the hash: dropped while busy, freed with the last transfer */
 };
 
 struct block *block_find(struct core *c, const struct core_inode *i, uint64_t index);
 /* Found or made with room for bytes [0, need) of the block; NULL: no memory now. */
 struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_evict);
-bool block_busy(const struct block *b, uint32_t start, uint32_t end); /* a transfer touches that range */
+bool block_busy(const struct block *b, uint32_t start,
+                uint32_t end); /* a transfer touches that range */
 void block_wait(struct block *b, struct core_req *q, void (*resume)(struct core_req *q));
 void block_settle(struct block *b); /* after a change: LRU, waiters, freeing */
-int block_fill(struct block *b, uint32_t start, uint32_t end, bool ahead); /* -ENOMEM; 0: under way */
+int block_fill(struct block *b, uint32_t start, uint32_t end,
+               bool ahead);                    /* -ENOMEM; 0: under way */
 void block_send(struct block *b, bool stable); /* all dirty pieces of it */
 void block_drop(struct block *b);              /* forgets it; what is dirty is lost */
 void block_cut(struct block *b, uint32_t at);  /* truncate inside it */
@@ -440,8 +457,11 @@ void blocks_send_all(struct core_inode *i, bool stable);
 void req_begin(struct core *c, struct core_req *q, const char *what, uint64_t ino);
 void req_end(struct core_req *q, int status);
 /* q waits: state for people, what to do when it is cancelled (it must end q). */
-void req_wait(struct core_req *q, const char *state, void (*cancel)(struct core_req *q, int status));
-void req_finish(struct core_req *q, int status); /* by the operation's own end; the cancel of requests that only sit in a queue */
+void req_wait(struct core_req *q, const char *state,
+              void (*cancel)(struct core_req *q, int status));
+void req_finish(
+    struct core_req *q,
+    int status); /* by the operation's own end; the cancel of requests that only sit in a queue */
 void req_resume_list(struct list *waiters);
 void req_tick(struct core *c, uint64_t now);
 bool core_servers_up(struct core *c);
@@ -451,7 +471,8 @@ void core_kick(struct core *c); /* something ended that an unmount may wait for 
 void core_mount_step(struct core *c);
 bool core_usable(struct core *c, struct core_req *q); /* false: q was ended with an error */
 
-void flush_start(struct core_inode *i, struct flush_wait *w, bool commit, void (*done)(struct flush_wait *w));
+void flush_start(struct core_inode *i, struct flush_wait *w, bool commit,
+                 void (*done)(struct flush_wait *w));
 void flush_cancel(struct flush_wait *w);
 void flush_step(struct core_inode *i);
 void flush_background(struct core *c, uint64_t now, bool all);
@@ -459,9 +480,12 @@ void inode_settle(struct core_inode *i); /* nothing left to write or commit? the
 uint64_t inode_open_id(const struct core_inode *i);
 void flush_replayed(struct core_inode *i);
 
-void inline_load(struct core_inode *i, const struct msg_bytes *data); /* block 0 from a reply, when memory allows */
+void inline_load(struct core_inode *i,
+                 const struct msg_bytes *data); /* block 0 from a reply, when memory allows */
 bool inline_cached(const struct core_inode *i);
-void inline_fetch(struct core_req *q, void (*resume)(struct core_req *q)); /* then inline_cached(), unless memory is short */
+void inline_fetch(
+    struct core_req *q,
+    void (*resume)(struct core_req *q)); /* then inline_cached(), unless memory is short */
 void inline_read(struct core_req *q);
 void inline_grow(struct core_inode *i); /* from now on striped; contents are cached */
 void inline_write_direct(struct core_req *q);
@@ -475,7 +499,8 @@ void write_done(struct core_req *q); /* all bytes are taken */
 /* GETATTR for a data request, then resume. */
 void req_refresh(struct core_req *q, void (*resume)(struct core_req *q));
 
-void lease_reply(struct core_inode *i, const struct msg_inode *m); /* what a reply says about our lease */
+void lease_reply(struct core_inode *i,
+                 const struct msg_inode *m); /* what a reply says about our lease */
 void lease_handlers(struct core *c);
 void lease_lost(struct core_inode *i); /* the session is gone */
 void lease_give_up(struct core_inode *i, enum msg_lease keep);
@@ -483,7 +508,8 @@ void lease_give_up(struct core_inode *i, enum msg_lease keep);
 void truncate_run(struct core_req *q);
 void punch_wait(struct core_req *q, void (*resume)(struct core_req *q));
 void punch_tick(struct core *c);
-struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode *i, uint64_t open_id, int flags);
+struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode *i,
+                           uint64_t open_id, int flags);
 void files_reap(struct core_inode *i);
 void file_close_later(struct core *c, uint64_t ino, uint64_t open_id);
 void file_send_closes(struct core *c);

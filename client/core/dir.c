@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listing directories: one READDIR is one page, which arrives in a buffer of its own and is walked in place. With attributes (plus) the walk also fills the inode and name caches.
- * A malformed page ends the walk with -AIFS_EPROTO; nothing behind the malformed record is read.
+ * Listing directories: one READDIR is one page, which arrives in a buffer of its own and is walked
+ * in place. With attributes (plus) the walk also fills the inode and name caches. A malformed page
+ * ends the walk with -AIFS_EPROTO; nothing behind the malformed record is read.
  */
 #include "client/core/core_int.h"
 #include "common/base/bytes.h"
@@ -57,7 +58,8 @@ static void page_get(struct core_req *q)
     req_call(q, op, "waits for the metadata server: READDIR");
 }
 
-void core_readdir(struct core *c, struct core_req *q, uint64_t ino, uint64_t cookie, uint32_t max_bytes, bool plus)
+void core_readdir(struct core *c, struct core_req *q, uint64_t ino, uint64_t cookie,
+                  uint32_t max_bytes, bool plus)
 {
     req_begin(c, q, "readdir", ino);
     if (!core_usable(c, q))
@@ -88,7 +90,8 @@ static void attr_from_wire(const struct dirent_attr_wire *w, uint64_t ino, struc
     };
 }
 
-static void entry_with_attr(struct core_req *q, struct core_dirent *e, const struct dirent_attr_wire *w)
+static void entry_with_attr(struct core_req *q, struct core_dirent *e,
+                            const struct dirent_attr_wire *w)
 {
     struct core *c = q->p.core;
     struct core_inode *i = inode_get(c, e->ino);

@@ -2,10 +2,13 @@
 /*
  * Reads and writes that pass the cache by: random reads, and everything without a data lease.
  *
- * Happy path of a read: each block's part of the range is one transfer, aligned to checksum blocks, into the reader's own memory where that is aligned too, else into a buffer; all at once.
- * Of a write: stable transfers straight from the caller's memory, all at once, then SIZE when the file has grown.
+ * Happy path of a read: each block's part of the range is one transfer, aligned to checksum blocks,
+ * into the reader's own memory where that is aligned too, else into a buffer; all at once. Of a
+ * write: stable transfers straight from the caller's memory, all at once, then SIZE when the file
+ * has grown.
  *
- * Failure: the first error counts; the request ends when the last transfer has let go of the memory.
+ * Failure: the first error counts; the request ends when the last transfer has let go of the
+ * memory.
  */
 #include "client/core/core_int.h"
 
@@ -16,8 +19,7 @@ static void cancel_ios(struct core_req *q, int status)
     q->p.cancel = NULL;
     if (!q->p.error)
         q->p.error = status;
-    list_for_each_safe(l, tmp, &q->p.core->ios)
-    {
+    list_for_each_safe (l, tmp, &q->p.core->ios) {
         struct oss_io *io = list_entry(l, struct oss_io, all);
 
         if (io->q == q)

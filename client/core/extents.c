@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets of byte ranges. Every change is made on a copy and kept only when it fits, so that a failed one leaves the set as it was.
+ * Sets of byte ranges. Every change is made on a copy and kept only when it fits, so that a failed
+ * one leaves the set as it was.
  */
 #include "client/core/extents.h"
 

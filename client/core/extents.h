@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small set of byte ranges [start, end) inside one cache block: sorted, disjoint, never touching (neighbours merge). Pure: values in, values out. The number of pieces is
- * bounded; an operation that would need more fails with -ENOSPC and changes nothing.
+ * A small set of byte ranges [start, end) inside one cache block: sorted, disjoint, never touching
+ * (neighbours merge). Pure: values in, values out. The number of pieces is bounded; an operation
+ * that would need more fails with -ENOSPC and changes nothing.
  */
 #ifndef AIFS_CLIENT_CORE_EXTENTS_H
 #define AIFS_CLIENT_CORE_EXTENTS_H
@@ -30,7 +31,8 @@ static inline bool extents_empty(const struct extents *x)
 void extents_clear(struct extents *x);
 int extents_add(struct extents *x, uint32_t start, uint32_t end) MUST_USE;
 int extents_remove(struct extents *x, uint32_t start, uint32_t end) MUST_USE;
-void extents_drop_before(struct extents *x, uint32_t at); /* drops whole pieces that end at or before at */
+void extents_drop_before(struct extents *x,
+                         uint32_t at);            /* drops whole pieces that end at or before at */
 void extents_cut(struct extents *x, uint32_t at); /* drops everything from at on */
 bool extents_cover(const struct extents *x, uint32_t start, uint32_t end);
 bool extents_overlap(const struct extents *x, uint32_t start, uint32_t end);

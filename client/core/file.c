@@ -2,10 +2,13 @@
 /*
  * Open files.
  *
- * Happy path: OPEN or CREATE registers the open with the server and brings attributes, layout, inline data and a lease, in one call. The last reference goes with core_release(): the
- * CLOSE is put off until what the file has written is committed (the lease that protects it ends with the last close) and goes out in a batch.
+ * Happy path: OPEN or CREATE registers the open with the server and brings attributes, layout,
+ * inline data and a lease, in one call. The last reference goes with core_release(): the CLOSE is
+ * put off until what the file has written is committed (the lease that protects it ends with the
+ * last close) and goes out in a batch.
  *
- * Failure: a file of a session that is lost is opened again in the next one; when that does not work its requests get EIO.
+ * Failure: a file of a session that is lost is opened again in the next one; when that does not
+ * work its requests get EIO.
  */
 #include "client/core/core_int.h"
 
@@ -26,7 +29,8 @@ bool file_alive(struct core_file *f)
     return f->open_id != 0 || f->session_epoch != f->inode->core->session.epoch;
 }
 
-struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode *i, uint64_t open_id, int flags)
+struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode *i,
+                           uint64_t open_id, int flags)
 {
     size_t groups = q->cred.n_groups * sizeof(uint32_t);
     struct core_file *f = mem_zalloc(sizeof *f + groups);
@@ -85,7 +89,8 @@ void file_close_later(struct core *c, uint64_t ino, uint64_t open_id)
     if (c->n_closes == CORE_CLOSE_BATCH)
         file_send_closes(c);
     else if (!reactor_timer_running(&c->close_timer))
-        reactor_timer_start(c->reactor, &c->close_timer, reactor_now_ns(c->reactor) + CLOSE_DELAY_NS);
+        reactor_timer_start(c->reactor, &c->close_timer,
+                            reactor_now_ns(c->reactor) + CLOSE_DELAY_NS);
 }
 
 static void file_free(struct core_file *f)
@@ -114,8 +119,7 @@ void files_reap(struct core_inode *i)
     struct list *l, *tmp;
 
     inode_ref(i);
-    list_for_each_safe(l, tmp, &i->files)
-    {
+    list_for_each_safe (l, tmp, &i->files) {
         struct core_file *f = list_entry(l, struct core_file, link);
 
         if (f->released && !f->busy)
@@ -128,8 +132,7 @@ static bool any_user(const struct core_inode *i)
 {
     const struct list *l;
 
-    list_for_each(l, &i->files)
-    {
+    list_for_each (l, &i->files) {
         if (!list_entry(l, const struct core_file, link)->released)
             return true;
     }
@@ -142,7 +145,8 @@ void core_release(struct core *c, struct core_file *f)
 
     (void)c;
     f->released = true;
-    if (i->attr_known && i->attr.nlink == 0 && !any_user(i) && i->lease == MSG_LEASE_WRITE && list_empty(&i->flushers)) {
+    if (i->attr_known && i->attr.nlink == 0 && !any_user(i) && i->lease == MSG_LEASE_WRITE &&
+        list_empty(&i->flushers)) {
         blocks_drop_all(i, true); /* nobody can ever read it again */
         i->meta_done = i->meta_seq;
     }
@@ -153,9 +157,11 @@ void core_release(struct core *c, struct core_file *f)
 /* ---- opening ---- */
 
 /* Attributes, contents and lease of an OPEN or CREATE reply. */
-static void opened_inode(struct core_inode *i, const struct msg_inode *m, struct core_opened *ret_opened)
+static void opened_inode(struct core_inode *i, const struct msg_inode *m,
+                         struct core_opened *ret_opened)
 {
-    ret_opened->keep_cache = i->lease != MSG_LEASE_NONE || (i->data_change && i->data_change == m->attr.change);
+    ret_opened->keep_cache =
+        i->lease != MSG_LEASE_NONE || (i->data_change && i->data_change == m->attr.change);
     lease_reply(i, m);
     if (m->has_data)
         inline_load(i, &m->data);
@@ -176,7 +182,8 @@ static void trunc_done(struct core_req *inner, int status)
     req_finish(q, 0);
 }
 
-/* O_TRUNC of a file that has unreported data here, or that CREATE found: as a truncate of its own. */
+/* O_TRUNC of a file that has unreported data here, or that CREATE found: as a truncate of its own.
+ */
 static void open_truncate(struct core_req *q)
 {
     struct core_req *inner = mem_zalloc(sizeof *inner);
@@ -213,7 +220,8 @@ static void opened(struct mds_op *op, int status)
         return;
     }
     if (op->n1) { /* created or found under this name */
-        names_put(c, op->msg.create.parent, op->msg.create.name.data, op->msg.create.name.len, i->ino);
+        names_put(c, op->msg.create.parent, op->msg.create.name.data, op->msg.create.name.len,
+                  i->ino);
         if (created)
             inode_expire(c, op->msg.create.parent);
     }
@@ -230,7 +238,8 @@ static void opened(struct mds_op *op, int status)
     inode_put(i);
 }
 
-/* Truncating with the open itself is one call less, but only when the server knows all that was written. */
+/* Truncating with the open itself is one call less, but only when the server knows all that was
+ * written. */
 static bool may_truncate(struct core *c, uint64_t ino)
 {
     struct core_inode *i = ino ? inode_find(c, ino) : NULL;
@@ -269,8 +278,8 @@ void core_open(struct core *c, struct core_req *q, uint64_t ino, int flags)
     req_call(q, op, "waits for the metadata server: OPEN");
 }
 
-void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint32_t mode, int flags,
-                      const struct msg_stripe *stripe)
+void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                      uint32_t len, uint32_t mode, int flags, const struct msg_stripe *stripe)
 {
     struct mds_op *op;
 
@@ -312,8 +321,7 @@ static void reopened(struct mds_op *op, int status)
     struct core_file *f = NULL;
     struct list *l;
 
-    list_for_each(l, &c->files)
-    {
+    list_for_each (l, &c->files) {
         if (l == (struct list *)(uintptr_t)op->n1)
             f = list_entry(l, struct core_file, all);
     }
@@ -323,7 +331,8 @@ static void reopened(struct mds_op *op, int status)
         return;
     }
     if (status) {
-        LOG_WARN("client", "inode %llu cannot be opened again: %s", (unsigned long long)f->inode->ino, err_text(status));
+        LOG_WARN("client", "inode %llu cannot be opened again: %s",
+                 (unsigned long long)f->inode->ino, err_text(status));
         f->open_id = 0;
     } else {
         inode_merge(f->inode, &rep->inode, true);
@@ -338,8 +347,7 @@ void files_reopen(struct core *c)
 {
     struct list *l;
 
-    list_for_each(l, &c->files)
-    {
+    list_for_each (l, &c->files) {
         struct core_file *f = list_entry(l, struct core_file, all);
         struct mds_op *op;
 

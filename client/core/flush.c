@@ -2,11 +2,14 @@
 /*
  * Writing back one inode: what close, fsync, a recall, a truncate and the background do.
  *
- * Happy path of a flush: (1) every dirty block is sent, to all stripes at once; (2) when durability is asked for, or inline data that the server holds is about to be dropped, COMMIT on
- * all targets; (3) one metadata call reports the rest: WRITE_INLINE for a small file, GROW for one that has outgrown the server, SIZE otherwise. Any number of flushes of an inode share
- * transfers; each waits only for what was there when it began.
+ * Happy path of a flush: (1) every dirty block is sent, to all stripes at once; (2) when durability
+ * is asked for, or inline data that the server holds is about to be dropped, COMMIT on all targets;
+ * (3) one metadata call reports the rest: WRITE_INLINE for a small file, GROW for one that has
+ * outgrown the server, SIZE otherwise. Any number of flushes of an inode share transfers; each
+ * waits only for what was there when it began.
  *
- * Failure: write errors are remembered in the inode by whoever sees them, so a flush always ends; a target that restarts sends the waiting flushes back to (1).
+ * Failure: write errors are remembered in the inode by whoever sees them, so a flush always ends; a
+ * target that restarts sends the waiting flushes back to (1).
  */
 #include "client/core/core_int.h"
 
@@ -20,8 +23,7 @@ uint64_t inode_open_id(const struct core_inode *i)
     const struct list *l;
     uint64_t any = 0;
 
-    list_for_each(l, &i->files)
-    {
+    list_for_each (l, &i->files) {
         const struct core_file *f = list_entry(l, const struct core_file, link);
 
         if (f->session_epoch != i->core->session.epoch)
@@ -35,8 +37,8 @@ uint64_t inode_open_id(const struct core_inode *i)
 
 void inode_settle(struct core_inode *i)
 {
-    if (i->dirty_bytes || i->meta_seq != i->meta_done || i->meta_busy || !list_empty(&i->ios) || !list_empty(&i->targets) ||
-        !list_empty(&i->flushers))
+    if (i->dirty_bytes || i->meta_seq != i->meta_done || i->meta_busy || !list_empty(&i->ios) ||
+        !list_empty(&i->targets) || !list_empty(&i->flushers))
         return;
     i->dirty_since_ns = 0;
     files_reap(i);
@@ -113,7 +115,8 @@ static void meta_called(struct mds_op *op, int status)
     const struct msg_inode_rep *rep = op->call.rep;
 
     i->meta_busy = false;
-    if ((status == -AIFS_ESTALE_LAYOUT || status == -AIFS_ESTALE_TRUNC) && op->n2++ == 0 && i->meta_stale++ < RETRY_STALE_MAX) {
+    if ((status == -AIFS_ESTALE_LAYOUT || status == -AIFS_ESTALE_TRUNC) && op->n2++ == 0 &&
+        i->meta_stale++ < RETRY_STALE_MAX) {
         meta_refresh(i);
         flush_step(i);
         return;
@@ -137,7 +140,8 @@ static void meta_called(struct mds_op *op, int status)
 /* Nothing is reported that no target has acknowledged, but for sizes the server knows already. */
 static uint64_t size_to_report(struct core_inode *i)
 {
-    i->reported_size = i->dirty_bytes || !list_empty(&i->ios) ? MIN(i->attr.size, i->acked_size) : i->attr.size;
+    i->reported_size =
+        i->dirty_bytes || !list_empty(&i->ios) ? MIN(i->attr.size, i->acked_size) : i->attr.size;
     return i->reported_size;
 }
 
@@ -196,7 +200,8 @@ static void meta_send(struct core_inode *i)
 static bool data_done(struct core_inode *i, struct flush_wait *w)
 {
     for (;;) {
-        struct oss_io *oldest = list_empty(&i->ios) ? NULL : list_entry(i->ios.next, struct oss_io, by_inode);
+        struct oss_io *oldest =
+            list_empty(&i->ios) ? NULL : list_entry(i->ios.next, struct oss_io, by_inode);
 
         if (oldest && oldest->seq <= w->io_seq)
             return false;
@@ -247,8 +252,7 @@ void flush_step(struct core_inode *i)
     do {
         i->step_again = false;
         list_init(&over);
-        list_for_each_safe(l, tmp, &i->flushers)
-        {
+        list_for_each_safe (l, tmp, &i->flushers) {
             if (wait_step(i, list_entry(l, struct flush_wait, link))) {
                 list_remove(l);
                 list_push_back(&over, l);
@@ -266,7 +270,8 @@ void flush_step(struct core_inode *i)
     inode_put(i);
 }
 
-void flush_start(struct core_inode *i, struct flush_wait *w, bool commit, void (*done)(struct flush_wait *w))
+void flush_start(struct core_inode *i, struct flush_wait *w, bool commit,
+                 void (*done)(struct flush_wait *w))
 {
     *w = (struct flush_wait){.commit = commit, .q = w->q, .inode = i, .done = done};
     w->rounds = w == &i->background ? ROUNDS_BACKGROUND : ROUNDS_REQUEST;
@@ -288,8 +293,7 @@ void flush_replayed(struct core_inode *i)
 {
     struct list *l;
 
-    list_for_each(l, &i->flushers)
-    {
+    list_for_each (l, &i->flushers) {
         struct flush_wait *w = list_entry(l, struct flush_wait, link);
 
         if (!w->commit)
@@ -300,8 +304,7 @@ void flush_replayed(struct core_inode *i)
     if (list_empty(&i->flushers))
         return;
     blocks_send_all(i, false);
-    list_for_each(l, &i->flushers)
-    {
+    list_for_each (l, &i->flushers) {
         list_entry(l, struct flush_wait, link)->io_seq = i->io_seq;
     }
 }
@@ -319,8 +322,7 @@ void flush_background(struct core *c, uint64_t now, bool all)
 {
     struct list *l, *tmp;
 
-    list_for_each_safe(l, tmp, &c->dirty_inodes)
-    {
+    list_for_each_safe (l, tmp, &c->dirty_inodes) {
         struct core_inode *i = list_entry(l, struct core_inode, dirty_link);
 
         if (i->background_busy || (!all && now - i->dirty_since_ns < CORE_FLUSH_AGE_NS))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gate of an inode: reads and writes pass it, truncation and the end of a lease close it, wait until all who passed are done, do their work and open it.
- * Several may hold it closed at once; requests that wait run in order when the last one opens it.
+ * The gate of an inode: reads and writes pass it, truncation and the end of a lease close it, wait
+ * until all who passed are done, do their work and open it. Several may hold it closed at once;
+ * requests that wait run in order when the last one opens it.
  */
 #include "client/core/core_int.h"
 
@@ -50,7 +51,8 @@ void gate_open(struct core_inode *i)
         req_resume_list(&i->gate_queue);
 }
 
-void gate_when_drained(struct core_inode *i, struct gate_waiter *w, void (*fn)(struct gate_waiter *w))
+void gate_when_drained(struct core_inode *i, struct gate_waiter *w,
+                       void (*fn)(struct gate_waiter *w))
 {
     w->fn = fn;
     list_push_back(&i->drain_queue, &w->link);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small files, whose contents are at the metadata server: cached as block 0, which is then either whole or absent.
+ * Small files, whose contents are at the metadata server: cached as block 0, which is then either
+ * whole or absent.
  *
- * Happy path: OPEN brings the contents; reads are served from block 0; writes change it and the flush sends it whole (flush.c). A write beyond the limit turns the file into a striped one
- * on this side: everything is dirty, and the flush ends with GROW.
- * Without a lease contents are fetched for each read and each write goes to the server, which merges it; what does not fit there any more is written under a write lease asked for
- * this purpose.
+ * Happy path: OPEN brings the contents; reads are served from block 0; writes change it and the
+ * flush sends it whole (flush.c). A write beyond the limit turns the file into a striped one on
+ * this side: everything is dirty, and the flush ends with GROW. Without a lease contents are
+ * fetched for each read and each write goes to the server, which merges it; what does not fit there
+ * any more is written under a write lease asked for this purpose.
  */
 #include "client/core/core_int.h"
 
@@ -24,7 +26,8 @@ void inline_load(struct core_inode *i, const struct msg_bytes *data)
     uint32_t size = (uint32_t)MIN(i->attr.size, CORE_SMALL_BYTES);
     struct block *b;
 
-    if (i->lease == MSG_LEASE_NONE || !i->in_line || i->meta_seq != i->meta_done || data->len > size)
+    if (i->lease == MSG_LEASE_NONE || !i->in_line || i->meta_seq != i->meta_done ||
+        data->len > size)
         return;
     i->server_has_inline = data->len > 0;
     if (!size)
@@ -85,7 +88,8 @@ void inline_fetch(struct core_req *q, void (*resume)(struct core_req *q))
 static struct buf *compose(struct core_req *q, const struct msg_bytes *data, uint32_t len)
 {
     struct buf *b = mem_get(q->p.core, len, true);
-    uint32_t have = q->p.offset < data->len ? (uint32_t)MIN((uint64_t)len, data->len - q->p.offset) : 0;
+    uint32_t have =
+        q->p.offset < data->len ? (uint32_t)MIN((uint64_t)len, data->len - q->p.offset) : 0;
 
     if (!b)
         return NULL;
@@ -146,7 +150,8 @@ void inline_read(struct core_req *q)
 
     if (i->lease != MSG_LEASE_NONE && b && i->attr.size <= CORE_SMALL_BYTES && inline_cached(i)) {
         q->p.core->stats.read_hits++;
-        read_pin(q, b->buf, (uint32_t)q->p.offset, (uint32_t)MIN((uint64_t)q->p.len, i->attr.size - q->p.offset));
+        read_pin(q, b->buf, (uint32_t)q->p.offset,
+                 (uint32_t)MIN((uint64_t)q->p.len, i->attr.size - q->p.offset));
         read_ready(q);
         return;
     }

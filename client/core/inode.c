@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inode cache: attributes believed for a short time, what this client knows better (size and mtime under a write lease), errors of write-back.
+ * Inode cache: attributes believed for a short time, what this client knows better (size and mtime
+ * under a write lease), errors of write-back.
  *
- * An inode that nobody refers to stays in a bounded LRU list with its clean blocks. One that has something to write or commit is on core.dirty_inodes, which counts as a reference.
+ * An inode that nobody refers to stays in a bounded LRU list with its clean blocks. One that has
+ * something to write or commit is on core.dirty_inodes, which counts as a reference.
  */
 #include "client/core/core_int.h"
 
@@ -10,7 +12,8 @@ int inode_cache_init(struct core *c)
 {
     list_init(&c->inode_lru);
     list_init(&c->dirty_inodes);
-    c->max_inodes = (uint32_t)MIN(c->o.memory_limit / 8 / (sizeof(struct core_inode) + 64), 1u << 20);
+    c->max_inodes =
+        (uint32_t)MIN(c->o.memory_limit / 8 / (sizeof(struct core_inode) + 64), 1u << 20);
     return hmap_init(&c->inodes, 1024);
 }
 
@@ -99,8 +102,7 @@ void inode_cache_fini(struct core *c)
     struct hmap_node *n, *next;
     size_t pos;
 
-    hmap_for_each(n, next, pos, &c->inodes)
-    {
+    hmap_for_each (n, next, pos, &c->inodes) {
         inode_free(container_of(n, struct core_inode, node));
     }
     hmap_fini(&c->inodes);
@@ -152,7 +154,8 @@ void inode_merge(struct core_inode *i, const struct msg_inode *m, bool with_layo
 {
     if (with_layout && S_ISREG(m->attr.mode) && layout_check(&m->layout) == 0 &&
         (!i->layout_known || m->layout.generation >= i->layout.generation)) {
-        if (i->layout_known && i->n_blocks && stripe_block_bytes(&i->layout) != stripe_block_bytes(&m->layout))
+        if (i->layout_known && i->n_blocks &&
+            stripe_block_bytes(&i->layout) != stripe_block_bytes(&m->layout))
             blocks_drop_all(i, false);
         i->layout = m->layout;
         i->layout_known = true;
@@ -206,7 +209,8 @@ void inode_set_error(struct core_inode *i, int status, const char *what)
 {
     i->error = status;
     i->error_seq++;
-    LOG_ERROR("client", "%s of inode %llu failed: %s", what, (unsigned long long)i->ino, err_text(status));
+    LOG_ERROR("client", "%s of inode %llu failed: %s", what, (unsigned long long)i->ino,
+              err_text(status));
 }
 
 int inode_take_error(struct core_file *f)

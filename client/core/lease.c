@@ -2,11 +2,14 @@
 /*
  * Data leases at the client: what the server grants with its replies, and what it asks back.
  *
- * Happy path of a recall: answered at once; the kernel drops its pages (reads and writes go on under the lease until it has); the gate closes and the last requests drain; what is dirty
- * is written and committed; LEASE_RELEASE tells size and mtime; the cache is dropped, the gate opens and work goes on without a lease.
+ * Happy path of a recall: answered at once; the kernel drops its pages (reads and writes go on
+ * under the lease until it has); the gate closes and the last requests drain; what is dirty is
+ * written and committed; LEASE_RELEASE tells size and mtime; the cache is dropped, the gate opens
+ * and work goes on without a lease.
  *
- * Failure: a recall may overtake the reply that grants the lease: it is remembered and the grant counts as taken back. If data cannot be written in time the server evicts this
- * client, which ends in lease_lost().
+ * Failure: a recall may overtake the reply that grants the lease: it is remembered and the grant
+ * counts as taken back. If data cannot be written in time the server evicts this client, which ends
+ * in lease_lost().
  */
 #include "client/core/core_int.h"
 
@@ -28,7 +31,8 @@ void lease_reply(struct core_inode *i, const struct msg_inode *m)
         return; /* what we hold is on its way back */
     if (now != MSG_LEASE_NONE && recalled_early(i->core, i->ino, m->lease_seq))
         now = MSG_LEASE_NONE;
-    if (was == MSG_LEASE_WRITE && now != MSG_LEASE_WRITE && (i->dirty_bytes || i->meta_seq != i->meta_done))
+    if (was == MSG_LEASE_WRITE && now != MSG_LEASE_WRITE &&
+        (i->dirty_bytes || i->meta_seq != i->meta_done))
         return; /* the server asks for it with a recall; until then there is something to write */
     if (was == MSG_LEASE_NONE && i->data_change != m->attr.change)
         blocks_drop_all(i, true);
@@ -53,7 +57,8 @@ static void released(struct mds_op *op, int status)
     struct core_inode *i = op->inode;
 
     if (status)
-        LOG_WARN("client", "release of the lease of inode %llu: %s", (unsigned long long)i->ino, err_text(status));
+        LOG_WARN("client", "release of the lease of inode %llu: %s", (unsigned long long)i->ino,
+                 err_text(status));
     if (!i->recalling)
         return; /* the session was lost meanwhile */
     i->lease = MIN(i->lease, i->recall_keep);
@@ -69,7 +74,8 @@ static void released(struct mds_op *op, int status)
     inode_put(i);
 }
 
-static struct mds_op *release_op(struct core *c, uint64_t ino, uint64_t seq, enum msg_lease keep, void (*done)(struct mds_op *op, int status))
+static struct mds_op *release_op(struct core *c, uint64_t ino, uint64_t seq, enum msg_lease keep,
+                                 void (*done)(struct mds_op *op, int status))
 {
     struct mds_op *op = mds_op_new(c, RPC_OP_LEASE_RELEASE, NULL, done);
 
@@ -151,7 +157,8 @@ void lease_give_up(struct core_inode *i, enum msg_lease keep)
 void lease_lost(struct core_inode *i)
 {
     struct list *l;
-    bool had = i->dirty_bytes || !list_empty(&i->targets) || !list_empty(&i->ios) || i->meta_seq != i->meta_done;
+    bool had = i->dirty_bytes || !list_empty(&i->targets) || !list_empty(&i->ios) ||
+               i->meta_seq != i->meta_done;
 
     inode_ref(i);
     i->lease = MSG_LEASE_NONE;
@@ -164,8 +171,7 @@ void lease_lost(struct core_inode *i)
     i->need_grow = false;
     i->in_line = (i->attr.flags & MSG_ATTR_INLINE) != 0;
     blocks_drop_all(i, true);
-    list_for_each(l, &i->ios)
-    {
+    list_for_each (l, &i->ios) {
         oss_io_cancel(list_entry(l, struct oss_io, by_inode));
     }
     if (i->recalling) {

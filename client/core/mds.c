@@ -2,10 +2,12 @@
 /*
  * Calls to the metadata server.
  *
- * Happy path: an operation waits for the session, takes a slot when it changes something, is sent, is answered, gives the slot back, and its done() reads the reply.
+ * Happy path: an operation waits for the session, takes a slot when it changes something, is sent,
+ * is answered, gives the slot back, and its done() reads the reply.
  *
- * Failure: an answer that asks to try again is tried again after a back-off with a new sequence; a call that got no answer keeps its slot and sequence, because the server
- * may have executed it. An operation nobody waits for any more is still carried to its end when it holds a slot.
+ * Failure: an answer that asks to try again is tried again after a back-off with a new sequence; a
+ * call that got no answer keeps its slot and sequence, because the server may have executed it. An
+ * operation nobody waits for any more is still carried to its end when it holds a slot.
  */
 #include "client/core/core_int.h"
 
@@ -18,7 +20,8 @@ static void op_timer(struct reactor_timer *t)
     op_go(container_of(t, struct mds_op, timer));
 }
 
-struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q, void (*done)(struct mds_op *op, int status))
+struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
+                          void (*done)(struct mds_op *op, int status))
 {
     struct mds_op *op;
 
@@ -145,7 +148,8 @@ static void op_called(struct rpc_call *call, int status)
 {
     struct mds_op *op = call->arg;
     struct core *c = op->core;
-    bool answered = status != -AIFS_ECONN && status != -AIFS_EDOWN && status != -AIFS_ECANCELLED && status != -AIFS_ETIMEOUT;
+    bool answered = status != -AIFS_ECONN && status != -AIFS_EDOWN && status != -AIFS_ECANCELLED &&
+                    status != -AIFS_ETIMEOUT;
     struct retry r;
 
     op->sent = false;
@@ -156,7 +160,8 @@ static void op_called(struct rpc_call *call, int status)
     r = retry_mds(status, op->attempt);
     if (status == -AIFS_ECANCELLED && !c->forced && op->slot >= 0)
         r = retry_mds(-AIFS_ECONN, op->attempt);
-    if (r.action == RETRY_FAIL || c->forced || (!op->q && op->slot < 0 && status == -AIFS_ECANCELLED)) {
+    if (r.action == RETRY_FAIL || c->forced ||
+        (!op->q && op->slot < 0 && status == -AIFS_ECANCELLED)) {
         slot_release(op, false);
         op_finish(op, c->forced && status ? -EIO : r.status);
         return;
@@ -209,7 +214,8 @@ static void op_go(struct mds_op *op)
         op_finish(op, status);
         return;
     }
-    if (op->slot >= 0 && op->generation != s->epoch) { /* its session is gone, its outcome unknown */
+    if (op->slot >= 0 &&
+        op->generation != s->epoch) { /* its session is gone, its outcome unknown */
         op->slot = -1;
         op_finish(op, -AIFS_ESESSION);
         return;
@@ -249,8 +255,7 @@ void mds_new_link(struct core *c)
 {
     struct list *l;
 
-    list_for_each(l, &c->ops)
-    {
+    list_for_each (l, &c->ops) {
         struct mds_op *op = list_entry(l, struct mds_op, link);
 
         if (op->sent)
@@ -263,8 +268,7 @@ void mds_fail_all(struct core *c)
 {
     struct list *l, *tmp;
 
-    list_for_each_safe(l, tmp, &c->ops)
-    {
+    list_for_each_safe (l, tmp, &c->ops) {
         struct mds_op *op = list_entry(l, struct mds_op, link);
 
         if (op->sent)
@@ -278,17 +282,19 @@ void mds_tick(struct core *c, uint64_t now)
 {
     struct list *l;
 
-    list_for_each(l, &c->ops)
-    {
+    list_for_each (l, &c->ops) {
         struct mds_op *op = list_entry(l, struct mds_op, link);
 
         if (op->hung_logged || now - op->started_ns < c->o.hung_log_ns)
             continue;
         op->hung_logged = true;
         c->stats.hung++;
-        LOG_WARN("client", "metadata server %s: %s has not been answered for %llu s (%s)", c->o.mds[0], rpc_op_name(op->call.op),
+        LOG_WARN("client", "metadata server %s: %s has not been answered for %llu s (%s)",
+                 c->o.mds[0], rpc_op_name(op->call.op),
                  (unsigned long long)((now - op->started_ns) / NS_PER_S),
-                 op->sent ? (rpc_peer_is_up(c->session.peer) ? "the server is connected" : err_text(rpc_peer_last_error(c->session.peer)))
+                 op->sent ? (rpc_peer_is_up(c->session.peer)
+                                 ? "the server is connected"
+                                 : err_text(rpc_peer_last_error(c->session.peer)))
                           : "waits for the session");
     }
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory budget of cached and dirty data: two classes of buffers (64 KiB for small files and small reads, 1 MiB for streams), taken in slabs as they are needed and never
- * beyond the budget.
+ * The memory budget of cached and dirty data: two classes of buffers (64 KiB for small files and
+ * small reads, 1 MiB for streams), taken in slabs as they are needed and never beyond the budget.
  *
- * Running dry: the least recently used clean block gives its buffer; when there is none the caller's request waits and is tried again, from its beginning, when something was freed or
- * became clean. A request never holds memory while it waits for more.
+ * Running dry: the least recently used clean block gives its buffer; when there is none the
+ * caller's request waits and is tried again, from its beginning, when something was freed or became
+ * clean. A request never holds memory while it waits for more.
  */
 #include "client/core/core_int.h"
 
@@ -21,7 +22,8 @@ static void wake(struct reactor_work *w)
 
 int mem_budget_init(struct core *c)
 {
-    uint64_t data = c->o.memory_limit / 4 * 3; /* the rest: metadata caches, requests, the transports */
+    uint64_t data =
+        c->o.memory_limit / 4 * 3; /* the rest: metadata caches, requests, the transports */
     struct core_mem *m = &c->mem;
 
     list_init(&m->waiters);
@@ -29,7 +31,8 @@ int mem_budget_init(struct core *c)
     m->cls[0] = (struct mem_class){.buf_bytes = CORE_SMALL_BYTES, .slab_bufs = SLAB_SMALL};
     m->cls[1] = (struct mem_class){.buf_bytes = CORE_LARGE_BYTES, .slab_bufs = SLAB_LARGE};
     m->cls[0].max_slabs = (uint32_t)MIN(data / 4 / (CORE_SMALL_BYTES * SLAB_SMALL), MEM_SLABS_MAX);
-    m->cls[1].max_slabs = (uint32_t)MIN(data / 4 * 3 / (CORE_LARGE_BYTES * SLAB_LARGE), MEM_SLABS_MAX);
+    m->cls[1].max_slabs =
+        (uint32_t)MIN(data / 4 * 3 / (CORE_LARGE_BYTES * SLAB_LARGE), MEM_SLABS_MAX);
     if (!m->cls[0].max_slabs || !m->cls[1].max_slabs)
         return -EINVAL;
     c->max_dirty = (uint64_t)m->cls[1].max_slabs * SLAB_LARGE * CORE_LARGE_BYTES / 2;
@@ -54,8 +57,8 @@ static struct buf *class_get(struct mem_class *k)
         b = buf_get(k->slabs[i]);
     if (b || k->n_slabs == k->max_slabs)
         return b;
-    if (buf_pool_create(k->buf_bytes == CORE_SMALL_BYTES ? "client-small" : "client-large", k->buf_bytes, k->slab_bufs,
-                        &k->slabs[k->n_slabs]))
+    if (buf_pool_create(k->buf_bytes == CORE_SMALL_BYTES ? "client-small" : "client-large",
+                        k->buf_bytes, k->slab_bufs, &k->slabs[k->n_slabs]))
         return NULL;
     return buf_get(k->slabs[k->n_slabs++]);
 }

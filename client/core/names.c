@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Name cache: (parent, name) → inode or "does not exist", believed for a short plain time, bounded, least recently used first out. Nothing here can fail for the caller: what does not fit is not
+/* Name cache: (parent, name) → inode or "does not exist", believed for a short plain time, bounded,
+ * least recently used first out. Nothing here can fail for the caller: what does not fit is not
  * cached. */
 #include "client/core/core_int.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names and attributes: one metadata call each, or none when the caches know.
- * Every change made here is followed in the caches before the caller hears of it; changes by others are seen when the short time-outs run out.
+ * Every change made here is followed in the caches before the caller hears of it; changes by others
+ * are seen when the short time-outs run out.
  */
 #include "client/core/core_int.h"
 
@@ -53,7 +54,8 @@ static void looked_up(struct mds_op *op, int status)
     req_finish(q, status);
 }
 
-static bool lookup_cached(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len)
+static bool lookup_cached(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                          uint32_t len)
 {
     const struct name_entry *e = names_get(c, parent, name, len);
     struct core_inode *i;
@@ -74,7 +76,8 @@ static bool lookup_cached(struct core *c, struct core_req *q, uint64_t parent, c
     return true;
 }
 
-void core_lookup(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len)
+void core_lookup(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                 uint32_t len)
 {
     struct mds_op *op;
 
@@ -147,8 +150,9 @@ static void made(struct mds_op *op, int status)
         req_finish(op->q, status);
 }
 
-static struct mds_op *make_op(struct core *c, struct core_req *q, unsigned opcode, uint64_t parent, const char *name, uint32_t len,
-                              uint32_t mode, const struct msg_stripe *stripe)
+static struct mds_op *make_op(struct core *c, struct core_req *q, unsigned opcode, uint64_t parent,
+                              const char *name, uint32_t len, uint32_t mode,
+                              const struct msg_stripe *stripe)
 {
     struct mds_op *op = mds_op_new(c, opcode, q, made);
 
@@ -166,17 +170,18 @@ static struct mds_op *make_op(struct core *c, struct core_req *q, unsigned opcod
     return op;
 }
 
-void core_mkdir(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint32_t mode,
-                const struct msg_stripe *stripe)
+void core_mkdir(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len,
+                uint32_t mode, const struct msg_stripe *stripe)
 {
     req_begin(c, q, "mkdir", parent);
     if (changing(c, q))
-        req_call(q, make_op(c, q, RPC_OP_MKDIR, parent, name, len, (mode & 07777) | S_IFDIR, stripe),
+        req_call(q,
+                 make_op(c, q, RPC_OP_MKDIR, parent, name, len, (mode & 07777) | S_IFDIR, stripe),
                  "waits for the metadata server: MKDIR");
 }
 
-void core_mknod(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint32_t mode, uint32_t rdev,
-                const struct msg_stripe *stripe)
+void core_mknod(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len,
+                uint32_t mode, uint32_t rdev, const struct msg_stripe *stripe)
 {
     struct mds_op *op;
 
@@ -189,8 +194,8 @@ void core_mknod(struct core *c, struct core_req *q, uint64_t parent, const char 
     req_call(q, op, "waits for the metadata server: MKNOD");
 }
 
-void core_symlink(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, const char *target,
-                  uint32_t target_len)
+void core_symlink(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                  uint32_t len, const char *target, uint32_t target_len)
 {
     struct mds_op *op;
 
@@ -219,7 +224,8 @@ static void linked(struct mds_op *op, int status)
         req_finish(op->q, status);
 }
 
-void core_link(struct core *c, struct core_req *q, uint64_t ino, uint64_t new_parent, const char *name, uint32_t len)
+void core_link(struct core *c, struct core_req *q, uint64_t ino, uint64_t new_parent,
+               const char *name, uint32_t len)
 {
     struct mds_op *op;
 
@@ -255,8 +261,8 @@ static void removed(struct mds_op *op, int status)
         req_finish(op->q, status);
 }
 
-static void remove_name(struct core *c, struct core_req *q, unsigned opcode, const char *what, uint64_t parent, const char *name,
-                        uint32_t len)
+static void remove_name(struct core *c, struct core_req *q, unsigned opcode, const char *what,
+                        uint64_t parent, const char *name, uint32_t len)
 {
     struct mds_op *op;
 
@@ -269,10 +275,13 @@ static void remove_name(struct core *c, struct core_req *q, unsigned opcode, con
         op->msg.name.name = mds_op_bytes(op, name, len);
         mds_op_cred(op, &op->msg.name.cred, &q->cred);
     }
-    req_call(q, op, opcode == RPC_OP_UNLINK ? "waits for the metadata server: UNLINK" : "waits for the metadata server: RMDIR");
+    req_call(q, op,
+             opcode == RPC_OP_UNLINK ? "waits for the metadata server: UNLINK"
+                                     : "waits for the metadata server: RMDIR");
 }
 
-void core_unlink(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len)
+void core_unlink(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                 uint32_t len)
 {
     remove_name(c, q, RPC_OP_UNLINK, "unlink", parent, name, len);
 }
@@ -312,8 +321,9 @@ static void renamed(struct mds_op *op, int status)
         req_finish(op->q, status);
 }
 
-void core_rename(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len, uint64_t new_parent,
-                 const char *new_name, uint32_t new_len, uint32_t flags)
+void core_rename(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                 uint32_t len, uint64_t new_parent, const char *new_name, uint32_t new_len,
+                 uint32_t flags)
 {
     struct mds_op *op;
 

@@ -2,10 +2,12 @@
 /*
  * One transfer between this client and one target.
  *
- * Happy path: the chain of the chunk names the target; the transfer waits for one of the target's places, is sent, is answered; of a read every block's checksum is verified
- * and what does not exist is zeroed; of a write the verifier and the grant are noted; done() runs.
+ * Happy path: the chain of the chunk names the target; the transfer waits for one of the target's
+ * places, is sent, is answered; of a read every block's checksum is verified and what does not
+ * exist is zeroed; of a write the verifier and the grant are noted; done() runs.
  *
- * Failure: retry.c decides. A transfer is sent again with a fresh map, fresh attributes or after a back-off; whoever waits for it may cancel it, and done(-EINTR) then comes as soon as the
+ * Failure: retry.c decides. A transfer is sent again with a fresh map, fresh attributes or after a
+ * back-off; whoever waits for it may cancel it, and done(-EINTR) then comes as soon as the
  * transport has let go of its memory.
  */
 #include "client/core/core_int.h"
@@ -40,7 +42,8 @@ struct oss_io *oss_io_new(struct core *c, enum oss_kind kind, struct core_inode 
     io->core = c;
     io->kind = kind;
     io->inode = inode_ref(i);
-    rpc_call_init(&io->call, kind == OSS_IO_READ ? RPC_OP_OSS_READ : RPC_OP_OSS_WRITE, &io->msg, NULL, io);
+    rpc_call_init(&io->call, kind == OSS_IO_READ ? RPC_OP_OSS_READ : RPC_OP_OSS_WRITE, &io->msg,
+                  NULL, io);
     reactor_timer_init(&io->timer, io_timer);
     return io;
 }
@@ -149,8 +152,9 @@ static int read_verify(struct oss_io *io, const struct msg_read_rep *rep)
         crc32c_blocks(io->range.offset, data, len, io->crcs);
         if (memcmp(io->crcs, rep->crcs, rep->n_crcs * sizeof io->crcs[0]) != 0) {
             io->core->stats.checksum_errors++;
-            LOG_WARN("client", "inode %llu chunk %llu from target %u: data and checksum disagree", (unsigned long long)io->inode->ino,
-                     (unsigned long long)io->range.chunk, io->target->id);
+            LOG_WARN("client", "inode %llu chunk %llu from target %u: data and checksum disagree",
+                     (unsigned long long)io->inode->ino, (unsigned long long)io->range.chunk,
+                     io->target->id);
             return -AIFS_ECHECKSUM;
         }
     }
@@ -185,7 +189,8 @@ static void io_refresh(struct oss_io *io)
     struct mds_op *op = mds_op_new(io->core, RPC_OP_GETATTR, NULL, refreshed);
 
     if (!op) {
-        reactor_timer_start(io->core->reactor, &io->timer, reactor_now_ns(io->core->reactor) + 10 * NS_PER_MS);
+        reactor_timer_start(io->core->reactor, &io->timer,
+                            reactor_now_ns(io->core->reactor) + 10 * NS_PER_MS);
         return;
     }
     op->msg.ino.ino = io->inode->ino;
@@ -196,7 +201,8 @@ static void io_refresh(struct oss_io *io)
 static void io_failed(struct oss_io *io, int status)
 {
     struct core *c = io->core;
-    struct retry r = io->kind == OSS_IO_READ ? retry_oss_read(status, io->attempt) : retry_oss_write(status, io->attempt);
+    struct retry r = io->kind == OSS_IO_READ ? retry_oss_read(status, io->attempt)
+                                             : retry_oss_write(status, io->attempt);
 
     if (io->cancelled || c->forced) {
         io_finish(io, c->forced ? -EIO : -EINTR);
@@ -307,7 +313,8 @@ static void io_send(struct oss_io *io, struct rpc_peer *peer)
     struct core *c = io->core;
 
     rpc_call_fini(&io->call);
-    rpc_call_init(&io->call, io->kind == OSS_IO_READ ? RPC_OP_OSS_READ : RPC_OP_OSS_WRITE, &io->msg, io_called, io);
+    rpc_call_init(&io->call, io->kind == OSS_IO_READ ? RPC_OP_OSS_READ : RPC_OP_OSS_WRITE, &io->msg,
+                  io_called, io);
     oss_call_header(c, &io->call);
     if (io->kind == OSS_IO_READ) {
         io->msg.read = (struct msg_read_req){
@@ -391,8 +398,7 @@ void oss_tick(struct core *c, uint64_t now)
 {
     struct list *l;
 
-    list_for_each(l, &c->ios)
-    {
+    list_for_each (l, &c->ios) {
         struct oss_io *io = list_entry(l, struct oss_io, all);
         uint64_t age = now - io->started_ns;
 
@@ -402,9 +408,10 @@ void oss_tick(struct core *c, uint64_t now)
             continue;
         io->hung_logged = true;
         c->stats.hung++;
-        LOG_WARN("client", "target %u: %s of inode %llu has not been answered for %llu s", io->target ? io->target->id : 0,
-                 io->kind == OSS_IO_READ ? "OSS_READ" : "OSS_WRITE", (unsigned long long)io->inode->ino,
-                 (unsigned long long)(age / NS_PER_S));
+        LOG_WARN("client", "target %u: %s of inode %llu has not been answered for %llu s",
+                 io->target ? io->target->id : 0,
+                 io->kind == OSS_IO_READ ? "OSS_READ" : "OSS_WRITE",
+                 (unsigned long long)io->inode->ino, (unsigned long long)(age / NS_PER_S));
     }
 }
 
@@ -412,8 +419,7 @@ void oss_fail_all(struct core *c)
 {
     struct list *l;
 
-    list_for_each(l, &c->ios)
-    {
+    list_for_each (l, &c->ios) {
         oss_io_cancel(list_entry(l, struct oss_io, all));
     }
 }
@@ -427,8 +433,7 @@ void oss_fini(struct core *c)
     while ((l = list_pop_front(&c->free_ios)) != NULL)
         mem_free(list_entry(l, struct oss_io, link));
     c->n_free_ios = 0;
-    hmap_for_each(h, next, pos, &c->oss_targets)
-    {
+    hmap_for_each (h, next, pos, &c->oss_targets) {
         struct oss_target *t = container_of(h, struct oss_target, node);
 
         hmap_remove(&c->oss_targets, h);

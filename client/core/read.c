@@ -2,11 +2,14 @@
 /*
  * Reading.
  *
- * Happy path: the request passes the inode's gate; under a lease, streams, small files and what is cached are served from blocks (missing ones are fetched whole, all stripes at once,
- * and read-ahead keeps the next ones in flight); everything else goes straight between targets and the reader's memory (direct.c). The answer is a list of pieces of buffers, pinned until
+ * Happy path: the request passes the inode's gate; under a lease, streams, small files and what is
+ * cached are served from blocks (missing ones are fetched whole, all stripes at once, and
+ * read-ahead keeps the next ones in flight); everything else goes straight between targets and the
+ * reader's memory (direct.c). The answer is a list of pieces of buffers, pinned until
  * core_read_done().
  *
- * A request that has to wait (memory, a block under way) starts again from read_run() afterwards and finds more in place each time.
+ * A request that has to wait (memory, a block under way) starts again from read_run() afterwards
+ * and finds more in place each time.
  */
 #include "client/core/core_int.h"
 
@@ -108,7 +111,8 @@ static void read_ahead(struct core_req *q)
     q->p.n1 = q->p.n2 = 0;
 }
 
-/* Starts fetching what is missing; the first block that is not complete is where the request waits. */
+/* Starts fetching what is missing; the first block that is not complete is where the request waits.
+ */
 static bool blocks_complete(struct core_req *q, uint64_t end)
 {
     struct core_inode *i = q->p.inode;
@@ -156,7 +160,8 @@ static void cached_read(struct core_req *q, uint64_t end)
         struct stripe_piece p = stripe_cut(&i->layout, at, end);
         struct block *b = block_find(q->p.core, i, p.block);
 
-        if (!b || !extents_cover(&b->valid, p.start, p.start + p.len)) { /* evicted for its own neighbour */
+        if (!b || !extents_cover(&b->valid, p.start,
+                                 p.start + p.len)) { /* evicted for its own neighbour */
             unpin(q);
             q->out.read.n_iov = q->out.read.bytes = 0;
             req_wait(q, "waits for memory", req_finish);
@@ -200,8 +205,9 @@ static uint64_t readahead_max(const struct core_inode *i)
 static void plan(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
-    struct readahead_plan a = readahead_next(&q->p.file->ra, q->p.offset, q->p.len, i->attr.size,
-                                             stripe_block_bytes(&i->layout), i->lease ? readahead_max(i) : 0);
+    struct readahead_plan a =
+        readahead_next(&q->p.file->ra, q->p.offset, q->p.len, i->attr.size,
+                       stripe_block_bytes(&i->layout), i->lease ? readahead_max(i) : 0);
 
     q->p.flags |= READ_PLANNED | (a.sequential ? READ_SEQUENTIAL : 0);
     q->p.n1 = a.start;
@@ -234,7 +240,8 @@ void read_run(struct core_req *q)
     if (!(q->p.flags & READ_PLANNED))
         plan(q);
     if (i->lease != MSG_LEASE_NONE &&
-        (q->p.flags & READ_SEQUENTIAL || i->attr.size <= stripe_block_bytes(&i->layout) || any_cached(q, end)))
+        (q->p.flags & READ_SEQUENTIAL || i->attr.size <= stripe_block_bytes(&i->layout) ||
+         any_cached(q, end)))
         cached_read(q, end);
     else
         direct_read(q);
@@ -246,7 +253,8 @@ static void read_enter(struct core_req *q)
         read_run(q);
 }
 
-void core_read(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset, uint32_t len, void *dst)
+void core_read(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
+               uint32_t len, void *dst)
 {
     req_begin(c, q, "read", f->inode->ino);
     q->out.read.n_iov = q->out.read.bytes = 0;

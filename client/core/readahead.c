@@ -8,14 +8,15 @@
 
 static bool near(const struct readahead *ra, uint64_t offset, uint32_t len)
 {
-    uint64_t slack = len >= 64 * KIB ? MAX((uint64_t)SLACK_BYTES, (uint64_t)len * 4) : (uint64_t)len * 2;
+    uint64_t slack =
+        len >= 64 * KIB ? MAX((uint64_t)SLACK_BYTES, (uint64_t)len * 4) : (uint64_t)len * 2;
     uint64_t distance = offset > ra->next ? offset - ra->next : ra->next - offset;
 
     return distance <= slack;
 }
 
-struct readahead_plan readahead_next(struct readahead *ra, uint64_t offset, uint32_t len, uint64_t file_size, uint64_t unit,
-                                     uint64_t max)
+struct readahead_plan readahead_next(struct readahead *ra, uint64_t offset, uint32_t len,
+                                     uint64_t file_size, uint64_t unit, uint64_t max)
 {
     struct readahead_plan plan = {0};
     uint64_t end = offset + len, target;

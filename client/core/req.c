@@ -2,8 +2,9 @@
 /*
  * Life of a request: begin, wait in one place at a time, end once.
  *
- * A request that waits names a cancel function: it must take the request out of wherever it is and end it. Cancelling comes from core_cancel() (interrupts), from a
- * soft mount's time-out and from a forced unmount.
+ * A request that waits names a cancel function: it must take the request out of wherever it is and
+ * end it. Cancelling comes from core_cancel() (interrupts), from a soft mount's time-out and from a
+ * forced unmount.
  */
 #include "client/core/core_int.h"
 
@@ -65,7 +66,8 @@ void req_resume_list(struct list *waiters)
 
 bool core_usable(struct core *c, struct core_req *q)
 {
-    if (c->state == CORE_MOUNTED || (c->state == CORE_MOUNTING && c->session.state == SESSION_READY))
+    if (c->state == CORE_MOUNTED ||
+        (c->state == CORE_MOUNTING && c->session.state == SESSION_READY))
         return true;
     req_end(q, c->state == CORE_ENDED || c->state == CORE_UNMOUNTING ? -EIO : -ENOTCONN);
     return false;
@@ -103,8 +105,7 @@ bool core_servers_up(struct core *c)
 
     if (c->session.state != SESSION_READY || !rpc_peer_is_up(c->session.peer))
         return false;
-    hmap_for_each(n, next, pos, &c->oss_nodes)
-    {
+    hmap_for_each (n, next, pos, &c->oss_nodes) {
         struct oss_node *o = container_of(n, struct oss_node, node);
 
         if (o->peer && !rpc_peer_is_up(o->peer))
@@ -132,8 +133,7 @@ static bool tick_one(struct core *c, uint64_t now)
 {
     struct list *l;
 
-    list_for_each(l, &c->in_flight)
-    {
+    list_for_each (l, &c->in_flight) {
         struct core_req *q = list_entry(l, struct core_req, p.link);
         uint64_t age = now - q->p.started_ns;
 
@@ -148,8 +148,9 @@ static bool tick_one(struct core *c, uint64_t now)
             return true;
         }
         if (c->o.soft && age >= c->o.timeo_ns) {
-            LOG_WARN("client", "%s of inode %llu timed out after %llu s: %s", q->p.what, (unsigned long long)q->p.ino,
-                     (unsigned long long)(age / NS_PER_S), q->p.state);
+            LOG_WARN("client", "%s of inode %llu timed out after %llu s: %s", q->p.what,
+                     (unsigned long long)q->p.ino, (unsigned long long)(age / NS_PER_S),
+                     q->p.state);
             q->p.cancel(q, -AIFS_ETIMEOUT);
             return true;
         }
@@ -168,12 +169,12 @@ void core_print_requests(struct core *c, struct strbuf *out)
     uint64_t now = reactor_now_ns(c->reactor);
     struct list *l;
 
-    list_for_each(l, &c->in_flight)
-    {
+    list_for_each (l, &c->in_flight) {
         struct core_req *q = list_entry(l, struct core_req, p.link);
 
-        strbuf_printf(out, "%-10s inode %llu age %.3f s: %s\n", q->p.what, (unsigned long long)q->p.ino,
-                      (double)(now - q->p.started_ns) / 1e9, q->p.state);
+        strbuf_printf(out, "%-10s inode %llu age %.3f s: %s\n", q->p.what,
+                      (unsigned long long)q->p.ino, (double)(now - q->p.started_ns) / 1e9,
+                      q->p.state);
     }
     if (c->node)
         rpc_node_print_calls(c->node, out);

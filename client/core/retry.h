@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to do about the error of a call: pure, so that the simulator and the client decide alike. Waiting is bounded per step (back-off) and, for errors that a retry cannot be expected to cure,
+ * What to do about the error of a call: pure, so that the simulator and the client decide alike.
+ * Waiting is bounded per step (back-off) and, for errors that a retry cannot be expected to cure,
  * in number.
  */
 #ifndef AIFS_CLIENT_CORE_RETRY_H

@@ -2,10 +2,12 @@
 /*
  * The session with the metadata server.
  *
- * Happy path: link up → SESSION_OPEN → ready; renewed every third of the lease. After a restart of the server: link up → RECLAIM of opens and leases in batches → ready.
+ * Happy path: link up → SESSION_OPEN → ready; renewed every third of the lease. After a restart of
+ * the server: link up → RECLAIM of opens and leases in batches → ready.
  *
- * Failure: the server says that it does not know the session (evicted, expired): what was dirty is lost and remembered as EIO for each open file, all caches are void, and a fresh
- * session is opened in which the files that are still open are opened again.
+ * Failure: the server says that it does not know the session (evicted, expired): what was dirty is
+ * lost and remembered as EIO for each open file, all caches are void, and a fresh session is opened
+ * in which the files that are still open are opened again.
  */
 #include "client/core/core_int.h"
 
@@ -28,8 +30,10 @@ static void lease_renewed(struct core_session *s, uint64_t lease_ns)
     s->renew_at_ns = s->sent_ns + s->lease_ns / 3;
 }
 
-/* One call at a time, on this link only: a lost link shows as an error and the next up() starts afresh. */
-static bool call_start(struct core *c, unsigned op, const void *req, void (*done)(struct rpc_call *call, int status))
+/* One call at a time, on this link only: a lost link shows as an error and the next up() starts
+ * afresh. */
+static bool call_start(struct core *c, unsigned op, const void *req,
+                       void (*done)(struct rpc_call *call, int status))
 {
     struct core_session *s = &c->session;
     struct rpc_link *l = rpc_peer_link(s->peer);
@@ -72,7 +76,8 @@ static void opened(struct rpc_call *call, int status)
 
     if (status) {
         call_over(c);
-        LOG_WARN("client", "metadata server %s refuses a session: %s", c->o.mds[0], err_text(status));
+        LOG_WARN("client", "metadata server %s refuses a session: %s", c->o.mds[0],
+                 err_text(status));
         s->state = SESSION_NONE;
         s->renew_at_ns = reactor_now_ns(c->reactor) + NS_PER_S;
         if (c->mount_q && status != -AIFS_ECONN && status != -AIFS_ETIMEOUT)
@@ -152,15 +157,14 @@ static int collect_items(struct core *c)
     uint32_t n = 0;
     struct list *l;
 
-    list_for_each(l, &c->files)
+    list_for_each (l, &c->files)
         n++;
     mem_free(s->items);
     s->n_items = s->sent_items = 0;
     s->items = mem_array(n + 1, sizeof *s->items);
     if (!s->items)
         return -ENOMEM;
-    list_for_each(l, &c->files)
-    {
+    list_for_each (l, &c->files) {
         struct core_file *f = list_entry(l, struct core_file, all);
 
         if (f->session_epoch != s->epoch)
@@ -255,7 +259,8 @@ static void peer_up(struct rpc_peer *p, struct rpc_link *l, bool rebooted, void 
 static void peer_down(struct rpc_peer *p, int status, void *arg)
 {
     struct core *c = arg;
-    bool fatal = status == -AIFS_EAUTH || status == -AIFS_ECLUSTER || status == -AIFS_EVERSION || status == -AIFS_EROLE;
+    bool fatal = status == -AIFS_EAUTH || status == -AIFS_ECLUSTER || status == -AIFS_EVERSION ||
+                 status == -AIFS_EROLE;
 
     (void)p;
     if (c->mount_q && fatal)
@@ -279,12 +284,12 @@ void session_lost(struct core *c, uint32_t epoch, int status)
 
     if (!s->id || epoch != s->epoch || s->closing)
         return;
-    LOG_ERROR("client", "session %llu is lost (%s): unwritten data is gone", (unsigned long long)s->id, err_text(status));
+    LOG_ERROR("client", "session %llu is lost (%s): unwritten data is gone",
+              (unsigned long long)s->id, err_text(status));
     c->stats.sessions_lost++;
     s->id = 0;
     s->state = SESSION_NONE;
-    hmap_for_each(n, next, pos, &c->inodes)
-    {
+    hmap_for_each (n, next, pos, &c->inodes) {
         lease_lost(container_of(n, struct core_inode, node));
     }
     c->n_closes = 0;
@@ -294,14 +299,14 @@ void session_lost(struct core *c, uint32_t epoch, int status)
     s->renew_at_ns = 0; /* the tick opens the next one; waiting calls stay where they are */
 }
 
-/* The promise has run out without an answer: nothing cached may be believed until the server has spoken again. */
+/* The promise has run out without an answer: nothing cached may be believed until the server has
+ * spoken again. */
 static void lease_lapsed(struct core *c)
 {
     struct hmap_node *n, *next;
     size_t pos;
 
-    hmap_for_each(n, next, pos, &c->inodes)
-    {
+    hmap_for_each (n, next, pos, &c->inodes) {
         struct core_inode *i = container_of(n, struct core_inode, node);
 
         i->attr_expire_ns = 0;

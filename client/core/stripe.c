@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting file ranges into cache blocks; nothing can fail, layouts have been checked by layout_check(). */
+/* Cutting file ranges into cache blocks; nothing can fail, layouts have been checked by
+ * layout_check(). */
 #include "client/core/stripe.h"
 
 #include "common/base/compiler.h"

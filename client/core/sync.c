@@ -27,7 +27,8 @@ static void cancel_sync(struct core_req *q, int status)
     req_finish(q, status);
 }
 
-static void sync_start(struct core *c, struct core_req *q, struct core_file *f, const char *what, bool commit)
+static void sync_start(struct core *c, struct core_req *q, struct core_file *f, const char *what,
+                       bool commit)
 {
     struct flush_wait *w = (struct flush_wait *)q->p.flush;
 

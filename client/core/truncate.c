@@ -2,11 +2,13 @@
 /*
  * Changing attributes, and with them the size.
  *
- * Truncating, happy path: the gate is closed and the last reads and writes drain; dirty data above the new size is dropped and the rest reported (the server must know how far the targets have been written
- * before it can tell them what to cut); SETATTR; then the cache follows, the gate opens.
+ * Truncating, happy path: the gate is closed and the last reads and writes drain; dirty data above
+ * the new size is dropped and the rest reported (the server must know how far the targets have been
+ * written before it can tell them what to cut); SETATTR; then the cache follows, the gate opens.
  *
- * Failure: the file keeps its size; what was dropped above the cut is lost only if the server does cut, so nothing is dropped before the file is known to be writable: an error
- * of SETATTR after the drop is reported as it is and the inode's blocks are fetched again.
+ * Failure: the file keeps its size; what was dropped above the cut is lost only if the server does
+ * cut, so nothing is dropped before the file is known to be writable: an error of SETATTR after the
+ * drop is reported as it is and the inode's blocks are fetched again.
  */
 #include "client/core/core_int.h"
 
@@ -39,8 +41,7 @@ static void cut_cache(struct core_inode *i, uint64_t size)
     uint32_t unit = i->layout_known ? stripe_block_bytes(&i->layout) : CORE_LARGE_BYTES;
     struct list *l, *tmp;
 
-    list_for_each_safe(l, tmp, &i->blocks)
-    {
+    list_for_each_safe (l, tmp, &i->blocks) {
         struct block *b = list_entry(l, struct block, by_inode);
         uint64_t base = b->index * unit;
 
@@ -172,7 +173,8 @@ static void attributes_set(struct mds_op *op, int status)
         req_finish(q, status);
 }
 
-void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_req *set, struct core_file *f)
+void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_req *set,
+                  struct core_file *f)
 {
     struct msg_setattr_req full = *set;
     struct mds_op *op;

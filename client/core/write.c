@@ -2,9 +2,11 @@
 /*
  * Writing.
  *
- * Happy path, under a write lease: bytes are copied into blocks, size and mtime change here, blocks that are full go out at once, the rest with a flush or after half a second. A write to a
- * target that has promised no room waits until it is stored (so that ENOSPC reaches the writer), and so does O_SYNC.
- * Without a write lease: straight to the targets or, small files, to the metadata server.
+ * Happy path, under a write lease: bytes are copied into blocks, size and mtime change here, blocks
+ * that are full go out at once, the rest with a flush or after half a second. A write to a target
+ * that has promised no room waits until it is stored (so that ENOSPC reaches the writer), and so
+ * does O_SYNC. Without a write lease: straight to the targets or, small files, to the metadata
+ * server.
  *
  * A request that has to wait goes on in write_run() from q->p.progress.
  */
@@ -213,7 +215,8 @@ void write_run(struct core_req *q)
     }
     if (append && !q->p.progress && i->lease == MSG_LEASE_WRITE)
         q->p.offset = i->attr.size;
-    if (i->attr.flags & MSG_ATTR_PUNCH_PENDING && q->p.offset + q->p.len > i->attr.size && !append) {
+    if (i->attr.flags & MSG_ATTR_PUNCH_PENDING && q->p.offset + q->p.len > i->attr.size &&
+        !append) {
         punch_wait(q, write_run);
         return;
     }
@@ -235,8 +238,8 @@ static void write_enter(struct core_req *q)
         write_run(q);
 }
 
-void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset, const struct iovec *iov, unsigned n_iov,
-                uint32_t len)
+void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
+                const struct iovec *iov, unsigned n_iov, uint32_t len)
 {
     uint64_t sum = 0;
     unsigned k;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extended attributes, symlink targets and statfs: a call each; replies are lent to the caller within done(). */
+/* Extended attributes, symlink targets and statfs: a call each; replies are lent to the caller
+ * within done(). */
 #include "client/core/core_int.h"
 
 static void got_bytes(struct mds_op *op, int status)
@@ -13,8 +14,8 @@ static void got_bytes(struct mds_op *op, int status)
     req_finish(op->q, status);
 }
 
-static void by_ino(struct core *c, struct core_req *q, unsigned opcode, const char *what, const char *state, uint64_t ino,
-                   void (*done)(struct mds_op *op, int status))
+static void by_ino(struct core *c, struct core_req *q, unsigned opcode, const char *what,
+                   const char *state, uint64_t ino, void (*done)(struct mds_op *op, int status))
 {
     struct mds_op *op;
 
@@ -31,12 +32,14 @@ static void by_ino(struct core *c, struct core_req *q, unsigned opcode, const ch
 
 void core_readlink(struct core *c, struct core_req *q, uint64_t ino)
 {
-    by_ino(c, q, RPC_OP_READLINK, "readlink", "waits for the metadata server: READLINK", ino, got_bytes);
+    by_ino(c, q, RPC_OP_READLINK, "readlink", "waits for the metadata server: READLINK", ino,
+           got_bytes);
 }
 
 void core_listxattr(struct core *c, struct core_req *q, uint64_t ino)
 {
-    by_ino(c, q, RPC_OP_XATTR_LIST, "listxattr", "waits for the metadata server: XATTR_LIST", ino, got_bytes);
+    by_ino(c, q, RPC_OP_XATTR_LIST, "listxattr", "waits for the metadata server: XATTR_LIST", ino,
+           got_bytes);
 }
 
 static void got_statfs(struct mds_op *op, int status)
@@ -63,8 +66,8 @@ static void changed(struct mds_op *op, int status)
         req_finish(op->q, status);
 }
 
-static void by_name(struct core *c, struct core_req *q, unsigned opcode, const char *what, const struct msg_xattr_req *m,
-                    void (*done)(struct mds_op *op, int status))
+static void by_name(struct core *c, struct core_req *q, unsigned opcode, const char *what,
+                    const struct msg_xattr_req *m, void (*done)(struct mds_op *op, int status))
 {
     struct mds_op *op;
 
@@ -92,17 +95,22 @@ static void by_name(struct core *c, struct core_req *q, unsigned opcode, const c
 
 void core_getxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len)
 {
-    by_name(c, q, RPC_OP_XATTR_GET, "getxattr", &(struct msg_xattr_req){.ino = ino, .name = {name, len}}, got_bytes);
+    by_name(c, q, RPC_OP_XATTR_GET, "getxattr",
+            &(struct msg_xattr_req){.ino = ino, .name = {name, len}}, got_bytes);
 }
 
-void core_setxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len, const void *value,
-                   uint32_t value_len, uint32_t flags)
+void core_setxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len,
+                   const void *value, uint32_t value_len, uint32_t flags)
 {
     by_name(c, q, RPC_OP_XATTR_SET, "setxattr",
-            &(struct msg_xattr_req){.ino = ino, .name = {name, len}, .value = {value, value_len}, .flags = flags}, changed);
+            &(struct msg_xattr_req){
+                .ino = ino, .name = {name, len}, .value = {value, value_len}, .flags = flags},
+            changed);
 }
 
-void core_removexattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len)
+void core_removexattr(struct core *c, struct core_req *q, uint64_t ino, const char *name,
+                      uint32_t len)
 {
-    by_name(c, q, RPC_OP_XATTR_REMOVE, "removexattr", &(struct msg_xattr_req){.ino = ino, .name = {name, len}}, changed);
+    by_name(c, q, RPC_OP_XATTR_REMOVE, "removexattr",
+            &(struct msg_xattr_req){.ino = ino, .name = {name, len}}, changed);
 }
