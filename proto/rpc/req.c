@@ -271,8 +271,8 @@ void rpc_reply_bulk(struct rpc_req *req, int status, const void *msg, const stru
         return;
     }
     if (status) {
-        msg = NULL;
-        n_iov = 0;
+        rpc_reply_encoded(req, status, NULL, 0);
+        return;
     }
     if (n_iov)
         iovs = arena_dup(&r->reply, iov, n_iov * sizeof *iov);
@@ -301,7 +301,9 @@ void rpc_reply_encoded(struct rpc_req *req, int status, const void *body, uint32
 
     if (req->from->state == LINK_UP)
         wire = arena_alloc(&r->reply, sizeof(struct rpc_header_wire) + body_len);
-    if (!wire) { /* the caller sends again after its time-out */
+    if (!wire) {
+        if (req->from->state == LINK_UP)
+            link_fail(req->from, -ENOMEM); /* so that the caller asks again */
         req_drop(r);
         return;
     }
