@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A page of a directory as bulk payload: records one after the other, little-endian, each padded to 8 bytes. With plus a struct dirent_attr_wire stands between head and name.
- * Cookies are stable: h48(name) << 16 | ordinal among equal hashes; they survive restarts and are valid for any server.
+ * A page of a directory as bulk payload: records one after the other, little-endian, each padded to
+ * 8 bytes. With plus a struct dirent_attr_wire stands between head and name. Cookies are stable:
+ * h48(name) << 16 | ordinal among equal hashes; they survive restarts and are valid for any server.
  */
 #ifndef AIFS_PROTO_DIRENT_FMT_H
 #define AIFS_PROTO_DIRENT_FMT_H

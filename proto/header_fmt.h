@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fixed header of every message on the wire: 128 bytes, little-endian, followed by body_len bytes of protobuf and bulk_len bytes of payload. See docs/wire.md.
+ * The fixed header of every message on the wire: 128 bytes, little-endian, followed by body_len
+ * bytes of protobuf and bulk_len bytes of payload. See docs/wire.md.
  */
 #ifndef AIFS_PROTO_HEADER_FMT_H
 #define AIFS_PROTO_HEADER_FMT_H
@@ -23,21 +24,22 @@ struct rpc_header_wire {
     uint8_t kind;
     uint8_t flags;
     uint16_t op;
-    uint16_t header_len;   /* 128; a newer version may append, older readers skip */
-    uint32_t status;       /* replies: err_to_wire() */
-    uint64_t request_id;   /* unique per sender incarnation; a resend carries the same */
-    uint64_t session;      /* 0: none */
-    uint32_t generation;   /* of the session */
-    uint32_t incarnation;  /* of the connection within the session: older ones are finished or dropped first */
-    uint64_t map_epoch;    /* the sender's */
-    uint32_t slot;         /* exactly-once slot + 1; 0: none */
+    uint16_t header_len;  /* 128; a newer version may append, older readers skip */
+    uint32_t status;      /* replies: err_to_wire() */
+    uint64_t request_id;  /* unique per sender incarnation; a resend carries the same */
+    uint64_t session;     /* 0: none */
+    uint32_t generation;  /* of the session */
+    uint32_t incarnation; /* of the connection within the session: older ones are finished or
+                             dropped first */
+    uint64_t map_epoch;   /* the sender's */
+    uint32_t slot;        /* exactly-once slot + 1; 0: none */
     uint32_t slot_sequence;
-    uint32_t deadline_ms;  /* time left when sent; 0: none */
+    uint32_t deadline_ms; /* time left when sent; 0: none */
     uint32_t body_len;
     uint32_t bulk_len;
-    uint32_t memory;       /* enum buf_memory of the bulk; all but 0 are refused */
-    uint64_t job;          /* job id, 0: none */
-    uint32_t trace_us[4];  /* replies: receive queue, execute, commit, send queue */
+    uint32_t memory;      /* enum buf_memory of the bulk; all but 0 are refused */
+    uint64_t job;         /* job id, 0: none */
+    uint32_t trace_us[4]; /* replies: receive queue, execute, commit, send queue */
     uint64_t reserved[4];
 };
 static_assert(sizeof(struct rpc_header_wire) == 128, "wire header");

@@ -2,7 +2,8 @@
 /*
  * Striping arithmetic, pure and specified bit by bit in docs/placement.md with test vectors.
  *
- * Chunk i of a file is bytes [i * chunk_bytes, (i+1) * chunk_bytes) and lives on the chain at index (start + (i mod stripe_count)) mod table_len of the table (pool, copies).
+ * Chunk i of a file is bytes [i * chunk_bytes, (i+1) * chunk_bytes) and lives on the chain at index
+ * (start + (i mod stripe_count)) mod table_len of the table (pool, copies).
  */
 #ifndef AIFS_PROTO_LAYOUT_H
 #define AIFS_PROTO_LAYOUT_H
@@ -33,11 +34,15 @@ static inline uint32_t layout_table_index(const struct msg_layout *l, uint64_t c
     return (uint32_t)(((uint64_t)l->start + chunk % l->stripe_count) % l->table_len);
 }
 
-/* The chain of a chunk, or NULL when the map has no such table or it is shorter than the layout says (an old map). */
-const struct map_chain *layout_chain(const struct msg_layout *l, const struct cluster_map *m, uint64_t chunk);
+/* The chain of a chunk, or NULL when the map has no such table or it is shorter than the layout
+ * says (an old map). */
+const struct map_chain *layout_chain(const struct msg_layout *l, const struct cluster_map *m,
+                                     uint64_t chunk);
 
-/* A new file's layout: what was asked over what is inherited over the defaults; start chosen by the caller's seed (the inode number), so that equal inputs give equal layouts. */
-int layout_make(const struct cluster_map *m, const struct msg_stripe *asked, const struct msg_stripe *inherited, uint64_t seed,
-                struct msg_layout *ret_layout) MUST_USE; /* -ENOENT: no such pool; -ENOSPC: pool without targets; -EINVAL */
+/* A new file's layout: what was asked over what is inherited over the defaults; start chosen by the
+ * caller's seed (the inode number), so that equal inputs give equal layouts. */
+int layout_make(const struct cluster_map *m, const struct msg_stripe *asked,
+                const struct msg_stripe *inherited, uint64_t seed, struct msg_layout *ret_layout)
+    MUST_USE; /* -ENOENT: no such pool; -ENOSPC: pool without targets; -EINVAL */
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cluster map: who is in the cluster and where data is. Immutable once built and numbered by an epoch; a new state is a new map. A counted map
- * (map_copy) is shared between threads; map_get/map_put are atomic. Everything here is pure: no I/O, no clock.
+ * Cluster map: who is in the cluster and where data is. Immutable once built and numbered by an
+ * epoch; a new state is a new map. A counted map (map_copy) is shared between threads;
+ * map_get/map_put are atomic. Everything here is pure: no I/O, no clock.
  */
 #ifndef AIFS_PROTO_MAP_H
 #define AIFS_PROTO_MAP_H
@@ -76,7 +77,8 @@ struct cluster_map {
 const struct map_node *map_node(const struct cluster_map *m, uint32_t id);
 const struct map_target *map_target(const struct cluster_map *m, uint32_t id);
 const struct map_pool *map_pool(const struct cluster_map *m, uint32_t id);
-const struct map_pool *map_pool_by_name(const struct cluster_map *m, const char *name, uint32_t len);
+const struct map_pool *map_pool_by_name(const struct cluster_map *m, const char *name,
+                                        uint32_t len);
 const struct map_chain *map_chain(const struct cluster_map *m, uint32_t id);
 const struct map_table *map_table(const struct cluster_map *m, uint32_t pool, uint32_t copies);
 
@@ -84,10 +86,12 @@ const struct map_table *map_table(const struct cluster_map *m, uint32_t pool, ui
 struct cluster_map *map_copy(const struct cluster_map *m) MUST_USE;
 struct cluster_map *map_get(struct cluster_map *m);
 void map_put(struct cluster_map *m);
-/* References resolve, ids are unique and sorted, tables name existing chains of their pool: 0 or -AIFS_EPROTO. */
+/* References resolve, ids are unique and sorted, tables name existing chains of their pool: 0 or
+ * -AIFS_EPROTO. */
 int map_check(const struct cluster_map *m) MUST_USE;
 
-/* Changes, each on a counted copy made with map_copy() and not yet shared; they raise nothing: the caller sets the epoch. -ENOMEM, -EEXIST, -ENOENT. */
+/* Changes, each on a counted copy made with map_copy() and not yet shared; they raise nothing: the
+ * caller sets the epoch. -ENOMEM, -EEXIST, -ENOENT. */
 int map_add_node(struct cluster_map *m, const struct map_node *node) MUST_USE;
 int map_add_target(struct cluster_map *m, const struct map_target *target) MUST_USE;
 int map_add_pool(struct cluster_map *m, const char *name, uint32_t *ret_id) MUST_USE;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages as plain structs: what the rest of the program sees. Their protobuf form (schema/ *.proto) exists only inside proto/codec. Decoded messages live in the arena of
- * their request or call; bytes and arrays are borrowed from it. Numbers are checked against the bounds in codec/ before any of this is built.
+ * Messages as plain structs: what the rest of the program sees. Their protobuf form (schema/
+ * *.proto) exists only inside proto/codec. Decoded messages live in the arena of their request or
+ * call; bytes and arrays are borrowed from it. Numbers are checked against the bounds in codec/
+ * before any of this is built.
  */
 #ifndef AIFS_PROTO_MSG_H
 #define AIFS_PROTO_MSG_H
@@ -11,15 +13,15 @@
 
 #include "common/base/ids.h"
 
-#define MSG_NAME_MAX    255u
-#define MSG_PATH_MAX    4096u
-#define MSG_XATTR_MAX   65536u
-#define MSG_GROUPS_MAX  65536u
-#define MSG_RANGES_MAX  256u
-#define MSG_ITEMS_MAX   4096u
-#define MSG_BULK_MAX    (1u << 20) /* payload of one RPC: larger I/O is split */
-#define MSG_INLINE_MAX  (64u << 10)
-#define MSG_COPIES_MAX  8u
+#define MSG_NAME_MAX   255u
+#define MSG_PATH_MAX   4096u
+#define MSG_XATTR_MAX  65536u
+#define MSG_GROUPS_MAX 65536u
+#define MSG_RANGES_MAX 256u
+#define MSG_ITEMS_MAX  4096u
+#define MSG_BULK_MAX   (1u << 20) /* payload of one RPC: larger I/O is split */
+#define MSG_INLINE_MAX (64u << 10)
+#define MSG_COPIES_MAX 8u
 
 struct msg_bytes {
     const void *data; /* not NUL-terminated */
@@ -39,9 +41,11 @@ struct msg_cred {
 
 /* ---- inodes ---- */
 
-#define MSG_ATTR_INLINE        0x1u /* data is in the metadata server */
-#define MSG_ATTR_PUNCH_PENDING 0x2u /* a truncate has not reached every target: the file must not grow past its size yet */
-#define MSG_ATTR_SIZE_UNSURE   0x4u /* a writer died: its size is being recovered from the targets */
+#define MSG_ATTR_INLINE 0x1u /* data is in the metadata server */
+#define MSG_ATTR_PUNCH_PENDING                                                                     \
+    0x2u /* a truncate has not reached every target: the file must not grow past its size yet */
+#define MSG_ATTR_SIZE_UNSURE 0x4u /* a writer died: its size is being recovered from the targets   \
+                                   */
 
 struct msg_attr {
     uint64_t ino;
@@ -54,10 +58,10 @@ struct msg_attr {
 };
 
 struct msg_layout {
-    uint32_t pool;        /* id in the cluster map */
-    uint32_t copies;      /* which table of the pool */
-    uint32_t table_len;   /* chains in that table when the file was created */
-    uint32_t chunk_bytes; /* power of two, 64 KiB to 64 MiB */
+    uint32_t pool;         /* id in the cluster map */
+    uint32_t copies;       /* which table of the pool */
+    uint32_t table_len;    /* chains in that table when the file was created */
+    uint32_t chunk_bytes;  /* power of two, 64 KiB to 64 MiB */
     uint32_t stripe_count; /* chains used, 1..table_len */
     uint32_t start;        /* index of the chain of chunk 0 */
     uint32_t generation;   /* larger after inline data has grown into chunks */
@@ -77,8 +81,9 @@ struct msg_stripe {
 
 /* Data lease of a session on a file. */
 enum msg_lease {
-    MSG_LEASE_NONE = 0,  /* nothing may be cached: reads go to the targets, writes are durable before their reply */
-    MSG_LEASE_READ = 1,  /* data may be cached */
+    MSG_LEASE_NONE = 0, /* nothing may be cached: reads go to the targets, writes are durable before
+                           their reply */
+    MSG_LEASE_READ = 1, /* data may be cached */
     MSG_LEASE_WRITE = 2, /* sole user: data may be cached and written back; holds size and mtime */
 };
 
@@ -119,7 +124,8 @@ struct msg_ino_req { /* GETATTR READLINK XATTR_LIST FSYNC */
 #define MSG_SET_MTIME     0x020u
 #define MSG_SET_ATIME_NOW 0x040u
 #define MSG_SET_MTIME_NOW 0x080u
-#define MSG_SET_KILL_PRIV 0x100u /* a write by somebody unprivileged: clear set-user-id and set-group-id */
+#define MSG_SET_KILL_PRIV                                                                          \
+    0x100u /* a write by somebody unprivileged: clear set-user-id and set-group-id */
 
 struct msg_setattr_req {
     struct msg_cred cred;
@@ -141,8 +147,8 @@ struct msg_create_req { /* CREATE MKDIR MKNOD SYMLINK: the type is in mode */
     struct msg_bytes name;
     uint32_t mode; /* umask already applied */
     uint32_t rdev;
-    uint32_t flags;      /* MSG_CREATE_* */
-    uint32_t open_flags; /* O_ACCMODE bits */
+    uint32_t flags;          /* MSG_CREATE_* */
+    uint32_t open_flags;     /* O_ACCMODE bits */
     struct msg_bytes target; /* SYMLINK */
     bool has_stripe;
     struct msg_stripe stripe;
@@ -186,13 +192,15 @@ struct msg_lease_req { /* LEASE_GET (want), LEASE_RELEASE (keep, at most what is
     uint64_t truncate_gen;
 };
 
-struct msg_recall_req { /* server to client: give the lease up down to keep; answered at once, LEASE_RELEASE follows */
+struct msg_recall_req { /* server to client: give the lease up down to keep; answered at once,
+                           LEASE_RELEASE follows */
     uint64_t ino;
     uint64_t lease_seq;
     enum msg_lease keep;
 };
 
-struct msg_glimpse_rep { /* GLIMPSE, server to client, msg_ino_req: size and mtime as the writer sees them */
+struct msg_glimpse_rep { /* GLIMPSE, server to client, msg_ino_req: size and mtime as the writer
+                            sees them */
     bool held;
     uint64_t size;
     struct msg_time mtime;
@@ -202,14 +210,15 @@ struct msg_write_inline_req { /* the data is the bulk payload */
     struct msg_cred cred;
     uint64_t ino, open_id;
     uint64_t offset;
-    bool append;   /* at the end of file, whatever offset says */
-    bool replace;  /* the payload is the whole file: cut what is behind it */
+    bool append;  /* at the end of file, whatever offset says */
+    bool replace; /* the payload is the whole file: cut what is behind it */
     struct msg_time mtime;
     uint64_t truncate_gen;
     uint32_t layout_generation;
 };
 
-struct msg_size_req { /* SIZE: what a writer has written; GROW: chunks are written and committed, drop the inline data */
+struct msg_size_req { /* SIZE: what a writer has written; GROW: chunks are written and committed,
+                         drop the inline data */
     uint64_t ino, open_id;
     uint64_t size; /* high-water mark: never shrinks a file */
     struct msg_time mtime;
@@ -217,7 +226,8 @@ struct msg_size_req { /* SIZE: what a writer has written; GROW: chunks are writt
     uint32_t layout_generation;
 };
 
-struct msg_append_req { /* APPEND_RANGE: reserve [size, size+len) at the end of file for a writer without a lease */
+struct msg_append_req { /* APPEND_RANGE: reserve [size, size+len) at the end of file for a writer
+                           without a lease */
     uint64_t ino, open_id;
     uint64_t len;
     uint64_t truncate_gen;
@@ -250,7 +260,8 @@ struct msg_xattr_req { /* XATTR_GET _SET _REMOVE */
     uint32_t flags; /* XATTR_CREATE, XATTR_REPLACE */
 };
 
-struct msg_bytes_rep { /* XATTR_GET: value; XATTR_LIST: names, each with its NUL; READLINK: target */
+struct msg_bytes_rep { /* XATTR_GET: value; XATTR_LIST: names, each with its NUL; READLINK: target
+                        */
     struct msg_bytes value;
 };
 
@@ -277,8 +288,8 @@ struct msg_hello_rep {
     struct uuid cluster, node, boot;
     uint32_t role;
     struct msg_bytes name, version;
-    uint32_t wire_version; /* chosen */
-    uint64_t features;     /* common */
+    uint32_t wire_version;  /* chosen */
+    uint64_t features;      /* common */
     struct msg_bytes nonce; /* 32 bytes */
     struct msg_bytes proof; /* HMAC over both hellos, "server" */
 };
@@ -295,7 +306,8 @@ struct msg_auth_rep {
 /* ---- sessions ---- */
 
 struct msg_session_open_req {
-    struct uuid client; /* this mount or library instance; opening again with the same one takes the session over */
+    struct uuid client; /* this mount or library instance; opening again with the same one takes the
+                           session over */
     struct msg_bytes host, mount, job;
     uint32_t pid;
     bool read_only;
@@ -438,7 +450,8 @@ struct msg_status_rep {
     const struct msg_session_info *sessions;
 };
 
-struct msg_dump_req { /* DUMP: next records of a consistent snapshot, as bulk, in the format of mds/store/dump_fmt.h */
+struct msg_dump_req { /* DUMP: next records of a consistent snapshot, as bulk, in the format of
+                         mds/store/dump_fmt.h */
     uint64_t dump;    /* 0: begin */
     bool end;         /* give the snapshot back */
     struct msg_bytes after; /* last key seen */
@@ -464,7 +477,8 @@ struct msg_read_req {
     const struct msg_range *ranges; /* offset and len multiples of CRC_BLOCK_BYTES */
 };
 
-/* The bulk payload is the bytes that exist, range after range; lens[i] <= ranges[i].len of them (less at the end of a chunk's data: the rest reads as zeros). */
+/* The bulk payload is the bytes that exist, range after range; lens[i] <= ranges[i].len of them
+ * (less at the end of a chunk's data: the rest reads as zeros). */
 struct msg_read_rep {
     uint32_t n_lens;
     const uint32_t *lens;
@@ -477,8 +491,9 @@ struct msg_write_req {
     uint64_t ino, truncate_gen;
     bool stable; /* durable before the reply */
     uint32_t n_ranges;
-    const struct msg_range *ranges; /* any alignment; the bulk payload holds their bytes one after the other */
-    uint32_t n_crcs;                /* crc32c_blocks() of each range, one after the other */
+    const struct msg_range
+        *ranges;     /* any alignment; the bulk payload holds their bytes one after the other */
+    uint32_t n_crcs; /* crc32c_blocks() of each range, one after the other */
     const uint32_t *crcs;
     uint64_t op_id;      /* of the writer, for retries through another server later */
     uint64_t want_grant; /* bytes of space the writer would like to have promised */
@@ -486,7 +501,8 @@ struct msg_write_req {
 
 struct msg_write_rep {
     uint64_t verifier; /* changes when the server may have forgotten unstable writes */
-    uint64_t grant;    /* bytes of unstable writes the server still promises space for; 0: write through */
+    uint64_t
+        grant; /* bytes of unstable writes the server still promises space for; 0: write through */
 };
 
 struct msg_commit_req {

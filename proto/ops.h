@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of operations: number on the wire, name, request and reply struct (struct msg_...), who may call, and how it behaves.
- * Numbers are never reused. See docs/adding-an-operation.md.
+ * The table of operations: number on the wire, name, request and reply struct (struct msg_...), who
+ * may call, and how it behaves. Numbers are never reused. See docs/adding-an-operation.md.
  */
 #ifndef AIFS_PROTO_OPS_H
 #define AIFS_PROTO_OPS_H
@@ -16,7 +16,8 @@
 #define OP_ADMIN    0x20u
 #define OP_CLIENT   0x40u
 #define OP_ANY      (OP_SERVER | OP_ADMIN | OP_CLIENT)
-#define OP_URGENT   0x80u /* others may be waiting for it: sent although the peer has max_calls in flight */
+#define OP_URGENT                                                                                  \
+    0x80u /* others may be waiting for it: sent although the peer has max_calls in flight */
 
 /* clang-format off */
 /*  name            number request           reply             flags */
