@@ -57,12 +57,16 @@ static inline bool bench_over(const struct bench_job *j, uint64_t now_ns)
     return j->deadline_ns && now_ns >= j->deadline_ns;
 }
 uint64_t bench_now_ns(void);
+double bench_cpu_seconds(void); /* of this process */
 /* A row measured elsewhere. */
 struct bench_result *bench_add(struct bench *b, const char *name, const char *unit, double value,
                                double seconds);
+void bench_latencies(struct bench_result *r, const struct stat_histogram *h);
 struct bench_result *bench_last(struct bench *b);
 void bench_set_limit(struct bench *b, const char *result, const char *limit_name, double limit);
 void bench_print(const struct bench *b);
+/* Empties the kernel's caches, after a sync. -errno after printing: root only. */
+int bench_drop_caches(void) MUST_USE;
 /* Pseudo-random bytes that neither compress nor repeat; the same for the same seed. */
 void bench_fill(void *buf, size_t len, uint64_t seed);
 uint64_t bench_random(uint64_t *state);
@@ -85,5 +89,22 @@ struct bench_scenario {
     int (*run)(struct bench *b, int argc, char **argv); /* 0, 1 failed, 2 usage */
 };
 extern const struct bench_scenario bench_io, bench_md, bench_net, bench_limits;
+
+/* ---- scenarios that limits runs as well ---- */
+
+struct md_options {
+    const char *phases; /* "create,stat,read,open+close,rename,unlink,mkdir,rmdir", or "all" */
+    unsigned jobs, files, dirs;
+    uint64_t size;
+    double seconds;
+    bool shared, keep, cold;
+};
+#define MD_OPTIONS_DEFAULT                                                                         \
+    (struct md_options)                                                                            \
+    {                                                                                              \
+        .phases = "all", .jobs = 8, .files = 5000, .dirs = 8, .seconds = 10                        \
+    }
+/* Rows "<prefix>.<phase>". 0, 1 failed, 2 wrong options; printed. */
+int md_measure(struct bench *b, const struct md_options *o, const char *prefix, const char *where);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `md PATH`: metadata rates. Each job works on its own files, spread over its share of the
- * directories, one phase after the other: create, stat, open and close, rename, unlink, mkdir,
- * rmdir; what create made limits the later phases. With --shared all jobs work in one directory.
+ * directories, one phase after the other: create, stat, read, open and close, rename, unlink,
+ * mkdir, rmdir; what create made limits the later phases. With --size the files hold data, and read
+ * opens, reads and closes them in random order. With --shared all jobs work in one directory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,36 +13,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/compiler.h"
+#include "common/base/mem.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/io.h"
 
-static struct {
-    unsigned jobs, files, dirs;
-    uint64_t size;
-    double seconds;
-    bool shared, keep;
-} opt = {.jobs = 8, .files = 5000, .dirs = 8, .seconds = 10};
+static struct md_options opt = MD_OPTIONS_DEFAULT;
 
 static const struct bench_option options[] = {
+    {"phases", BENCH_TEXT, &opt.phases,
+     "which of create stat read open+close rename unlink mkdir rmdir (all)"},
     {"jobs", BENCH_NUMBER, &opt.jobs, "threads (8)"},
     {"files", BENCH_NUMBER, &opt.files, "files per job at most (5000)"},
     {"dirs", BENCH_NUMBER, &opt.dirs, "directories (8)"},
     {"size", BENCH_SIZE, &opt.size, "bytes written to each new file (0)"},
     {"seconds", BENCH_SECONDS, &opt.seconds, "longest time of each phase (10)"},
     {"shared", BENCH_FLAG, &opt.shared, "all jobs in one directory"},
+    {"cold", BENCH_FLAG, &opt.cold, "drop the caches before stat, read, open+close (root)"},
     {"keep", BENCH_FLAG, &opt.keep, "leave the directories behind"},
 };
 
 struct md {
+    const struct md_options *o;
     char root[3500];
     unsigned made[BENCH_JOBS_MAX], dirs_made[BENCH_JOBS_MAX];
-    const void *data;
+    uint8_t *data; /* what is written; and behind it room for each job to read into */
 };
 
 static void file_path(const struct md *m, const struct bench_job *j, unsigned i, const char *suffix,
                       char out[4096])
 {
     snprintf(out, 4096, "%s/d%03u/f%u.%u%s", m->root,
-             opt.shared ? 0 : (j->index + i * j->n_jobs) % opt.dirs, j->index, i, suffix);
+             m->o->shared ? 0 : (j->index + i * j->n_jobs) % m->o->dirs, j->index, i, suffix);
 }
 
 static bool failed(struct bench_job *j, const char *path)
@@ -60,14 +63,14 @@ static bool do_create(struct bench_job *j, struct md *m, unsigned i)
     fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
     if (fd < 0)
         return failed(j, path);
-    if (opt.size && write(fd, m->data, opt.size) != (ssize_t)opt.size) {
+    if (m->o->size && write(fd, m->data, m->o->size) != (ssize_t)m->o->size) {
         close(fd);
         return failed(j, path);
     }
     if (close(fd) != 0)
         return failed(j, path);
     m->made[j->index]++;
-    j->bytes += opt.size;
+    j->bytes += m->o->size;
     return true;
 }
 
@@ -78,6 +81,32 @@ static bool do_stat(struct bench_job *j, struct md *m, unsigned i)
 
     file_path(m, j, i, "", path);
     return lstat(path, &st) == 0 || failed(j, path);
+}
+
+static bool do_read(struct bench_job *j, struct md *m, unsigned i)
+{
+    uint8_t *buf = m->data + (j->index + 1) * m->o->size;
+    uint64_t done = 0;
+    char path[4096];
+    ssize_t n = 1;
+    int fd;
+
+    file_path(m, j, (unsigned)io_shuffled(i, m->made[j->index], j->index + 1), "", path);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return failed(j, path);
+    while (n > 0 && done < m->o->size) {
+        n = read(fd, buf + done, m->o->size - done);
+        done += n > 0 ? (uint64_t)n : 0;
+    }
+    if (n < 0 || done != m->o->size) {
+        errno = n < 0 ? errno : EIO;
+        failed(j, path);
+        close(fd);
+        return false;
+    }
+    j->bytes += done;
+    return close(fd) == 0 || failed(j, path);
 }
 
 static bool do_open(struct bench_job *j, struct md *m, unsigned i)
@@ -133,12 +162,12 @@ static const struct phase {
     const char *name;
     bool (*fn)(struct bench_job *j, struct md *m, unsigned i);
     enum { ON_NEW, ON_FILES, ON_DIRS } on;
-    bool must_finish;
+    bool must_finish, cold;
 } phases[] = {
-    {"create", do_create, ON_NEW, false},     {"stat", do_stat, ON_FILES, false},
-    {"open+close", do_open, ON_FILES, false}, {"rename", do_rename, ON_FILES, false},
-    {"unlink", do_unlink, ON_FILES, true},    {"mkdir", do_mkdir, ON_NEW, false},
-    {"rmdir", do_rmdir, ON_DIRS, true},
+    {"create", do_create, ON_NEW, false, false},   {"stat", do_stat, ON_FILES, false, true},
+    {"read", do_read, ON_FILES, false, true},      {"open+close", do_open, ON_FILES, false, true},
+    {"rename", do_rename, ON_FILES, false, false}, {"unlink", do_unlink, ON_FILES, true, false},
+    {"mkdir", do_mkdir, ON_NEW, false, false},     {"rmdir", do_rmdir, ON_DIRS, true, false},
 };
 
 struct phase_arg {
@@ -151,7 +180,7 @@ static void job(struct bench_job *j)
     struct phase_arg *a = j->arg;
     unsigned n = a->phase->on == ON_FILES  ? a->md->made[j->index]
                  : a->phase->on == ON_DIRS ? a->md->dirs_made[j->index]
-                                           : opt.files;
+                                           : a->md->o->files;
     uint64_t before = bench_now_ns();
 
     for (unsigned i = 0; i < n && (a->phase->must_finish || !bench_over(j, before)); i++) {
@@ -170,7 +199,7 @@ static int make_dirs(const struct md *m, bool make)
 {
     char path[4096];
 
-    for (unsigned i = 0; i < opt.dirs; i++) {
+    for (unsigned i = 0; i < m->o->dirs; i++) {
         snprintf(path, sizeof path, "%s/d%03u", m->root, i);
         if ((make ? mkdir(path, 0755) : rmdir(path)) != 0) {
             bench_error("%s: %m", path);
@@ -180,35 +209,86 @@ static int make_dirs(const struct md *m, bool make)
     return 0;
 }
 
-static int run(struct bench *b, int argc, char **argv)
+static bool wanted(const struct md_options *o, const struct phase *p)
 {
-    static struct md m;
+    size_t len = strlen(p->name);
+
+    if (!strcmp(o->phases, "all"))
+        return p->fn != do_read || o->size > 0;
+    for (const char *s = o->phases; (s = strstr(s, p->name)) != NULL; s += len)
+        if ((s == o->phases || s[-1] == ',') && (s[len] == ',' || s[len] == '\0'))
+            return true;
+    return false;
+}
+
+/* A phase that is not wanted but without which nothing would be there, or be left over. */
+static bool needed(const struct md_options *o, const struct phase *p)
+{
+    return p->fn == do_create || (!o->keep && (p->fn == do_unlink || p->fn == do_rmdir));
+}
+
+static int run_phase(struct bench *b, struct md *m, const struct phase *p, const char *prefix)
+{
+    struct phase_arg a = {m, p};
+    bool want = wanted(m->o, p);
     char name[64];
     int rc;
 
-    if (argc != 1 || opt.jobs == 0 || opt.dirs == 0 || opt.jobs > BENCH_JOBS_MAX) {
-        bench_error("md: say where: one directory (and 1 to %d jobs)", BENCH_JOBS_MAX);
+    if (!want && !needed(m->o, p))
+        return 0;
+    if (want && p->cold && m->o->cold && bench_drop_caches() < 0)
+        return 1;
+    snprintf(name, sizeof name, "%s.%s%s", prefix, p->name, m->o->shared ? ".shared" : "");
+    rc = bench_run(b, name, "op/s", m->o->jobs, m->o->seconds, job, &a);
+    if (rc == 0 && !want)
+        b->n_results--;
+    return rc < 0;
+}
+
+int md_measure(struct bench *b, const struct md_options *o, const char *prefix, const char *where)
+{
+    struct md *m;
+    static unsigned serial;
+    int rc;
+
+    if (o->jobs == 0 || o->dirs == 0 || o->jobs > BENCH_JOBS_MAX || o->size > GIB) {
+        bench_error("md: 1 to %d jobs, at least one directory, at most 1 GiB", BENCH_JOBS_MAX);
         return 2;
     }
-    snprintf(m.root, sizeof m.root, "%s/bench-md.%d", argv[0], (int)getpid());
-    if (mkdir(m.root, 0755) != 0) {
-        bench_error("%s: %m", m.root);
+    m = calloc(1, sizeof *m);
+    if (m)
+        m->data = calloc(o->jobs + 1, o->size + 8);
+    if (!m || !m->data) {
+        bench_error("md: out of memory");
+        free(m);
         return 1;
     }
-    m.data = calloc(1, opt.size + 1);
-    rc = m.data ? make_dirs(&m, true) : 1;
-    for (size_t i = 0; i < ARRAY_LEN(phases) && rc == 0; i++) {
-        struct phase_arg a = {&m, &phases[i]};
-
-        snprintf(name, sizeof name, "md.%s%s", phases[i].name, opt.shared ? ".shared" : "");
-        rc = bench_run(b, name, "op/s", opt.jobs, opt.seconds, job, &a) < 0;
-    }
-    if (rc == 0 && !opt.keep && make_dirs(&m, false) == 0)
-        rmdir(m.root);
-    free((void *)m.data);
+    m->o = o;
+    bench_fill(m->data, o->size, (uint64_t)getpid());
+    snprintf(m->root, sizeof m->root, "%s/bench-md.%d.%u", where, (int)getpid(), serial++);
+    rc = mkdir(m->root, 0755) != 0;
+    if (rc)
+        bench_error("%s: %m", m->root);
+    else
+        rc = make_dirs(m, true);
+    for (size_t i = 0; i < ARRAY_LEN(phases) && rc == 0; i++)
+        rc = run_phase(b, m, &phases[i], prefix);
+    if (rc == 0 && !o->keep && make_dirs(m, false) == 0)
+        rmdir(m->root);
+    free(m->data);
+    free(m);
     return rc;
 }
 
+static int run(struct bench *b, int argc, char **argv)
+{
+    if (argc != 1) {
+        bench_error("md: say where: one directory");
+        return 2;
+    }
+    return md_measure(b, &opt, "md", argv[0]);
+}
+
 const struct bench_scenario bench_md = {
-    "md",    "[options] PATH",   "metadata: create, stat, open, rename, unlink, mkdir, rmdir",
+    "md",    "[options] PATH",   "metadata: create, stat, read, open, rename, unlink, mkdir, rmdir",
     options, ARRAY_LEN(options), run};

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running jobs together and turning their counters into a row. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
@@ -30,7 +32,7 @@ uint64_t bench_now_ns(void)
     return clock_mono_ns(clock_real());
 }
 
-static double cpu_seconds(void)
+double bench_cpu_seconds(void)
 {
     struct rusage u;
 
@@ -68,6 +70,14 @@ static uint64_t largest(const struct stat_histogram *h)
     return 0;
 }
 
+void bench_latencies(struct bench_result *r, const struct stat_histogram *h)
+{
+    r->p50_ns = stat_percentile(h, 0.50);
+    r->p95_ns = stat_percentile(h, 0.95);
+    r->p99_ns = stat_percentile(h, 0.99);
+    r->max_ns = largest(h);
+}
+
 /* Sums up the runners; the time is from the first start to the last end. */
 static int collect(struct bench *b, const char *name, const char *unit, struct runner *runners,
                    unsigned n, double cpu)
@@ -95,10 +105,7 @@ static int collect(struct bench *b, const char *name, const char *unit, struct r
                       seconds);
         r->operations = operations;
         r->bytes = bytes;
-        r->p50_ns = stat_percentile(all, 0.50);
-        r->p95_ns = stat_percentile(all, 0.95);
-        r->p99_ns = stat_percentile(all, 0.99);
-        r->max_ns = largest(all);
+        bench_latencies(r, all);
         r->cpu_seconds = cpu;
     }
     free(all);
@@ -110,7 +117,7 @@ int bench_run(struct bench *b, const char *name, const char *unit, unsigned n_jo
 {
     struct start start = {.fn = fn, .limit_s = limit_s};
     struct runner *runners = calloc(n_jobs, sizeof *runners);
-    double cpu = cpu_seconds();
+    double cpu = bench_cpu_seconds();
     unsigned started = 0;
     int rc = 0;
 
@@ -131,7 +138,7 @@ int bench_run(struct bench *b, const char *name, const char *unit, unsigned n_jo
     }
     for (unsigned i = 0; i < started; i++)
         pthread_join(runners[i].thread, NULL);
-    rc = collect(b, name, unit, runners, n_jobs, cpu_seconds() - cpu);
+    rc = collect(b, name, unit, runners, n_jobs, bench_cpu_seconds() - cpu);
     pthread_barrier_destroy(&start.barrier);
     free(runners);
     return rc;
@@ -164,6 +171,21 @@ void bench_set_limit(struct bench *b, const char *result, const char *limit_name
             b->results[i].limit = limit;
             b->results[i].limit_name = limit_name;
         }
+}
+
+int bench_drop_caches(void)
+{
+    int fd, rc = 0;
+
+    sync();
+    fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "3", 1) != 1) {
+        rc = -errno;
+        bench_error("/proc/sys/vm/drop_caches: %m: a cold measurement needs root");
+    }
+    if (fd >= 0)
+        close(fd);
+    return rc;
 }
 
 uint64_t bench_random(uint64_t *state)
