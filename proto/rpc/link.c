@@ -185,6 +185,8 @@ const struct rpc_identity *rpc_link_peer(const struct rpc_link *l)
 
 const char *rpc_link_describe(const struct rpc_link *l)
 {
+    if (l->state == LINK_UP) /* the transport is chosen after hello */
+        link_describe((struct rpc_link *)l);
     return l->describe;
 }
 
