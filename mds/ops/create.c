@@ -61,6 +61,14 @@ static int create_inode(struct txn *t, struct shard_entry *e, const struct msg_c
     return exec_name_add(t, req->parent, &req->name, ino, mode);
 }
 
+static int create_layout(const struct shard_entry *e, struct mds_inode *in)
+{
+    if (!e->has_layout)
+        return e->layout_status < 0 ? e->layout_status : -ENOSPC;
+    in->layout = e->layout;
+    return 0;
+}
+
 static int create_existing(struct txn *t, struct shard_entry *e, const struct msg_create_req *req,
                            uint64_t ino, const void **ret_rep)
 {
@@ -99,9 +107,8 @@ int exec_create(struct txn *t, struct shard_entry *e, const void **ret_rep)
     rc = create_inode(t, e, req, S_IFREG | (req->mode & 07777), &in);
     if (rc < 0)
         return rc;
-    if (e->has_layout)
-        in->layout = e->layout;
-    return exec_reply_inode(t, e, in->ino, req->flags & MSG_CREATE_OPEN, ret_rep);
+    rc = create_layout(e, in);
+    return rc < 0 ? rc : exec_reply_inode(t, e, in->ino, req->flags & MSG_CREATE_OPEN, ret_rep);
 }
 
 int exec_mkdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -118,6 +125,8 @@ int exec_mkdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
         return rc;
     if (e->has_stripe)
         in->stripe = e->stripe;
+    else if (req->has_stripe)
+        return e->layout_status < 0 ? e->layout_status : -EINVAL;
     rc = exec_parent_set(t, in->ino, req->parent, &req->name);
     return rc < 0 ? rc : exec_reply_inode(t, e, in->ino, false, ret_rep);
 }
@@ -145,9 +154,8 @@ int exec_mknod(struct txn *t, struct shard_entry *e, const void **ret_rep)
         return rc;
     if (type == S_IFCHR || type == S_IFBLK)
         in->rdev = req->rdev;
-    if (type == S_IFREG && e->has_layout)
-        in->layout = e->layout;
-    return exec_reply_inode(t, e, in->ino, false, ret_rep);
+    rc = type == S_IFREG ? create_layout(e, in) : 0;
+    return rc < 0 ? rc : exec_reply_inode(t, e, in->ino, false, ret_rep);
 }
 
 int exec_symlink(struct txn *t, struct shard_entry *e, const void **ret_rep)

@@ -17,13 +17,13 @@ static int layout_set(struct txn *t, const struct shard_entry *e, struct mds_ino
 {
     if (S_ISDIR(in->mode)) {
         if (!e->has_stripe)
-            return -EINVAL;
+            return e->layout_status < 0 ? e->layout_status : -EINVAL;
         in->stripe = e->stripe;
     } else {
         uint32_t generation = in->layout.generation;
 
         if (!e->has_layout)
-            return -EINVAL;
+            return e->layout_status < 0 ? e->layout_status : -EINVAL;
         if (!(in->flags & INODE_INLINE) || in->size > 0 || (in->flags & INODE_STRAY_CHUNKS))
             return -ENOTEMPTY;
         in->layout = e->layout;

@@ -132,6 +132,7 @@ struct shard_entry {
      * the current map. */
     bool has_layout, has_stripe;
     struct msg_layout layout;
+    int layout_status; /* why there is none */
     struct mds_stripe stripe;
     uint32_t inline_max; /* WRITE_INLINE: the leader's limit; 0: MSG_INLINE_MAX */
 

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the wire to the operations: which request is served by which function, and the list of those
+ * being served.
+ *
+ * Happy path: the session is known, the request becomes a struct mds_op; a read answers at once, a
+ * change lives on until its batch is committed. Failure modes: unknown or evicted sessions are
+ * refused here, before anything is read.
+ */
+#include "mds/dispatch.h"
+
+#include <stddef.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "mds/ops/op.h"
+
+struct change_def {
+    uint16_t op;
+    uint16_t ino_offset; /* of the inode in the request whose shard serves it */
+    uint32_t flags;      /* SHARD_E_* */
+    mds_resolve_fn *resolve;
+};
+
+#define CHANGE(OP, type, field, resolve, flags)                                                    \
+    {                                                                                              \
+        RPC_OP_##OP, offsetof(struct msg_##type, field), flags, resolve                            \
+    }
+
+static const struct change_def changes[] = {
+    CHANGE(SETATTR, setattr_req, ino, resolve_setattr, SHARD_E_FREES),
+    CHANGE(CREATE, create_req, parent, resolve_create, 0),
+    CHANGE(MKDIR, create_req, parent, resolve_make, 0),
+    CHANGE(MKNOD, create_req, parent, resolve_make, 0),
+    CHANGE(SYMLINK, create_req, parent, resolve_make, 0),
+    CHANGE(UNLINK, name_req, parent, resolve_unlink, SHARD_E_FREES),
+    CHANGE(RMDIR, name_req, parent, resolve_rmdir, SHARD_E_FREES),
+    CHANGE(RENAME, rename_req, parent, resolve_rename, 0),
+    CHANGE(LINK, link_req, new_parent, resolve_link, 0),
+    CHANGE(OPEN, open_req, ino, resolve_open, SHARD_E_FREES),
+    CHANGE(XATTR_SET, xattr_req, ino, resolve_xattr, 0),
+    CHANGE(XATTR_REMOVE, xattr_req, ino, resolve_xattr, SHARD_E_FREES),
+    CHANGE(WRITE_INLINE, write_inline_req, ino, resolve_write_inline, 0),
+    CHANGE(GROW, size_req, ino, resolve_grow, SHARD_E_FREES),
+    CHANGE(SIZE, size_req, ino, resolve_size, SHARD_E_FREES),
+    CHANGE(APPEND_RANGE, append_req, ino, resolve_append_range, SHARD_E_FREES),
+};
+
+static const struct {
+    uint16_t op;
+    mds_read_fn *fn;
+} reads[] = {
+    {RPC_OP_LOOKUP, op_lookup},         {RPC_OP_GETATTR, op_getattr},
+    {RPC_OP_READLINK, op_readlink},     {RPC_OP_READDIR, op_readdir},
+    {RPC_OP_STATFS, op_statfs},         {RPC_OP_XATTR_GET, op_xattr_get},
+    {RPC_OP_XATTR_LIST, op_xattr_list}, {RPC_OP_FSYNC, op_fsync},
+};
+
+struct mds_op *op_begin(struct mds *m, struct rpc_req *req)
+{
+    struct mds_dispatch *d = m->dispatch;
+    struct mds_op *o = NULL;
+    int rc = d->stopping ? -AIFS_EBUSY_SERVER : m->session_ops->check(m, req);
+
+    if (rc == 0) {
+        o = arena_zalloc(&req->arena, sizeof(*o));
+        rc = o ? 0 : -ENOMEM;
+    }
+    if (rc < 0) {
+        stat_inc(&d->failed);
+        rpc_reply(req, rc, NULL);
+        return NULL;
+    }
+    o->mds = m;
+    o->req = req;
+    o->open_touch = -1;
+    list_push_back(&d->active, &o->link);
+    d->n_active++;
+    return o;
+}
+
+void op_end(struct mds_op *o)
+{
+    struct mds_dispatch *d = o->mds->dispatch;
+    uint64_t now = clock_mono_ns(reactor_clock(o->mds->reactor));
+
+    stat_record(&d->latency[o->req->header.op],
+                now > o->req->received_ns ? now - o->req->received_ns : 0);
+    list_remove(&o->link);
+    d->n_active--;
+    if (o->entry_used)
+        shard_entry_fini(&o->entry);
+    o->entry_used = false;
+    if (d->stopping && d->n_active == 0 && d->stopped) {
+        void (*stopped)(void *arg) = d->stopped;
+
+        d->stopped = NULL;
+        stopped(d->stopped_arg);
+    }
+}
+
+void op_reply(struct mds_op *o, int status, const void *msg)
+{
+    struct rpc_req *req = o->req;
+
+    if (status < 0)
+        stat_inc(&o->mds->dispatch->failed);
+    op_end(o);
+    rpc_reply(req, status, msg);
+}
+
+static void handle_change(struct rpc_req *req)
+{
+    struct mds *m = req->handler_arg;
+
+    for (unsigned i = 0; i < ARRAY_LEN(changes); i++) {
+        const struct change_def *c = &changes[i];
+
+        if (c->op == req->header.op) {
+            const uint64_t *ino = (const void *)((const char *)req->msg + c->ino_offset);
+
+            mds_mutate(req, m, *ino, c->resolve, c->flags);
+            return;
+        }
+    }
+    rpc_reply(req, -ENOSYS, NULL);
+}
+
+static void handle_read(struct rpc_req *req)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(reads); i++) {
+        if (reads[i].op == req->header.op) {
+            reads[i].fn(req->handler_arg, req);
+            return;
+        }
+    }
+    rpc_reply(req, -ENOSYS, NULL);
+}
+
+static void dispatch_serve(struct mds *m, unsigned op, rpc_handler_fn *fn)
+{
+    struct mds_dispatch *d = m->dispatch;
+
+    snprintf(d->labels[op], sizeof(d->labels[op]), "op=\"%s\"", rpc_op_name(op));
+    stat_histogram_register(&d->latency[op], "aifs_mds_request_seconds", d->labels[op],
+                            "Time from the arrival of a request to its reply");
+    rpc_node_handle(m->node, op, fn, m);
+}
+
+static int64_t figure_entries(void *arg)
+{
+    struct shard_stats s;
+
+    shard_get_stats(arg, &s);
+    return (int64_t)s.entries;
+}
+
+static int64_t figure_commits(void *arg)
+{
+    struct shard_stats s;
+
+    shard_get_stats(arg, &s);
+    return (int64_t)s.commits;
+}
+
+static int64_t figure_queued(void *arg)
+{
+    struct shard_stats s;
+
+    shard_get_stats(arg, &s);
+    return (int64_t)s.queued;
+}
+
+static int64_t figure_refused(void *arg)
+{
+    struct shard_stats s;
+
+    shard_get_stats(arg, &s);
+    return (int64_t)s.refused;
+}
+
+static int64_t figure_misses(void *arg)
+{
+    struct shard_stats s;
+
+    shard_get_stats(arg, &s);
+    return (int64_t)s.view_misses;
+}
+
+static const struct {
+    const char *name, *help;
+    int64_t (*fn)(void *arg);
+} figures[] = {
+    {"aifs_mds_entries", "Log entries executed", figure_entries},
+    {"aifs_mds_commits", "Batches committed", figure_commits},
+    {"aifs_mds_queued", "Log entries waiting for the writer", figure_queued},
+    {"aifs_mds_refused", "Log entries refused: queue full, store or disk out of room",
+     figure_refused},
+    {"aifs_mds_cache_misses", "Reads of inodes and names that went to the store", figure_misses},
+};
+
+static int dispatch_start(struct mds *m)
+{
+    struct mds_dispatch *d = mem_zalloc(sizeof(*d));
+
+    if (!d)
+        return -ENOMEM;
+    d->mds = m;
+    list_init(&d->active);
+    m->dispatch = d;
+    stat_counter_register(&d->failed, "aifs_mds_requests_failed", NULL,
+                          "Requests that were answered with an error");
+    for (unsigned i = 0; i < ARRAY_LEN(figures); i++)
+        stat_callback_register(&d->shard_figures[i], figures[i].name, "shard=\"0\"",
+                               figures[i].help, figures[i].fn, m->shards[0]);
+    for (unsigned i = 0; i < ARRAY_LEN(changes); i++)
+        dispatch_serve(m, changes[i].op, handle_change);
+    for (unsigned i = 0; i < ARRAY_LEN(reads); i++)
+        dispatch_serve(m, reads[i].op, handle_read);
+    return 0;
+}
+
+static void dispatch_stop(struct mds *m, void (*stopped)(void *arg), void *arg)
+{
+    struct mds_dispatch *d = m->dispatch;
+
+    d->stopping = true;
+    if (d->n_active == 0) {
+        stopped(arg);
+        return;
+    }
+    d->stopped = stopped;
+    d->stopped_arg = arg;
+}
+
+static void dispatch_free(struct mds *m)
+{
+    struct mds_dispatch *d = m->dispatch;
+
+    for (unsigned i = 0; i < ARRAY_LEN(changes); i++)
+        stat_unregister(&d->latency[changes[i].op].stat);
+    for (unsigned i = 0; i < ARRAY_LEN(reads); i++)
+        stat_unregister(&d->latency[reads[i].op].stat);
+    for (unsigned i = 0; i < ARRAY_LEN(figures); i++)
+        stat_unregister(&d->shard_figures[i].stat);
+    stat_unregister(&d->failed.stat);
+    mem_free(d);
+    m->dispatch = NULL;
+}
+
+void mds_dispatch_print(struct mds *m, struct strbuf *out)
+{
+    uint64_t now = reactor_now_ns(m->reactor);
+    struct list *l;
+
+    list_for_each (l, &m->dispatch->active) {
+        const struct mds_op *o = list_entry(l, struct mds_op, link);
+
+        strbuf_printf(out, "%s of %s: %llu us, try %u\n", rpc_op_name(o->req->header.op),
+                      rpc_link_describe(o->req->from),
+                      (unsigned long long)((now - o->req->received_ns) / NS_PER_US), o->tries);
+    }
+}
+
+const struct mds_module mds_dispatch_module = {
+    .name = "dispatch", .start = dispatch_start, .stop = dispatch_stop, .free = dispatch_free};

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a mutation on the leader: resolve, prepare, append, finish, reply.
+ *
+ * Happy path: what the request touches is read from the committed view; the session module freezes
+ * it and recalls what conflicts; the entry goes to the writer; when it is committed, opens are
+ * registered, the workers behind the queues are woken, and the reply that was committed with the
+ * change is sent. Failure modes: execution finds another state than was resolved and says RETRY:
+ * from the start, a bounded number of times. A cut that is still on its way to the targets is
+ * waited for. A repeated request gets its kept reply; an open in it that a restart has lost is
+ * registered again. A failed commit leaves the outcome open: the link is closed without an answer,
+ * and the client asks again.
+ */
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "mds/ops/op.h"
+#include "proto/codec.h"
+
+#define PUNCH_REPLY_WAIT_NS (1 * NS_PER_S)  /* a truncate's reply waits so long for the targets */
+#define PUNCH_GROW_WAIT_NS  (30 * NS_PER_S) /* and growing again so long */
+
+static void mutate_try(struct mds_op *o);
+
+struct mds_touch *op_touch(struct mds_op *o, uint64_t ino, enum mds_access access, int place)
+{
+    struct mds_prepare *p = &o->prepare;
+    struct mds_touch *t = &p->touch[p->n_touch];
+
+    for (unsigned i = 0; i < p->n_touch; i++) {
+        if (ino && p->touch[i].ino == ino) /* two names of one file: one freeze */
+            return &p->touch[i];
+    }
+    ASSERT(p->n_touch < SHARD_RESOLVED_MAX);
+    *t = (struct mds_touch){.ino = ino, .access = access};
+    o->place_of[p->n_touch] = place;
+    if (access == MDS_ACCESS_OPEN)
+        o->open_touch = (int)p->n_touch;
+    p->n_touch++;
+    return t;
+}
+
+/* An outcome for the session module; out->lease may come back lower. */
+static void mutate_finish(struct mds_op *o, struct mds_outcome *out)
+{
+    if (o->prepare.n_touch)
+        o->mds->session_ops->finish(o->mds, &o->prepare, out);
+}
+
+static void mutate_refuse(struct mds_op *o, int status)
+{
+    struct mds_outcome out = {.status = status};
+
+    mutate_finish(o, &out);
+    op_reply(o, status, NULL);
+}
+
+/* The kept reply of an opening operation, decoded; NULL: it is none. */
+static struct msg_inode_rep *mutate_open_reply(struct mds_op *o)
+{
+    struct shard_entry *e = &o->entry;
+    void *rep;
+
+    if (e->status != 0 || (e->op != RPC_OP_CREATE && e->op != RPC_OP_OPEN))
+        return NULL;
+    if (codec_decode(e->op, true, e->reply, e->reply_len, &o->req->arena, &rep) < 0)
+        return NULL;
+    return rep;
+}
+
+static void mutate_reply(struct mds_op *o, const struct msg_inode_rep *patched)
+{
+    struct rpc_req *req = o->req;
+    struct shard_entry *e = &o->entry;
+
+    if (patched) {
+        op_reply(o, 0, patched);
+        return;
+    }
+    /* the entry goes with the request's memory, its arena after the reply was copied from it */
+    struct arena arena = e->arena;
+
+    o->entry_used = false;
+    op_end(o);
+    rpc_reply_encoded(req, e->status, e->reply, e->reply_len);
+    arena_reset(&arena);
+}
+
+static void punch_reply(struct mds_punch_wait *w, int status)
+{
+    struct mds_op *o = container_of(w, struct mds_op, punch);
+    void *rep;
+
+    if (status == 0 && codec_decode(o->entry.op, true, o->entry.reply, o->entry.reply_len,
+                                    &o->req->arena, &rep) == 0) {
+        ((struct msg_inode_rep *)rep)->inode.attr.flags &= ~MSG_ATTR_PUNCH_PENDING;
+        mutate_reply(o, rep);
+        return;
+    }
+    mutate_reply(o, NULL);
+}
+
+static void mutate_kick(struct mds *m, uint32_t result)
+{
+    if (result & SHARD_R_DUPLICATE)
+        return;
+    if (result & SHARD_R_DESTROY)
+        m->gc_ops->kick(m, KEY_DESTROY);
+    if (result & SHARD_R_PUNCH)
+        m->gc_ops->kick(m, KEY_PUNCH);
+    if (result & SHARD_R_RECOVER)
+        m->gc_ops->kick(m, KEY_RECOVER);
+}
+
+static void mutate_answer(struct mds_op *o)
+{
+    struct shard_entry *e = &o->entry;
+    struct mds_outcome out = {.status = e->status, .result = e->result, .ino = e->result_ino};
+    struct msg_inode_rep *rep = o->open_touch >= 0 ? mutate_open_reply(o) : NULL;
+    enum msg_lease promised = MSG_LEASE_NONE;
+
+    if (rep && rep->open_id) {
+        out.open_id = rep->open_id;
+        out.open_ino = rep->inode.attr.ino;
+        out.lease_seq = rep->inode.lease_seq;
+        out.lease = promised = rep->inode.lease;
+    }
+    mutate_finish(o, &out);
+    mutate_kick(o->mds, e->result);
+    if (rep && out.lease != promised)
+        rep->inode.lease = out.lease;
+    else
+        rep = NULL;
+    if (e->status == 0 && (e->result & SHARD_R_PUNCH) && !rep) {
+        o->punch = (struct mds_punch_wait){
+            .ino = e->result_ino, .timeout_ns = PUNCH_REPLY_WAIT_NS, .done = punch_reply};
+        o->mds->gc_ops->punch_wait(o->mds, &o->punch);
+        return;
+    }
+    mutate_reply(o, rep);
+}
+
+static void mutate_done(struct shard_entry *e)
+{
+    struct mds_op *o = container_of(e, struct mds_op, entry);
+
+    if (e->result & SHARD_R_UNKNOWN) {
+        rpc_link_close(o->req->from, -AIFS_EDOWN);
+        mutate_refuse(o, -AIFS_EDOWN);
+        return;
+    }
+    if (e->status == -AIFS_ERETRY && ++o->tries < MDS_RETRY_MAX) {
+        struct mds_outcome out = {.status = -AIFS_ERETRY};
+
+        mutate_finish(o, &out);
+        mutate_try(o);
+        return;
+    }
+    mutate_answer(o);
+}
+
+static void mutate_local(struct mds_op *o)
+{
+    struct msg_inode_rep rep = {0};
+    int rc = op_open_reply(o, &rep);
+    struct mds_outcome out = {.status = rc};
+
+    if (rc == 0 && rep.open_id) {
+        out.open_id = rep.open_id;
+        out.open_ino = rep.inode.attr.ino;
+        out.lease_seq = rep.inode.lease_seq;
+        out.lease = rep.inode.lease;
+    }
+    mutate_finish(o, &out);
+    rep.inode.lease = out.lease;
+    op_reply(o, rc, rc == 0 ? &rep : NULL);
+}
+
+static void mutate_append(struct mds_op *o)
+{
+    struct shard_entry *e = &o->entry;
+    const struct rpc_req *req = o->req;
+    int rc;
+
+    for (unsigned i = 0; i < o->prepare.n_touch; i++) {
+        const struct mds_touch *t = &o->prepare.touch[i];
+
+        if (o->place_of[i] >= 0)
+            e->is_open[o->place_of[i]] = t->is_open;
+    }
+    if (o->open_touch >= 0) {
+        const struct mds_touch *t = &o->prepare.touch[o->open_touch];
+
+        e->open_id = t->open_id;
+        e->lease = t->lease;
+        e->lease_seq = t->lease_seq;
+    }
+    e->session = req->header.session;
+    e->generation = req->header.generation;
+    e->slot = req->header.slot;
+    e->sequence = req->header.slot_sequence;
+    e->body = req->body;
+    e->body_len = req->header.body_len;
+    if (req->bulk) {
+        e->bulk = req->bulk->data;
+        e->bulk_len = req->header.bulk_len;
+    }
+    rc = shard_submit(o->shard, e);
+    if (rc < 0)
+        mutate_refuse(o, rc);
+}
+
+static void mutate_ready(struct mds_prepare *p, int status)
+{
+    struct mds_op *o = container_of(p, struct mds_op, prepare);
+
+    if (status < 0) {
+        op_reply(o, status, NULL);
+        return;
+    }
+    if (o->local)
+        mutate_local(o);
+    else
+        mutate_append(o);
+}
+
+static void punch_retry(struct mds_punch_wait *w, int status)
+{
+    struct mds_op *o = container_of(w, struct mds_op, punch);
+
+    if (status < 0)
+        op_reply(o, status, NULL);
+    else
+        mutate_try(o);
+}
+
+static uint64_t mutate_time_left(const struct mds_op *o, uint64_t most_ns)
+{
+    uint64_t now = reactor_now_ns(o->mds->reactor), deadline = o->req->deadline_ns;
+
+    if (!deadline)
+        return most_ns;
+    return deadline > now ? MIN(most_ns, deadline - now) : 1;
+}
+
+static void mutate_try(struct mds_op *o)
+{
+    struct shard_entry *e = &o->entry;
+    uint32_t flags = e->flags;
+    uint64_t wait_for;
+    struct view v;
+
+    if (o->entry_used)
+        shard_entry_fini(e);
+    shard_entry_init(e, o->req->header.op, o->req->msg, o->mds->reactor, mutate_done);
+    e->flags = flags;
+    e->inline_max = o->mds->conf.inline_max;
+    o->entry_used = true;
+    o->prepare = (struct mds_prepare){.mds = o->mds,
+                                      .session = o->req->header.session,
+                                      .slot = o->req->header.slot,
+                                      .sequence = o->req->header.slot_sequence,
+                                      .deadline_ns = o->req->deadline_ns,
+                                      .ready = mutate_ready};
+    list_init(&o->prepare.link);
+    o->open_touch = -1;
+    o->local = false;
+    view_begin(o->shard, &v);
+    wait_for = o->resolve(o, &v);
+    view_end(&v);
+    if (wait_for) {
+        o->punch = (struct mds_punch_wait){.ino = wait_for,
+                                           .timeout_ns = mutate_time_left(o, PUNCH_GROW_WAIT_NS),
+                                           .done = punch_retry};
+        o->mds->gc_ops->punch_wait(o->mds, &o->punch);
+    } else if (o->prepare.n_touch) {
+        o->mds->session_ops->prepare(o->mds, &o->prepare);
+    } else {
+        mutate_ready(&o->prepare, 0);
+    }
+}
+
+void mds_mutate(struct rpc_req *req, struct mds *m, uint64_t ino, mds_resolve_fn *resolve,
+                uint32_t entry_flags)
+{
+    struct mds_op *o;
+
+    if (req->header.slot == 0 || req->header.slot > m->conf.slots) {
+        rpc_reply(req, -AIFS_EPROTO, NULL);
+        return;
+    }
+    o = op_begin(m, req);
+    if (!o)
+        return;
+    o->shard = mds_shard_of(m, ino);
+    if (!o->shard) {
+        op_reply(o, -ENOENT, NULL);
+        return;
+    }
+    o->resolve = resolve;
+    o->entry.flags = entry_flags;
+    mutate_try(o);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * READDIR: a page of a directory, with attributes if asked for.
+ *
+ * Happy path: one scan of the directory's entries from the cookie on, in the order of their hashes;
+ * then the inodes in one sorted multi-get, because a directory's inodes are neighbours. Names with
+ * one hash (rare) come in the order of their ordinals, so that every cookie is a place to go on
+ * from, whatever happened to the entry it was taken from. Failure modes: -ENOTDIR, -EACCES; -EINVAL
+ * when not even one entry fits. An entry whose inode is missing or whose attributes somebody else
+ * is changing under a lease comes without attributes.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/err.h"
+#include "mds/ns/ns.h"
+#include "mds/ops/readdir.h"
+#include "proto/dirent_fmt.h"
+
+#define READDIR_MIN_BYTES 512u
+
+struct group_name {
+    struct mds_dirent d;
+    uint8_t len;
+    char name[MSG_NAME_MAX];
+};
+
+static uint32_t record_len(uint32_t name_len, bool plus)
+{
+    uint32_t len = (uint32_t)sizeof(struct dirent_wire) + name_len;
+
+    if (plus)
+        len += (uint32_t)sizeof(struct dirent_attr_wire);
+    return (len + 7) & ~7u;
+}
+
+/* 1: the page is full. */
+static int page_add(struct readdir_page *p, uint64_t hash, const struct group_name *n)
+{
+    struct dirent_wire w = {.ino = htole64(n->d.ino),
+                            .cookie = htole64(rec_dirent_cookie(hash, n->d.ordinal)),
+                            .type = n->d.type,
+                            .name_len = n->len};
+    uint32_t len = record_len(n->len, p->plus), head = sizeof(w);
+    uint8_t *at = p->data + p->len;
+
+    if (rec_dirent_cookie(hash, n->d.ordinal) <= p->cookie)
+        return 0;
+    if (p->len + len > p->max || p->count == p->max_count) {
+        p->full = true;
+        return 1;
+    }
+    w.record_len = htole16((uint16_t)len);
+    memset(at, 0, len);
+    memcpy(at, &w, sizeof(w));
+    if (p->plus) {
+        head += (uint32_t)sizeof(struct dirent_attr_wire);
+        p->entries[p->count] = (struct readdir_entry){.ino = n->d.ino, .offset = p->len};
+    }
+    memcpy(at + head, n->name, n->len);
+    p->len += len;
+    p->count++;
+    return 0;
+}
+
+static int by_ordinal(const void *a, const void *b)
+{
+    const struct group_name *x = a, *y = b;
+
+    return (int)x->d.ordinal - (int)y->d.ordinal;
+}
+
+static int group_flush(struct readdir_page *p)
+{
+    int rc = 0;
+
+    if (p->n_group > 1)
+        qsort(p->group, p->n_group, sizeof(*p->group), by_ordinal);
+    for (uint32_t i = 0; i < p->n_group && rc == 0; i++)
+        rc = page_add(p, p->group_hash, &p->group[i]);
+    p->n_group = 0;
+    return rc;
+}
+
+static int group_room(struct readdir_page *p)
+{
+    struct group_name *g;
+
+    if (p->n_group < p->group_cap)
+        return 0;
+    g = mem_realloc(p->group, (p->group_cap * 2 + 4) * sizeof(*g));
+    if (!g)
+        return -ENOMEM;
+    p->group = g;
+    p->group_cap = p->group_cap * 2 + 4;
+    return 0;
+}
+
+static int scan_one(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+    struct readdir_page *p = arg;
+    const uint8_t *k = key;
+    struct group_name *n;
+    uint64_t hash;
+    int rc;
+
+    if (key_len <= 15 || key_len > KEY_MAX_BYTES)
+        return -AIFS_ECORRUPT;
+    hash = (uint64_t)be16_load(k + 9) << 32 | be32_load(k + 11);
+    if (p->n_group && hash != p->group_hash) {
+        rc = group_flush(p);
+        if (rc)
+            return rc;
+    }
+    rc = group_room(p);
+    if (rc < 0)
+        return rc;
+    n = &p->group[p->n_group];
+    rc = rec_dirent_decode(value, len, &n->d);
+    if (rc < 0)
+        return rc;
+    n->len = (uint8_t)(key_len - 15);
+    memcpy(n->name, k + 15, n->len);
+    p->group_hash = hash;
+    p->n_group++;
+    return 0;
+}
+
+static void attr_encode(const struct mds_inode *in, struct dirent_attr_wire *w)
+{
+    *w = (struct dirent_attr_wire){.size = htole64(in->size),
+                                   .change = htole64(in->change),
+                                   .truncate_gen = htole64(in->truncate_gen),
+                                   .atime_sec = (int64_t)htole64((uint64_t)in->atime.sec),
+                                   .mtime_sec = (int64_t)htole64((uint64_t)in->mtime.sec),
+                                   .ctime_sec = (int64_t)htole64((uint64_t)in->ctime.sec),
+                                   .btime_sec = (int64_t)htole64((uint64_t)in->btime.sec),
+                                   .atime_nsec = htole32(in->atime.nsec),
+                                   .mtime_nsec = htole32(in->mtime.nsec),
+                                   .ctime_nsec = htole32(in->ctime.nsec),
+                                   .btime_nsec = htole32(in->btime.nsec),
+                                   .mode = htole32(in->mode),
+                                   .nlink = htole32(in->nlink),
+                                   .uid = htole32(in->uid),
+                                   .gid = htole32(in->gid),
+                                   .rdev = htole32(in->rdev),
+                                   .flags = htole32(in->flags & INODE_WIRE_FLAGS)};
+}
+
+static int by_ino(const void *a, const void *b)
+{
+    const struct readdir_entry *x = a, *y = b;
+
+    return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+static int page_attrs(struct readdir_page *p, struct view *v)
+{
+    enum { PIECE = 64 };
+    struct mds_inode inodes[PIECE];
+    uint64_t inos[PIECE];
+    bool found[PIECE];
+
+    qsort(p->entries, p->count, sizeof(*p->entries), by_ino);
+    for (uint32_t i = 0; i < p->count; i += PIECE) {
+        uint32_t n = MIN(p->count - i, (uint32_t)PIECE);
+        int rc;
+
+        for (uint32_t j = 0; j < n; j++)
+            inos[j] = p->entries[i + j].ino;
+        rc = view_inodes(v, n, inos, inodes, found);
+        if (rc < 0)
+            return rc;
+        for (uint32_t j = 0; j < n; j++) {
+            uint8_t *at = p->data + p->entries[i + j].offset;
+            struct dirent_attr_wire w;
+
+            if (!found[j] || (p->unsure && p->unsure(p->arg, &inodes[j])))
+                continue;
+            attr_encode(&inodes[j], &w);
+            memcpy(at + sizeof(struct dirent_wire), &w, sizeof(w));
+            at[offsetof(struct dirent_wire, has_attr)] = 1;
+        }
+    }
+    return 0;
+}
+
+int readdir_page_fill(struct readdir_page *p, struct view *v, uint64_t dir)
+{
+    uint64_t hash = p->cookie >> 16;
+    struct key prefix, from;
+    int rc;
+
+    p->max_count = p->max / record_len(1, p->plus) + 1;
+    p->data = mem_alloc(p->max);
+    p->entries = p->plus ? mem_array(p->max_count, sizeof(*p->entries)) : NULL;
+    if (!p->data || (p->plus && !p->entries))
+        return -ENOMEM;
+    key_number(&prefix, KEY_DIRENT, dir);
+    key_dirent_hash(&from, dir, hash);
+    rc = view_scan(v, &prefix, &from, scan_one, p);
+    if (rc == 0 && !p->full)
+        rc = group_flush(p);
+    if (rc >= 0 && p->full && p->count == 0)
+        rc = -EINVAL;
+    if (rc >= 0 && p->plus)
+        rc = page_attrs(p, v);
+    return rc < 0 ? rc : 0;
+}
+
+void readdir_page_fini(struct readdir_page *p)
+{
+    mem_free(p->data);
+    mem_free(p->entries);
+    mem_free(p->group);
+}
+
+struct unsure_arg {
+    struct mds *mds;
+    uint64_t session;
+};
+
+static bool is_unsure(void *arg, const struct mds_inode *in)
+{
+    const struct unsure_arg *u = arg;
+
+    return S_ISREG(in->mode) && u->mds->session_ops->is_writing(u->mds, u->session, in->ino);
+}
+
+static int readdir_check(struct view *v, const struct msg_readdir_req *req, uint64_t *ret_parent)
+{
+    struct mds_inode dir;
+    int rc = view_inode(v, req->ino, &dir);
+
+    if (rc < 0)
+        return rc;
+    if (!S_ISDIR(dir.mode))
+        return -ENOTDIR;
+    rc = ns_access(&dir, &req->cred, NS_READ);
+    if (rc == 0)
+        rc = view_parent(v, req->ino, ret_parent);
+    if (rc == 0 && *ret_parent == 0)
+        *ret_parent = req->ino;
+    return rc;
+}
+
+static void page_released(void *arg)
+{
+    mem_free(arg);
+}
+
+void op_readdir(struct mds *m, struct rpc_req *r)
+{
+    const struct msg_readdir_req *req = r->msg;
+    struct mds_op *o = op_begin(m, r);
+    struct unsure_arg u = {.mds = m, .session = r->header.session};
+    struct readdir_page p = {.cookie = req->cookie,
+                             .max = MIN(MAX(req->max_bytes, READDIR_MIN_BYTES), MSG_BULK_MAX),
+                             .plus = req->plus,
+                             .unsure = is_unsure,
+                             .arg = &u};
+    struct msg_readdir_rep rep = {0};
+    struct iovec iov;
+    struct view v;
+    int rc;
+
+    if (!o)
+        return;
+    o->shard = mds_shard_of(m, req->ino);
+    if (!o->shard) {
+        op_reply(o, -ENOENT, NULL);
+        return;
+    }
+    view_pin(o->shard, &v);
+    rc = readdir_check(&v, req, &rep.parent);
+    if (rc == 0)
+        rc = readdir_page_fill(&p, &v, req->ino);
+    view_unpin(&v);
+    if (rc < 0 || p.len == 0) {
+        rep.eof = true;
+        op_reply(o, rc, rc == 0 ? &rep : NULL);
+    } else {
+        rep.count = p.count;
+        rep.eof = !p.full;
+        iov = (struct iovec){.iov_base = p.data, .iov_len = p.len};
+        op_end(o);
+        rpc_reply_bulk(r, 0, &rep, &iov, 1, page_released, p.data);
+        p.data = NULL;
+    }
+    readdir_page_fini(&p);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What each changing request touches: read from the committed view before it is prepared.
+ *
+ * A name or inode that is not there is left out: execution finds out for itself, and says RETRY
+ * when it has come into being meanwhile.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "common/base/err.h"
+#include "mds/ns/ns.h"
+#include "mds/ops/op.h"
+
+/* The inode behind a name; 0: none. */
+static uint64_t find_name(struct view *v, uint64_t parent, const struct msg_bytes *name)
+{
+    struct mds_dirent d;
+
+    if (ns_name_check(name) < 0 || view_dirent(v, parent, name->data, name->len, &d) < 0)
+        return 0;
+    return d.ino;
+}
+
+static bool find_file(struct view *v, uint64_t ino, struct mds_inode *ret_inode)
+{
+    return ino && view_inode(v, ino, ret_inode) == 0 && S_ISREG(ret_inode->mode);
+}
+
+/* Whether there is one, or why not, is for execution to say. */
+static void ask_layout(struct mds_op *o, const struct mds_inode *dir,
+                       const struct msg_stripe *asked)
+{
+    struct shard_entry *e = &o->entry;
+
+    e->layout_status = op_layout_new(o->mds, dir, asked, &e->layout);
+    e->has_layout = e->layout_status == 0;
+}
+
+static void ask_stripe(struct mds_op *o, const struct msg_stripe *asked)
+{
+    struct shard_entry *e = &o->entry;
+
+    e->layout_status = op_stripe_of(o->mds, asked, &e->stripe);
+    e->has_stripe = e->layout_status == 0;
+}
+
+static void new_layout(struct mds_op *o, struct view *v, const struct msg_create_req *req)
+{
+    struct mds_inode dir;
+
+    if (view_inode(v, req->parent, &dir) < 0)
+        return;
+    ask_layout(o, &dir, req->has_stripe ? &req->stripe : NULL);
+}
+
+uint64_t resolve_create(struct mds_op *o, struct view *v)
+{
+    const struct msg_create_req *req = o->req->msg;
+    uint32_t open_flags =
+        (req->open_flags & O_ACCMODE) | (req->flags & MSG_CREATE_TRUNC ? O_TRUNC : 0);
+    uint64_t ino = find_name(v, req->parent, &req->name);
+    struct mds_inode in;
+
+    o->entry.check_resolved = true;
+    o->entry.resolved[0] = ino;
+    if (!ino) {
+        new_layout(o, v, req);
+        if (req->flags & MSG_CREATE_OPEN)
+            op_touch(o, 0, MDS_ACCESS_OPEN, -1)->open_flags = open_flags;
+        return 0;
+    }
+    if ((req->flags & MSG_CREATE_EXCL) || !find_file(v, ino, &in) ||
+        ns_may_open(&in, &req->cred, open_flags) < 0)
+        return 0;
+    if (req->flags & MSG_CREATE_OPEN)
+        op_touch(o, ino, MDS_ACCESS_OPEN, 0)->open_flags = open_flags;
+    else if (req->flags & MSG_CREATE_TRUNC)
+        op_touch(o, ino, MDS_ACCESS_CUT, 0);
+    return 0;
+}
+
+/* MKDIR, MKNOD, SYMLINK */
+uint64_t resolve_make(struct mds_op *o, struct view *v)
+{
+    const struct msg_create_req *req = o->req->msg;
+
+    if (o->req->header.op == RPC_OP_MKDIR && req->has_stripe)
+        ask_stripe(o, &req->stripe);
+    else if (o->req->header.op == RPC_OP_MKNOD)
+        new_layout(o, v, req);
+    return 0;
+}
+
+uint64_t resolve_unlink(struct mds_op *o, struct view *v)
+{
+    const struct msg_name_req *req = o->req->msg;
+    uint64_t ino = find_name(v, req->parent, &req->name);
+    struct mds_inode in;
+
+    o->entry.check_resolved = true;
+    o->entry.resolved[0] = ino;
+    if (find_file(v, ino, &in))
+        op_touch(o, ino, MDS_ACCESS_UNLINK, 0);
+    return 0;
+}
+
+uint64_t resolve_rmdir(struct mds_op *o, struct view *v)
+{
+    (void)o;
+    (void)v;
+    return 0;
+}
+
+uint64_t resolve_rename(struct mds_op *o, struct view *v)
+{
+    const struct msg_rename_req *req = o->req->msg;
+    uint64_t src = find_name(v, req->parent, &req->name);
+    uint64_t dst = find_name(v, req->new_parent, &req->new_name);
+    struct mds_inode in;
+
+    o->entry.check_resolved = true;
+    o->entry.resolved[0] = src;
+    o->entry.resolved[1] = dst;
+    if (dst != src && !(req->flags & RENAME_EXCHANGE) && find_file(v, dst, &in))
+        op_touch(o, dst, MDS_ACCESS_UNLINK, 1);
+    return 0;
+}
+
+uint64_t resolve_link(struct mds_op *o, struct view *v)
+{
+    (void)o;
+    (void)v;
+    return 0;
+}
+
+uint64_t resolve_setattr(struct mds_op *o, struct view *v)
+{
+    const struct msg_setattr_req *req = o->req->msg;
+    const uint32_t times = MSG_SET_ATIME | MSG_SET_MTIME | MSG_SET_ATIME_NOW | MSG_SET_MTIME_NOW;
+    struct mds_inode in;
+
+    if (!find_file(v, req->ino, &in))
+        return 0;
+    if (ns_setattr_check(&in, req) < 0)
+        return 0; /* nobody gives up a lease for somebody who may not */
+    if (req->set & MSG_SET_SIZE) {
+        if (req->size > in.size && (in.flags & INODE_PUNCH_PENDING))
+            return req->ino;
+        op_touch(o, req->ino, MDS_ACCESS_CUT, -1)->open_id = req->open_id;
+    } else {
+        op_touch(o, req->ino, req->set & times ? MDS_ACCESS_TIMES : MDS_ACCESS_NAME, -1);
+    }
+    return 0;
+}
+
+uint64_t resolve_open(struct mds_op *o, struct view *v)
+{
+    const struct msg_open_req *req = o->req->msg;
+    struct mds_inode in;
+    bool file = find_file(v, req->ino, &in);
+
+    o->local = !(req->flags & O_TRUNC);
+    if (file && ns_may_open(&in, &req->cred, req->flags) == 0)
+        op_touch(o, req->ino, MDS_ACCESS_OPEN, -1)->open_flags = req->flags & (O_ACCMODE | O_TRUNC);
+    return 0;
+}
+
+uint64_t resolve_xattr(struct mds_op *o, struct view *v)
+{
+    const struct msg_xattr_req *req = o->req->msg;
+    struct msg_stripe stripe;
+    struct mds_inode in;
+    enum ns_xattr kind;
+
+    if (view_inode(v, req->ino, &in) < 0 ||
+        ns_xattr_check(&in, &req->cred, &req->name, true, &kind) < 0 ||
+        kind != NS_XATTR_IS_LAYOUT || op_layout_parse(&req->value, &stripe) < 0)
+        return 0;
+    if (S_ISDIR(in.mode))
+        ask_stripe(o, &stripe);
+    else
+        ask_layout(o, NULL, &stripe);
+    return 0;
+}
+
+uint64_t resolve_write_inline(struct mds_op *o, struct view *v)
+{
+    const struct msg_write_inline_req *req = o->req->msg;
+
+    (void)v;
+    op_touch(o, req->ino, MDS_ACCESS_WRITE, -1)->open_id = req->open_id;
+    return 0;
+}
+
+uint64_t resolve_grow(struct mds_op *o, struct view *v)
+{
+    const struct msg_size_req *req = o->req->msg;
+
+    (void)v;
+    op_touch(o, req->ino, MDS_ACCESS_REPORT, -1)->open_id = req->open_id;
+    return 0;
+}
+
+uint64_t resolve_size(struct mds_op *o, struct view *v)
+{
+    const struct msg_size_req *req = o->req->msg;
+    struct mds_inode in;
+
+    if (find_file(v, req->ino, &in) && (in.flags & INODE_PUNCH_PENDING) && req->size > in.size &&
+        req->truncate_gen == in.truncate_gen)
+        return req->ino;
+    op_touch(o, req->ino, MDS_ACCESS_REPORT, -1)->open_id = req->open_id;
+    return 0;
+}
+
+uint64_t resolve_append_range(struct mds_op *o, struct view *v)
+{
+    const struct msg_append_req *req = o->req->msg;
+    struct mds_inode in;
+
+    if (find_file(v, req->ino, &in) && (in.flags & INODE_PUNCH_PENDING) &&
+        req->truncate_gen == in.truncate_gen)
+        return req->ino;
+    op_touch(o, req->ino, MDS_ACCESS_WRITE, -1)->open_id = req->open_id;
+    return 0;
+}
