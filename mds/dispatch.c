@@ -10,6 +10,7 @@
 #include "mds/dispatch.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"

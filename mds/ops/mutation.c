@@ -173,6 +173,10 @@ static void mutate_local(struct mds_op *o)
         out.lease = rep.inode.lease;
     }
     mutate_finish(o, &out);
+    if (rc == -AIFS_ERETRY && ++o->tries < MDS_RETRY_MAX) {
+        mutate_try(o);
+        return;
+    }
     rep.inode.lease = out.lease;
     op_reply(o, rc, rc == 0 ? &rep : NULL);
 }
