@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notifications to the kernel, on a thread of their own ("fuse-notify"): one at a time, in the
+ * Notifications to the kernel, on a thread of their own ("notify"): one at a time, in the
  * order asked. What is finished is handed to the reactor in one post, where the done functions run.
  *
  * Fails: a full queue is -EAGAIN, and the asker waits for a done. After the channel has ended every
@@ -163,7 +163,7 @@ int channel_notifier_start(struct channel *c)
     list_init(&t->queue);
     list_init(&t->finished);
     t->work.fn = on_finished;
-    rc = thread_start(&t->thread, "fuse-notify", notifier_main, c);
+    rc = thread_start(&t->thread, "notify", notifier_main, c);
     t->started = rc == 0;
     return rc;
 }

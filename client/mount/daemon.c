@@ -21,6 +21,8 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +34,7 @@
 #include "common/crypto/crypto.h"
 #include "common/rt/notify.h"
 #include "common/rt/thread.h"
+#include "proto/rpc.h"
 
 #define TAG "mount"
 #ifndef PR_SET_IO_FLUSHER
@@ -215,9 +218,8 @@ static void explain(const struct mount_daemon *d, int status, char *text, size_t
     if (d->n_signals)
         snprintf(text, len, "interrupted while connecting to %s", servers.data);
     else if (d->timed_out)
-        snprintf(text, len, "no answer from %s within %llu s%s%s", servers.data,
-                 (unsigned long long)(d->wait_ns / NS_PER_S), d->waits_for[0] ? ": " : "",
-                 d->waits_for);
+        snprintf(text, len, "no session within %llu s: %s",
+                 (unsigned long long)(d->wait_ns / NS_PER_S), d->waits_for);
     else if (status == -AIFS_EAUTH)
         snprintf(text, len, "%s refuses the key %s: it is not a key of this cluster", servers.data,
                  key);
@@ -245,6 +247,32 @@ static void on_core_mounted(struct core_req *q, int status)
     fail(d, text);
 }
 
+/* For the message: what a plain connection to each server says. */
+static void probe_servers(struct mount_daemon *d)
+{
+    struct timeval second = {.tv_sec = 1};
+    size_t used = 0;
+
+    for (unsigned i = 0; i < d->m->source.n_servers && used < sizeof(d->waits_for); i++) {
+        const char *server = d->m->source.servers[i], *what = "connects, but does not answer";
+        struct net_addr a;
+        char err[160];
+
+        if (net_addr_resolve(server, RPC_PORT_DEFAULT, &a, err, sizeof(err)) != 0) {
+            what = err;
+        } else {
+            AUTO_CLOSE int fd =
+                socket(((struct sockaddr *)a.sockaddr)->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+            (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof(second));
+            if (connect(fd, (struct sockaddr *)a.sockaddr, a.sockaddr_len) != 0)
+                what = errno == EINPROGRESS ? "does not answer" : strerror(errno);
+        }
+        used += (size_t)snprintf(d->waits_for + used, sizeof(d->waits_for) - used, "%s%s: %s",
+                                 used ? "; " : "", server, what);
+    }
+}
+
 static void on_mount_timeout(struct reactor_timer *t)
 {
     struct mount_daemon *d = container_of(t, struct mount_daemon, timer);
@@ -254,6 +282,7 @@ static void on_mount_timeout(struct reactor_timer *t)
                      "the servers do not answer yet; goes on in the background");
         return;
     }
+    probe_servers(d);
     d->timed_out = true;
     core_cancel(&d->req);
 }
@@ -298,6 +327,17 @@ static void net_options_from(const struct conf *c, struct net_options *o)
     o->rndv_threshold = (uint32_t)conf_u64(c, "net.rndv_threshold");
 }
 
+/* One server's name at least must have an address. */
+static int check_servers(const struct mount_source *source, char *err, size_t err_len)
+{
+    struct net_addr a;
+    int rc = -EINVAL;
+
+    for (unsigned i = 0; i < source->n_servers && rc != 0; i++)
+        rc = net_addr_resolve(source->servers[i], RPC_PORT_DEFAULT, &a, err, err_len);
+    return rc;
+}
+
 static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
 {
     const struct mount_request *m = d->m;
@@ -333,10 +373,14 @@ static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
     o.readahead_bytes = conf_u64(m->conf, "read_ahead");
     o.read_only = m->read_only;
     fs_events(&d->fs, &o.events);
-    rc = core_create(d->fs.reactor, &o, &d->fs.core);
+    rc = check_servers(&m->source, err, err_len);
+    if (rc == 0) {
+        rc = core_create(d->fs.reactor, &o, &d->fs.core);
+        if (rc != 0)
+            snprintf(err, err_len, "cannot set up the client for %s: %s", m->source_text,
+                     err_text(rc));
+    }
     explicit_bzero(&o.key, sizeof(o.key));
-    if (rc != 0)
-        snprintf(err, err_len, "cannot set up the client for %s: %s", m->source_text, err_text(rc));
     return rc;
 }
 
@@ -349,7 +393,7 @@ static bool is_ready(void *arg)
 
 static int set_up(struct mount_daemon *d, char *err, size_t err_len)
 {
-    struct reactor_options ro = {.name = "fuse", .spin_ns = conf_u64(d->m->conf, "reactor.spin")};
+    struct reactor_options ro = {.name = "mount", .spin_ns = conf_u64(d->m->conf, "reactor.spin")};
     const char *metrics = conf_str(d->m->conf, "metrics.address");
     int rc = logging(d->m, err, err_len);
 
@@ -421,7 +465,5 @@ int mount_serve(const struct mount_request *m, struct mount_report *report)
     }
     tear_down(d);
     code = d->exit_code;
-    if (m->foreground && code != MOUNT_OK && err[0])
-        fprintf(stderr, "mount.aifs: %s\n", err);
     return code;
 }

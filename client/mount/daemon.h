@@ -25,7 +25,7 @@ struct mount_daemon {
     struct reactor_timer timer; /* mount_timeout, later umount_timeout */
     uint64_t wait_ns;
     bool timed_out, core_mounted;
-    char waits_for[256];
+    char waits_for[512];
 
     struct reactor_watch signals;
     unsigned n_signals;

@@ -180,7 +180,9 @@ void mount_report(struct mount_report *r, int exit_code, const char *text)
     char buf[MOUNT_ERROR_BYTES];
     int n = snprintf(buf, sizeof(buf), "%c%s", exit_code, text ? text : "");
 
-    if (exit_code != MOUNT_OK && text)
+    if (exit_code != MOUNT_OK && text && r->fd < 0)
+        fprintf(stderr, "mount.aifs: %s\n", text);
+    else if (exit_code != MOUNT_OK && text)
         LOG_ERROR("mount", "%s", text);
     if (r->fd < 0)
         return;
