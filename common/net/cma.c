@@ -6,6 +6,7 @@
 #include "common/net/cma.h"
 
 #include "common/base/err.h"
+#include "common/fault/fault.h"
 #include "common/net/net.h"
 
 /* The part of src from byte `from`, at most len bytes long. */
@@ -34,6 +35,8 @@ int cma_read(pid_t pid, const struct iovec *local, unsigned n_local, const struc
 {
     uint64_t done = 0;
 
+    if (FAULT("net.cma_read"))
+        return -EPERM;
     while (done < len) {
         struct iovec l[NET_IOV_MAX];
         struct iovec r[NET_IOV_MAX];

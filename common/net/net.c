@@ -51,6 +51,12 @@ static uint64_t tx_cost(const struct net_tx *tx)
 void conn_tx_done(struct net_conn *c, struct net_tx *tx, int status)
 {
     c->pending_bytes -= tx_cost(tx);
+    if (status == 0) {
+        stat_inc(&net_counters.sent[c->kind]);
+        stat_add(&net_counters.sent_bytes[c->kind], tx->head_len + tx_bulk_bytes(tx));
+    } else {
+        stat_inc(&net_counters.failed);
+    }
     tx->done(tx, status);
 }
 
@@ -77,6 +83,7 @@ static void finish_close(struct net_conn *c)
     c->transport->abort(c);
     fail_dead(c);
     c->state = CONN_CLOSED;
+    stat_inc(&net_counters.closed);
     LOG_DEBUG("net", "%s: closed: %s", c->describe, err_text(c->status));
     if (c->ops)
         c->ops->closed(c, c->status); /* may free c */
@@ -140,6 +147,7 @@ static void on_ping(struct reactor_timer *t)
         c->pinged_ns = 0;
         c->transport->ping(c, FRAME_PONG);
     } else if (c->pinged_ns && now - c->pinged_ns >= grace) {
+        stat_inc(&net_counters.silent);
         LOG_WARN("net", "%s: no sign of life for %.1f s: closing the connection", c->describe,
                  (double)(now - c->heard_ns) / (double)NS_PER_S);
         net_conn_close(c, -AIFS_ECONN);
@@ -170,6 +178,8 @@ struct net_conn *conn_create(struct reactor *r, const struct net_options *o,
     list_init(&c->dead);
     reactor_timer_init(&c->ping, on_ping);
     snprintf(c->peer, sizeof c->peer, "%s", peer);
+    c->max_head = NET_HEAD_MAX;
+    stat_inc(&net_counters.opened);
     conn_set_describe(c, kind == NET_LOOP ? "loop" : "tcp");
     return c;
 }
@@ -190,6 +200,11 @@ void net_conn_start(struct net_conn *c, const struct net_conn_ops *ops, void *ar
     conn_heard(c);
     reactor_timer_start(c->reactor, &c->ping, c->heard_ns + c->options.ping_interval_ns);
     c->transport->start(c);
+}
+
+void net_conn_set_max_head(struct net_conn *c, uint32_t max_bytes)
+{
+    c->max_head = MIN(max_bytes, NET_HEAD_MAX);
 }
 
 void *net_conn_arg(const struct net_conn *c)
@@ -241,6 +256,7 @@ void net_conn_free(struct net_conn *c)
         ASSERT(!c->ops); /* a started connection is freed after closed() */
         c->transport->abort(c);
         c->state = CONN_CLOSED;
+        stat_inc(&net_counters.closed);
     }
     if (c->work_queued) {
         c->freed = true; /* conn_work() frees it */
@@ -269,6 +285,8 @@ enum offered conn_offer_head(struct net_conn *c, const void *head, uint32_t head
     rx->n_iov = 0;
     rc = c->ops->head(c, head, head_len, bulk_len, rx);
     if (rc == -EAGAIN)
+        stat_inc(&net_counters.stalls);
+    if (rc == -EAGAIN)
         return conn_alive(c) ? OFFERED_STALLED : OFFERED_CLOSED;
     if (rc < 0) {
         LOG_WARN("net", "%s: message refused (%s): closing the connection", c->describe,
@@ -278,6 +296,8 @@ enum offered conn_offer_head(struct net_conn *c, const void *head, uint32_t head
     }
     ASSERT(rx->n_iov <= NET_IOV_MAX);
     ASSERT(bulk_len == 0 || rx->n_iov == 0 || iov_bytes(rx->iov, rx->n_iov) >= bulk_len);
+    stat_inc(&net_counters.received[c->kind]);
+    stat_add(&net_counters.received_bytes[c->kind], head_len + bulk_len);
     return OFFERED_TAKEN;
 }
 

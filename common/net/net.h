@@ -121,6 +121,9 @@ int net_connect(struct reactor *r, const struct net_addr *addr, const struct net
 void net_connect_cancel(struct net_connecting *n); /* connected() will not run */
 
 void net_conn_start(struct net_conn *c, const struct net_conn_ops *ops, void *arg);
+/* Longer heads than this are rubbish. For the time before a peer has proved who it is: a head that
+ * is not small costs memory. Default NET_HEAD_MAX. */
+void net_conn_set_max_head(struct net_conn *c, uint32_t max_bytes);
 void *net_conn_arg(const struct net_conn *c);
 void net_send(struct net_conn *c,
               struct net_tx *tx); /* on a dying connection done() runs later with -AIFS_ECONN */
@@ -132,10 +135,14 @@ void net_conn_close(
 void net_conn_free(struct net_conn *c); /* after closed() only */
 
 /*
- * Upgrade to UCX. Each end puts net_conn_offer() into its hello; after both offers are known both ends call net_conn_upgrade(), which picks the best transport both can use: the
- * choice is the same on both ends because it depends only on the two offers. What it needs is then done in the background, while messages go on over the socket; each direction changes over
- * when it is proved to work (net_conn_kind() tells), and nothing overtakes what was sent before. 0 also when the choice is to stay on the socket. -ENOTSUP: an end insists (want) on what cannot be; if that shows
- * only later, the connection is closed with -ENOTSUP. A connection that is closed loses what the peer has not read, also when done() has run: end a conversation with an answer.
+ * Upgrade to UCX. Each end puts net_conn_offer() into its hello; after both offers are known both
+ * ends call net_conn_upgrade(), which picks the best transport both can use: the choice is the same
+ * on both ends because it depends only on the two offers. What it needs is then done in the
+ * background, while messages go on over the socket; each direction changes over when it is proved
+ * to work (net_conn_kind() tells), and nothing overtakes what was sent before. 0 also when the
+ * choice is to stay on the socket. -ENOTSUP: an end insists (want) on what cannot be; if that shows
+ * only later, the connection is closed with -ENOTSUP. A connection that is closed loses what the
+ * peer has not read, also when done() has run: end a conversation with an answer.
  */
 int net_conn_offer(struct net_conn *c, void *offer,
                    uint32_t *len) MUST_USE; /* *len: in capacity, out used */
@@ -143,6 +150,8 @@ int net_conn_upgrade(struct net_conn *c, const void *peer_offer, uint32_t len) M
 enum net_kind net_conn_kind(const struct net_conn *c);
 const char *
 net_conn_describe(const struct net_conn *c); /* "10.0.0.1:7000 shm", valid until freed */
+
+void net_register_stats(void); /* the counters of all connections of this process; once */
 
 /* Loop transport faults: probabilities per message in parts of 65536, from a seeded generator.
  * NULL: none. */

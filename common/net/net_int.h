@@ -14,9 +14,18 @@
 
 #include "common/net/frame_fmt.h"
 #include "common/net/net.h"
+#include "common/stat/stat.h"
 
 enum conn_state { CONN_NEW, CONN_STARTED, CONN_CLOSING, CONN_CLOSED };
 enum conn_kick { KICK_FLUSH = 1, KICK_RESUME = 2, KICK_CLOSE = 4, KICK_DEAD = 8 };
+
+/* net_stat.c */
+struct net_counters {
+    struct stat_counter sent[NET_LOOP + 1], sent_bytes[NET_LOOP + 1];
+    struct stat_counter received[NET_LOOP + 1], received_bytes[NET_LOOP + 1];
+    struct stat_counter opened, closed, silent, garbage, stalls, failed, stayed;
+};
+extern struct net_counters net_counters;
 
 struct net_transport {
     void (*start)(struct net_conn *c);
@@ -43,6 +52,7 @@ struct net_conn {
     uint64_t pending_bytes;    /* accepted by net_send(), done() not yet called */
     struct list dead;          /* txs sent on a dying connection */
     struct reactor_timer ping; /* runs while started */
+    uint32_t max_head;         /* net_conn_set_max_head() */
     uint64_t heard_ns;
     uint64_t pinged_ns; /* first ping since we heard something; 0: none */
     bool stalled;       /* head() said -EAGAIN: the socket, or the loop, is not read */

@@ -226,6 +226,7 @@ static void garbage(struct net_conn *c, const char *what)
 {
     LOG_WARN("net", "%s: %s: not an aifs peer, or a damaged frame; closing the connection",
              c->describe, what);
+    stat_inc(&net_counters.garbage);
     net_conn_close(c, -AIFS_EPROTO);
 }
 
@@ -286,7 +287,7 @@ static bool parse_prefix(struct net_conn *c)
     if (s->end - s->begin < FRAME_BYTES)
         return false;
     memcpy(s->prefix, s->buffer + s->begin, FRAME_BYTES);
-    if (!frame_decode(s->prefix, NET_HEAD_MAX, NET_BULK_MAX, &s->frame)) {
+    if (!frame_decode(s->prefix, c->max_head, NET_BULK_MAX, &s->frame)) {
         garbage(c, "no frame");
         return false;
     }

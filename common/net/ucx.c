@@ -186,6 +186,7 @@ static void stay(struct net_ucx *u, const char *why, bool tell)
     worker_close(u);
     ucx_tx_fail_all(u); /* nothing but a PROBE */
     u->state = UCX_STAYED;
+    stat_inc(&net_counters.stayed);
     if (forced) {
         LOG_ERROR("net", "%s: %s was asked for and does not work here: %s", c->describe,
                   choice_name(u->choice), why);

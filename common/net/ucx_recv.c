@@ -34,6 +34,7 @@ struct arrival {
 static void bad(struct net_ucx *u, const char *what)
 {
     LOG_WARN("ucx", "%s: %s: closing the connection", u->conn->describe, what);
+    stat_inc(&net_counters.garbage);
     net_conn_close(u->conn, -AIFS_EPROTO);
 }
 

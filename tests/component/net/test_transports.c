@@ -2,6 +2,7 @@
 /* What every transport between two processes must do: the same tests over TCP, shared memory, and
  * the RDMA code (over a stand-in for a device). */
 #include <check.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "common/base/err.h"
 #include "common/base/log.h"
+#include "common/fault/fault.h"
 #include "tests/component/net/harness.h"
 
 #define BIG (1u << 20)
@@ -216,6 +218,66 @@ START_TEST(two_ends_that_insist_on_different_transports_part_with_an_error)
 }
 END_TEST
 
+START_TEST(memory_that_cannot_be_read_means_tcp_and_the_connection_lives)
+{
+    struct child_options co = {.mode = END_ECHO, .n_bufs = 8, .buf_bytes = BIG};
+    struct child c = child_start(&co);
+    struct net_options o;
+    struct end e;
+
+    net_options_default(&o);
+    ck_assert_int_eq(fault_arm("net.cma_read=error"), 0);
+    end_init(&e, &o, END_LOAD, BIG, 130);
+    end_connect(&e, c.port);
+    end_echo(&e, 100);
+    ck_assert_int_eq(net_conn_kind(e.conn), NET_SOCKET);
+    end_hang_up(&e);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
+START_TEST(shared_memory_by_force_where_it_does_not_work_is_an_error)
+{
+    struct net_options o = options(1);
+    struct child_options co = {.mode = END_ECHO, .n_bufs = 2, .buf_bytes = 4096};
+    struct child c = child_start(&co);
+    struct end e;
+
+    ck_assert_int_eq(fault_arm("net.cma_read=error"), 0);
+    end_init(&e, &o, END_LOAD, 4096, 2);
+    end_connect(&e, c.port);
+    ck_assert(end_turn_until(&e, end_is_closed, 2000));
+    ck_assert_int_eq(e.closed_status, -ENOTSUP);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
+START_TEST(memory_that_cannot_be_read_any_more_ends_the_connection)
+{
+    struct net_options o = options(1);
+    struct child_options co = {.mode = END_ECHO, .n_bufs = 64, .buf_bytes = BIG};
+    struct child c = child_start(&co);
+    struct end e;
+
+    ck_assert_int_eq(fault_arm("net.cma_read=error@20+"), 0); /* this end's reads only */
+    end_init(&e, &o, END_LOAD, BIG, 130);
+    end_connect_over(&e, c.port);
+    e.to_send = UINT64_MAX;
+    e.depth = 32;
+    e.fixed_bulk = e.max_bulk = BIG;
+    end_pump(&e);
+    ck_assert(end_turn_until(&e, end_is_closed, 5000));
+    ck_assert_int_eq(e.closed_status, -AIFS_ECONN);
+    ck_assert_uint_eq(e.done_ok + e.done_failed, e.sent);
+    ck_assert_uint_eq(e.head_calls, e.received_calls);
+    ck_assert_uint_eq(e.failed_rx, 1);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     Suite *s = suite_create("net-transports");
@@ -235,6 +297,9 @@ int main(int argc, char **argv)
     tcase_add_loop_test(t, an_idle_connection_stays_open_and_mostly_sleeps, 0, 3);
     tcase_add_loop_test(t, both_ends_may_start_sending_at_once, 0, 3);
     tcase_add_test(t, two_ends_that_insist_on_different_transports_part_with_an_error);
+    tcase_add_test(t, memory_that_cannot_be_read_means_tcp_and_the_connection_lives);
+    tcase_add_test(t, shared_memory_by_force_where_it_does_not_work_is_an_error);
+    tcase_add_test(t, memory_that_cannot_be_read_any_more_ends_the_connection);
     suite_add_tcase(s, t);
     r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
