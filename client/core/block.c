@@ -34,7 +34,7 @@ static bool inline_unsaved(const struct block *b)
 {
     const struct core_inode *i = b->inode;
 
-    return i->in_line && i->lease == MSG_LEASE_WRITE && i->meta_seq != i->meta_done &&
+    return !b->dead && i->in_line && i->lease == MSG_LEASE_WRITE && i->meta_seq != i->meta_done &&
            b->index == 0;
 }
 

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing one client's files: small ones, striped ones, growth, truncation, and what
+ * each may cost. */
+#include <check.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "tests/support/client_bed.h"
+#include "tests/support/suite.h"
+
+static struct bed bed;
+static struct core *c;
+static uint8_t *data, *back;
+
+#define ROOM (16u * MIB)
+
+static void setup(void)
+{
+    bed_setup(&bed, 3);
+    c = bed_mount(&bed, NULL);
+    data = malloc(ROOM);
+    back = malloc(ROOM);
+    bed_pattern(data, ROOM, 0, 1);
+}
+
+static void teardown(void)
+{
+    bed_unmount(&bed, c, false, 0);
+    free(data);
+    free(back);
+    bed_teardown(&bed);
+}
+
+static void expect_read(struct core_file *f, uint64_t offset, const uint8_t *want, uint32_t len)
+{
+    memset(back, 0xee, len);
+    ck_assert_int_eq(bed_read(&bed, c, f, offset, back, len), (int)len);
+    ck_assert_int_eq(memcmp(back, want, len), 0);
+}
+
+static void expect_stored(const char *name, const uint8_t *want, uint32_t len, bool durable)
+{
+    struct fake_inode *i = fake_inode(&bed.cluster, name);
+
+    ck_assert_ptr_nonnull(i);
+    ck_assert_uint_eq(i->attr.size, len);
+    fake_contents(&bed.cluster, i, 0, back, len, durable);
+    ck_assert_int_eq(memcmp(back, want, len), 0);
+}
+
+START_TEST(creating_writing_and_closing_a_small_file_is_two_calls)
+{
+    struct core_file *f;
+    struct core_stats before, after;
+
+    core_get_stats(c, &before);
+    f = bed_create(&bed, c, "small");
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 4096), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    core_get_stats(c, &after);
+    ck_assert_uint_eq(after.mds_calls - before.mds_calls, 2);
+    ck_assert_uint_eq(after.oss_calls, before.oss_calls);
+    expect_stored("small", data, 4096, true);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(opening_and_reading_a_small_file_is_one_call)
+{
+    struct core_file *f = bed_create(&bed, c, "small");
+    struct core_stats before, after;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 10000), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    core_release(c, f);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    core_get_stats(c, &before);
+    f = bed_open(&bed, c, "small", O_RDONLY, NULL);
+    expect_read(f, 0, data, 10000);
+    core_get_stats(c, &after);
+    ck_assert_uint_eq(after.mds_calls - before.mds_calls, 1);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_file_outgrows_the_metadata_server_and_keeps_its_contents)
+{
+    struct core_file *f = bed_create(&bed, c, "grows");
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 10000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, 10000, data + 10000, 90000), 0);
+    expect_read(f, 0, data, 100000);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_uint_eq(bed.cluster.executed[RPC_OP_GROW], 1);
+    expect_stored("grows", data, 100000,
+                  true); /* inline data that was stored may only go when it is stored elsewhere */
+    core_release(c, f);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    f = bed_open(&bed, c, "grows", O_RDONLY, NULL);
+    expect_read(f, 0, data, 100000);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_striped_file_is_spread_and_durable_after_fsync)
+{
+    struct core_file *f = bed_create(&bed, c, "big");
+    unsigned k;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 9 * MIB + 123), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_stored("big", data, 9 * MIB + 123, true);
+    for (k = 0; k < 3; k++)
+        ck_assert_uint_ge(bed.cluster.oss[k].bytes_written, 3 * MIB);
+    expect_read(f, 0, data, 9 * MIB + 123);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(holes_are_zeros)
+{
+    struct core_file *f = bed_create(&bed, c, "holes");
+    static const uint8_t zeros[4096];
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 5 * MIB + 100, data, 1000), 0);
+    expect_read(f, 3 * MIB + 5, zeros, 4096);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    core_release(c, f);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    f = bed_open(&bed, c, "holes", O_RDONLY, NULL);
+    expect_read(f, 5 * MIB + 100, data, 1000);
+    expect_read(f, 5 * MIB + 100 - 4096, zeros, 4096);
+    ck_assert_int_eq(bed_read(&bed, c, f, 5 * MIB + 1100, back, 10), 0);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(reading_back_through_a_second_open_uses_read_ahead)
+{
+    struct core_file *f = bed_create(&bed, c, "stream");
+    struct core_stats stats;
+    uint32_t at;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 12 * MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    core_release(c, f);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_inode(&bed.cluster, "stream")->attr.change +=
+        1000; /* somebody changed it: nothing cached is good */
+    f = bed_open(&bed, c, "stream", O_RDONLY, NULL);
+    for (at = 0; at < 12 * MIB; at += 128 * KIB)
+        expect_read(f, at, data + at, 128 * KIB);
+    core_get_stats(c, &stats);
+    ck_assert_uint_gt(stats.readahead_bytes, 8 * MIB);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(random_reads_pass_the_cache_by)
+{
+    struct core_file *f = bed_create(&bed, c, "random");
+    unsigned seed = 5, k;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 12 * MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    core_release(c, f);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_inode(&bed.cluster, "random")->attr.change += 1000;
+    f = bed_open(&bed, c, "random", O_RDONLY, NULL);
+    for (k = 0; k < 200; k++) {
+        uint32_t at = (uint32_t)rand_r(&seed) % (12 * MIB - 5000),
+                 len = 1 + (uint32_t)rand_r(&seed) % 5000;
+
+        expect_read(f, at, data + at, len);
+    }
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_read_lands_in_the_readers_own_memory)
+{
+    struct core_file *f = bed_create(&bed, c, "own");
+    struct bed_op op;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 8 * MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    core_release(c, f);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_inode(&bed.cluster, "own")->attr.change += 1000;
+    f = bed_open(&bed, c, "own", O_RDONLY, NULL);
+    bed_op_init(&op);
+    memset(back, 0, MIB);
+    core_read(c, &op.q, f, 5 * MIB + 512 * KIB, MIB, back);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    ck_assert_uint_eq(op.q.out.read.bytes, MIB);
+    ck_assert_ptr_eq(op.q.out.read.iov[0].iov_base, back);
+    ck_assert_int_eq(memcmp(back, data + 5 * MIB + 512 * KIB, MIB), 0);
+    core_read_done(&op.q);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(truncating_cuts_and_what_grows_back_is_zeros)
+{
+    static const uint8_t zeros[4096];
+    struct core_file *f = bed_create(&bed, c, "cut");
+    uint64_t size;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 5 * MIB), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 2 * MIB + 700), 0);
+    ck_assert_int_eq(bed_size(&bed, c, core_file_ino(f), &size), 0);
+    ck_assert_uint_eq(size, 2 * MIB + 700);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 4 * MIB), 0);
+    expect_read(f, 0, data, 2 * MIB + 700);
+    expect_read(f, 2 * MIB + 700, zeros, 4096);
+    ck_assert_int_eq(bed_write(&bed, c, f, 3 * MIB, data, 4096), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    memset(data + 2 * MIB + 700, 0, ROOM - 2 * MIB - 700);
+    bed_pattern(data + 3 * MIB, 4096, 0, 1);
+    expect_stored("cut", data, 4 * MIB, true);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(truncating_a_small_file_works_before_and_after_it_was_sent)
+{
+    struct core_file *f = bed_create(&bed, c, "small-cut");
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 9000), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 0), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 5000), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 3000), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 6000), 0);
+    memset(data + 3000, 0, 3000);
+    expect_read(f, 0, data, 6000);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    expect_stored("small-cut", data, 6000, true);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_small_file_extended_far_by_truncate_reads_as_zeros_and_can_be_written)
+{
+    static const uint8_t zeros[4096];
+    struct core_file *f = bed_create(&bed, c, "extended");
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 100), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 3 * MIB), 0);
+    expect_read(f, 0, data, 100);
+    expect_read(f, 2 * MIB, zeros, 4096);
+    ck_assert_int_eq(bed_write(&bed, c, f, 2 * MIB, data, 5000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    memset(data + 100, 0, 3 * MIB);
+    bed_pattern(data + 2 * MIB, 5000, 0, 1);
+    expect_stored("extended", data, 3 * MIB, true);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(scattered_small_writes_are_all_there)
+{
+    struct core_file *f = bed_create(&bed, c, "scattered");
+    unsigned seed = 11, k;
+
+    memset(data, 0, 6 * MIB);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 6 * MIB), 0);
+    for (k = 0; k < 600; k++) {
+        uint32_t at = (uint32_t)rand_r(&seed) % (6 * MIB - 9000),
+                 len = 1 + (uint32_t)rand_r(&seed) % 9000;
+
+        bed_pattern(data + at, len, at, k);
+        ck_assert_int_eq(bed_write(&bed, c, f, at, data + at, len), 0);
+        if (k % 37 == 0)
+            expect_read(f, at / 2, data + at / 2, 9000);
+        if (k % 101 == 0)
+            ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    }
+    expect_read(f, 0, data, 6 * MIB);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_stored("scattered", data, 6 * MIB, true);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(appending_in_small_pieces_gathers_into_large_transfers)
+{
+    struct core_file *f = bed_create(&bed, c, "log");
+    unsigned k, writes = 0;
+    uint32_t at;
+
+    for (at = 0; at < 6 * MIB; at += 16 * KIB)
+        ck_assert_int_eq(bed_write(&bed, c, f, at, data + at, 16 * KIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_stored("log", data, 6 * MIB, true);
+    for (k = 0; k < 3; k++)
+        writes += bed.cluster.oss[k].writes;
+    ck_assert_uint_le(writes, 20);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(more_than_the_memory_limit_can_be_written_and_read)
+{
+    struct core_file *f = bed_create(&bed, c, "large");
+    struct core_stats stats;
+    unsigned k;
+
+    for (k = 0; k < 16; k++)
+        ck_assert_int_eq(bed_write(&bed, c, f, (uint64_t)k * ROOM, data, ROOM), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    for (k = 0; k < 16; k++)
+        expect_read(f, (uint64_t)k * ROOM, data, ROOM);
+    core_get_stats(c, &stats);
+    ck_assert_uint_le(stats.memory_used, stats.memory_limit);
+    core_release(c, f);
+}
+END_TEST
+
+SUITE_MAIN("client-files", setup, teardown, creating_writing_and_closing_a_small_file_is_two_calls,
+           opening_and_reading_a_small_file_is_one_call,
+           a_file_outgrows_the_metadata_server_and_keeps_its_contents,
+           a_striped_file_is_spread_and_durable_after_fsync, holes_are_zeros,
+           reading_back_through_a_second_open_uses_read_ahead, random_reads_pass_the_cache_by,
+           a_read_lands_in_the_readers_own_memory, truncating_cuts_and_what_grows_back_is_zeros,
+           truncating_a_small_file_works_before_and_after_it_was_sent,
+           a_small_file_extended_far_by_truncate_reads_as_zeros_and_can_be_written,
+           scattered_small_writes_are_all_there,
+           appending_in_small_pieces_gathers_into_large_transfers,
+           more_than_the_memory_limit_can_be_written_and_read)

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A metadata server and object storage servers in memory, on the test's own reactor, for tests of
+ * the client: they follow docs/protocols.md closely enough to notice a client that does not, and
+ * have switches for faults. Object storage keeps committed and uncommitted bytes apart, and forgets
+ * the latter when it is restarted.
+ *
+ * Connected by the loop transport, so a test may drop, delay and reorder messages too.
+ */
+#ifndef AIFS_TESTS_SUPPORT_FAKE_CLUSTER_H
+#define AIFS_TESTS_SUPPORT_FAKE_CLUSTER_H
+
+#include "common/net/buf.h"
+#include "proto/map.h"
+#include "proto/rpc.h"
+
+#define FAKE_OSS_MAX    4u
+#define FAKE_INODES     256u
+#define FAKE_HOLDERS    4u
+#define FAKE_INLINE_MAX 16384u
+#define FAKE_CHUNK      (1u << 20)
+#define FAKE_SESSIONS   8u
+
+struct fake_holder {
+    uint64_t session, open_id;
+    bool writes;
+};
+
+struct fake_inode {
+    bool used;
+    uint64_t parent;
+    char name[256];
+    struct msg_attr attr;
+    struct msg_layout layout;
+    uint8_t data[FAKE_INLINE_MAX];
+    uint32_t data_len;
+    struct fake_holder opens[FAKE_HOLDERS];
+    struct {
+        uint64_t session, seq;
+        enum msg_lease lease;
+        bool recalled;
+    } leases[FAKE_HOLDERS];
+    unsigned calls[128]; /* by operation */
+};
+
+struct fake_session {
+    uint64_t id;
+    struct rpc_link *link;
+    struct uuid client;
+    struct {
+        uint32_t sequence;
+        int status;
+        uint64_t ino, open_id;
+        bool created;
+    } slots[64];
+};
+
+struct fake_chunk {
+    struct hmap_node node;
+    uint64_t ino, chunk;
+    uint8_t *now, *durable; /* FAKE_CHUNK bytes each */
+    uint32_t now_len, durable_len;
+};
+
+struct fake_oss {
+    struct fake_cluster *cluster;
+    unsigned index;
+    struct rpc_node *node;
+    struct buf_pool *pool;
+    struct hmap chunks;
+    uint64_t verifier, truncate_gen[FAKE_INODES];
+    struct rpc_link *links[8];
+    struct list held; /* struct rpc_req */
+    /* switches */
+    int fail_writes;        /* status for writes; 0: none */
+    unsigned fail_writes_n; /* how many; UINT_MAX: all */
+    unsigned corrupt_reads; /* so many replies carry damaged data */
+    bool hold;              /* requests wait until it is cleared with fake_oss_release() */
+    uint64_t grant;         /* in write replies */
+    /* what it saw */
+    unsigned reads, writes, unstable, commits, held_now;
+    uint64_t bytes_written;
+};
+
+struct fake_cluster {
+    struct reactor *reactor;
+    char name[64];
+    struct crypto_key key;
+    struct rpc_node *mds;
+    struct fake_oss oss[FAKE_OSS_MAX];
+    unsigned n_oss;
+    struct cluster_map *map;
+    struct fake_inode inodes[FAKE_INODES];
+    struct fake_session sessions[FAKE_SESSIONS];
+    uint64_t next_session, next_open, next_lease, change;
+    struct list waiting; /* OPEN and CREATE that wait for a lease to come back: struct rpc_req */
+    unsigned calls[128], executed[128];
+    bool drop_replies; /* changes are executed, their answers get lost and the link with them */
+    int refuse;        /* status for every request but sessions */
+    unsigned down;     /* nodes that have shut down */
+    unsigned open_calls;
+};
+
+void fake_cluster_start(struct fake_cluster *f, struct reactor *r, unsigned n_oss);
+void fake_cluster_stop(struct fake_cluster *f);
+const char *fake_mds_address(struct fake_cluster *f, char out[80]);
+void fake_mds_forget_sessions(struct fake_cluster *f); /* evicts everybody */
+void fake_mds_break_links(struct fake_cluster *f);
+void fake_oss_restart(struct fake_oss *o); /* uncommitted data is gone */
+void fake_oss_release(struct fake_oss *o); /* what was held is served */
+struct fake_inode *fake_inode(struct fake_cluster *f, const char *name);
+/* What a reader would find on the targets, or inline: to compare with. */
+void fake_contents(struct fake_cluster *f, struct fake_inode *i, uint64_t offset, uint8_t *out,
+                   uint32_t len, bool durable);
+
+/* Shared by the two halves. */
+void fake_mds_start(struct fake_cluster *f);
+void fake_oss_start(struct fake_cluster *f, unsigned index);
+void fake_run_until(struct reactor *r, const bool *flag);
+
+#endif

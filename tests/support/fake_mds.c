@@ -1,0 +1,759 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A metadata server in memory; see fake_cluster.h. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/err.h"
+#include "tests/support/fake_cluster.h"
+
+static struct fake_session *session_of(struct fake_cluster *f, const struct rpc_req *req)
+{
+    unsigned k;
+
+    for (k = 0; k < FAKE_SESSIONS; k++)
+        if (f->sessions[k].id && f->sessions[k].id == req->header.session)
+            return &f->sessions[k];
+    return NULL;
+}
+
+static struct fake_inode *inode_of(struct fake_cluster *f, uint64_t ino)
+{
+    return ino < FAKE_INODES && f->inodes[ino].used ? &f->inodes[ino] : NULL;
+}
+
+static struct fake_inode *find(struct fake_cluster *f, uint64_t parent,
+                               const struct msg_bytes *name)
+{
+    unsigned k;
+
+    for (k = 2; k < FAKE_INODES; k++) {
+        struct fake_inode *i = &f->inodes[k];
+
+        if (i->used && i->attr.nlink && i->parent == parent && strlen(i->name) == name->len &&
+            memcmp(i->name, name->data, name->len) == 0)
+            return i;
+    }
+    return NULL;
+}
+
+struct fake_inode *fake_inode(struct fake_cluster *f, const char *name)
+{
+    return find(f, 1, &(struct msg_bytes){name, (uint32_t)strlen(name)});
+}
+
+static struct fake_inode *make(struct fake_cluster *f, uint64_t parent,
+                               const struct msg_bytes *name, uint32_t mode)
+{
+    struct fake_inode *i;
+    unsigned k = 1;
+
+    while (k < FAKE_INODES && f->inodes[k].used)
+        k++;
+    ck_assert_uint_lt(k, FAKE_INODES);
+    i = &f->inodes[k];
+    memset(i, 0, sizeof *i);
+    i->used = true;
+    i->parent = parent;
+    memcpy(i->name, name->data, name->len);
+    i->attr = (struct msg_attr){.ino = k, .mode = mode, .nlink = 1, .change = ++f->change};
+    i->attr.flags = S_ISREG(mode) ? MSG_ATTR_INLINE : 0;
+    i->layout = (struct msg_layout){.pool = 1,
+                                    .copies = 1,
+                                    .table_len = f->n_oss,
+                                    .chunk_bytes = FAKE_CHUNK,
+                                    .stripe_count = f->n_oss,
+                                    .start = k % f->n_oss,
+                                    .generation = 1};
+    return i;
+}
+
+/* ---- replies ---- */
+
+static void fill(const struct fake_inode *i, uint64_t session, struct msg_inode *m, bool with_data)
+{
+    unsigned k;
+
+    memset(m, 0, sizeof *m);
+    m->attr = i->attr;
+    m->layout = i->layout;
+    if (with_data && i->attr.flags & MSG_ATTR_INLINE) {
+        m->has_data = true;
+        m->data = (struct msg_bytes){i->data, i->data_len};
+    }
+    for (k = 0; k < FAKE_HOLDERS; k++) {
+        if (i->leases[k].session == session && i->leases[k].lease) {
+            m->lease = i->leases[k].lease;
+            m->lease_seq = i->leases[k].seq;
+        }
+    }
+}
+
+static void answer(struct fake_cluster *f, struct rpc_req *req, int status, struct fake_inode *i,
+                   uint64_t open_id, bool created)
+{
+    struct fake_session *s = session_of(f, req);
+    struct msg_inode_rep rep = {.open_id = open_id, .created = created};
+    uint32_t slot = req->header.slot;
+
+    if (i)
+        fill(i, req->header.session, &rep.inode, true);
+    if (slot && s) {
+        f->executed[req->header.op]++;
+        s->slots[slot - 1].sequence = req->header.slot_sequence;
+        s->slots[slot - 1].status = status;
+        s->slots[slot - 1].ino = i ? i->attr.ino : 0;
+        s->slots[slot - 1].open_id = open_id;
+        s->slots[slot - 1].created = created;
+        if (f->drop_replies) {
+            f->drop_replies = false;
+            rpc_link_close(req->from, -AIFS_ECONN); /* the answer goes nowhere */
+        }
+    }
+    rpc_reply(req, status, status ? NULL : &rep);
+}
+
+/* ---- leases ---- */
+
+static void set_lease(struct fake_cluster *f, struct fake_inode *i, uint64_t session,
+                      enum msg_lease lease)
+{
+    unsigned k, free_ = FAKE_HOLDERS;
+
+    for (k = 0; k < FAKE_HOLDERS; k++) {
+        if (i->leases[k].session == session)
+            break;
+        if (!i->leases[k].session && free_ == FAKE_HOLDERS)
+            free_ = k;
+    }
+    if (k == FAKE_HOLDERS)
+        k = free_;
+    ck_assert_uint_lt(k, FAKE_HOLDERS);
+    i->leases[k].session = lease ? session : 0;
+    if (i->leases[k].lease != lease)
+        i->leases[k].seq = ++f->next_lease;
+    i->leases[k].lease = lease;
+    i->leases[k].recalled = false;
+}
+
+struct server_call {
+    struct rpc_call call;
+    struct msg_recall_req req;
+};
+
+static void server_called(struct rpc_call *call, int status)
+{
+    (void)status;
+    rpc_call_fini(call);
+    mem_free(call->arg);
+}
+
+static void send_recall(struct fake_cluster *f, uint64_t session, uint64_t ino, uint64_t seq)
+{
+    unsigned k;
+
+    for (k = 0; k < FAKE_SESSIONS; k++) {
+        struct server_call *c;
+
+        if (f->sessions[k].id != session || !f->sessions[k].link)
+            continue;
+        c = mem_zalloc(sizeof *c);
+        c->req = (struct msg_recall_req){.ino = ino, .lease_seq = seq, .keep = MSG_LEASE_NONE};
+        rpc_call_init(&c->call, RPC_OP_RECALL, &c->req, server_called, c);
+        c->call.timeout_ns = NS_PER_S;
+        rpc_link_call(f->sessions[k].link, &c->call);
+    }
+}
+
+/* True when somebody else's lease stands in the way; it has been recalled then. */
+static bool conflict(struct fake_cluster *f, struct fake_inode *i, uint64_t session, bool writes)
+{
+    bool found = false;
+    unsigned k;
+
+    for (k = 0; k < FAKE_HOLDERS; k++) {
+        if (!i->leases[k].session || i->leases[k].session == session)
+            continue;
+        if (i->leases[k].lease != MSG_LEASE_WRITE && !writes)
+            continue;
+        found = true;
+        if (!i->leases[k].recalled)
+            send_recall(f, i->leases[k].session, i->attr.ino, i->leases[k].seq);
+        i->leases[k].recalled = true;
+    }
+    return found;
+}
+
+static void open_as(struct fake_cluster *f, struct rpc_req *req, struct fake_inode *i, bool writes,
+                    bool created)
+{
+    uint64_t me = req->header.session, id = ++f->next_open;
+    bool others = false, others_write = false, i_write = writes;
+    unsigned k, at = FAKE_HOLDERS;
+
+    for (k = 0; k < FAKE_HOLDERS; k++) {
+        struct fake_holder *h = &i->opens[k];
+
+        if (!h->session) {
+            at = k;
+            continue;
+        }
+        others |= h->session != me;
+        others_write |= h->session != me && h->writes;
+        i_write |= h->session == me && h->writes;
+    }
+    ck_assert_uint_lt(at, FAKE_HOLDERS);
+    i->opens[at] = (struct fake_holder){me, id, writes};
+    set_lease(f, i, me,
+              others && (i_write || others_write) ? MSG_LEASE_NONE
+              : i_write                           ? MSG_LEASE_WRITE
+                                                  : MSG_LEASE_READ);
+    answer(f, req, 0, i, id, created);
+}
+
+static void try_open(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_open_req *m = req->msg;
+    struct fake_inode *i = inode_of(f, m->ino);
+    bool writes = (m->flags & O_ACCMODE) != O_RDONLY;
+
+    if (!i) {
+        answer(f, req, -ENOENT, NULL, 0, false);
+        return;
+    }
+    if (conflict(f, i, req->header.session, writes)) {
+        list_push_back(&f->waiting, &req->link);
+        return;
+    }
+    open_as(f, req, i, writes, false);
+}
+
+static void retry_waiting(struct fake_cluster *f)
+{
+    struct list now, *l;
+
+    list_init(&now);
+    list_splice(&now, &f->waiting);
+    while ((l = list_pop_front(&now)) != NULL)
+        try_open(f, list_entry(l, struct rpc_req, link));
+}
+
+static void close_one(struct fake_cluster *f, struct fake_inode *i, uint64_t session,
+                      uint64_t open_id)
+{
+    bool more = false;
+    unsigned k;
+
+    for (k = 0; k < FAKE_HOLDERS; k++) {
+        if (i->opens[k].session == session && i->opens[k].open_id == open_id)
+            i->opens[k] = (struct fake_holder){0};
+        more |= i->opens[k].session == session;
+    }
+    if (!more)
+        set_lease(f, i, session, MSG_LEASE_NONE);
+}
+
+/* ---- operations ---- */
+
+static void do_create(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_create_req *m = req->msg;
+    struct fake_inode *i = find(f, m->parent, &m->name);
+
+    if (i && (m->flags & MSG_CREATE_EXCL || req->header.op != RPC_OP_CREATE)) {
+        answer(f, req, -EEXIST, NULL, 0, false);
+        return;
+    }
+    bool created = !i;
+    if (!i)
+        i = make(f, m->parent, &m->name, m->mode);
+    if (m->flags & MSG_CREATE_OPEN)
+        open_as(f, req, i, (m->open_flags & O_ACCMODE) != O_RDONLY, created);
+    else
+        answer(f, req, 0, i, 0, created);
+}
+
+static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_setattr_req *m = req->msg;
+    struct fake_inode *i = inode_of(f, m->ino);
+    unsigned k;
+
+    if (!i) {
+        answer(f, req, -ENOENT, NULL, 0, false);
+        return;
+    }
+    if (m->set & MSG_SET_MODE)
+        i->attr.mode = (i->attr.mode & S_IFMT) | (m->mode & 07777);
+    if (m->set & MSG_SET_MTIME)
+        i->attr.mtime = m->mtime;
+    if (m->set & MSG_SET_SIZE) {
+        if (i->attr.flags & MSG_ATTR_INLINE) {
+            i->data_len = (uint32_t)MIN(i->data_len, m->size);
+        } else if (m->size < i->attr.size) {
+            i->attr.truncate_gen++;
+            for (k = 0; k < f->n_oss; k++) {
+                struct hmap_node *h, *next;
+                size_t pos;
+
+                f->oss[k].truncate_gen[m->ino] = i->attr.truncate_gen;
+                hmap_for_each (h, next, pos, &f->oss[k].chunks) {
+                    struct fake_chunk *c = container_of(h, struct fake_chunk, node);
+                    uint64_t base = c->chunk * FAKE_CHUNK;
+                    uint32_t keep = base >= m->size ? 0 : (uint32_t)MIN(m->size - base, FAKE_CHUNK);
+
+                    if (c->ino != m->ino)
+                        continue;
+                    c->now_len = MIN(c->now_len, keep);
+                    c->durable_len = MIN(c->durable_len, keep);
+                    memset(c->now + keep, 0, FAKE_CHUNK - keep);
+                    memset(c->durable + keep, 0, FAKE_CHUNK - keep);
+                }
+            }
+        }
+        i->attr.size = m->size;
+    }
+    i->attr.change = ++f->change;
+    answer(f, req, 0, i, 0, false);
+}
+
+static void do_write_inline(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_write_inline_req *m = req->msg;
+    struct fake_inode *i = inode_of(f, m->ino);
+    uint64_t at = i ? (m->append ? i->attr.size : m->replace ? 0 : m->offset) : 0;
+    uint32_t len = req->header.bulk_len;
+
+    if (!i || !(i->attr.flags & MSG_ATTR_INLINE)) {
+        answer(f, req, i ? -AIFS_ESTALE_LAYOUT : -ENOENT, NULL, 0, false);
+        return;
+    }
+    if (at + len > FAKE_INLINE_MAX) {
+        answer(f, req, -AIFS_EINLINE_FULL, NULL, 0, false);
+        return;
+    }
+    if (at > i->data_len)
+        memset(i->data + i->data_len, 0, at - i->data_len);
+    if (len)
+        memcpy(i->data + at, req->bulk->data, len);
+    i->data_len = m->replace ? len : MAX(i->data_len, (uint32_t)at + len);
+    i->attr.size = i->data_len;
+    i->attr.mtime = m->mtime;
+    i->attr.change = ++f->change;
+    answer(f, req, 0, i, 0, false);
+}
+
+static void do_size(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_size_req *m = req->msg;
+    struct fake_inode *i = inode_of(f, m->ino);
+
+    if (!i) {
+        answer(f, req, -ENOENT, NULL, 0, false);
+        return;
+    }
+    if (req->header.op == RPC_OP_SIZE)
+        ck_assert_msg(!(i->attr.flags & MSG_ATTR_INLINE), "SIZE of an inline file");
+    if (req->header.op == RPC_OP_GROW) {
+        ck_assert(i->attr.flags & MSG_ATTR_INLINE);
+        i->attr.flags &= ~MSG_ATTR_INLINE;
+        i->layout.generation++;
+        i->data_len = 0;
+    }
+    i->attr.size = MAX(i->attr.size, m->size);
+    i->attr.mtime = m->mtime;
+    i->attr.change = ++f->change;
+    answer(f, req, 0, i, 0, false);
+}
+
+static void do_append(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_append_req *m = req->msg;
+    struct fake_inode *i = inode_of(f, m->ino);
+    struct msg_append_rep rep;
+
+    f->executed[RPC_OP_APPEND_RANGE]++;
+    if (!i || i->attr.flags & MSG_ATTR_INLINE) {
+        rpc_reply(req, i ? -AIFS_ESTALE_LAYOUT : -ENOENT, NULL);
+        return;
+    }
+    rep.offset = i->attr.size;
+    i->attr.size += m->len;
+    i->attr.change = ++f->change;
+    rep.attr = i->attr;
+    rpc_reply(req, 0, &rep);
+}
+
+static void do_name(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_name_req *m = req->msg;
+    struct fake_inode *i = find(f, m->parent, &m->name);
+
+    if (i && req->header.op != RPC_OP_LOOKUP) {
+        i->attr.nlink = 0;
+        i->attr.change = ++f->change;
+    }
+    if (req->header.op == RPC_OP_RMDIR && i)
+        rpc_reply(req, 0, &(struct msg_empty){0});
+    else
+        answer(f, req, i ? 0 : -ENOENT, i, 0, false);
+}
+
+static void do_rename(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_rename_req *m = req->msg;
+    struct fake_inode *i = find(f, m->parent, &m->name),
+                      *over = find(f, m->new_parent, &m->new_name);
+
+    f->executed[RPC_OP_RENAME]++;
+    if (!i) {
+        rpc_reply(req, -ENOENT, NULL);
+        return;
+    }
+    if (over)
+        over->attr.nlink = 0;
+    memset(i->name, 0, sizeof i->name);
+    memcpy(i->name, m->new_name.data, m->new_name.len);
+    i->parent = m->new_parent;
+    rpc_reply(req, 0, &(struct msg_empty){0});
+}
+
+static void do_lease(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_lease_req *m = req->msg;
+    struct fake_inode *i = inode_of(f, m->ino);
+
+    if (!i) {
+        rpc_reply(req, -ENOENT, NULL);
+        return;
+    }
+    set_lease(f, i, req->header.session, m->lease);
+    if (req->header.op == RPC_OP_LEASE_GET) {
+        answer(f, req, 0, i, 0, false);
+        return;
+    }
+    if (m->has_size) {
+        i->attr.size = MAX(i->attr.size, m->size);
+        i->attr.mtime = m->mtime;
+        i->attr.change = ++f->change;
+    }
+    rpc_reply(req, 0, &(struct msg_empty){0});
+    retry_waiting(f);
+}
+
+static void do_close(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_close_req *m = req->msg;
+    uint32_t k;
+
+    for (k = 0; k < m->n_items; k++) {
+        struct fake_inode *i = inode_of(f, m->items[k].ino);
+
+        if (i)
+            close_one(f, i, req->header.session, m->items[k].open_id);
+    }
+    f->open_calls += m->n_items;
+    rpc_reply(req, 0, &(struct msg_empty){0});
+    retry_waiting(f);
+}
+
+static void execute(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_ino_req *ino = req->msg;
+
+    switch (req->header.op) {
+    case RPC_OP_LOOKUP:
+    case RPC_OP_UNLINK:
+    case RPC_OP_RMDIR:
+        do_name(f, req);
+        break;
+    case RPC_OP_GETATTR:
+        answer(f, req, inode_of(f, ino->ino) ? 0 : -ENOENT, inode_of(f, ino->ino), 0, false);
+        break;
+    case RPC_OP_CREATE:
+    case RPC_OP_MKDIR:
+        do_create(f, req);
+        break;
+    case RPC_OP_OPEN:
+        try_open(f, req);
+        break;
+    case RPC_OP_CLOSE:
+        do_close(f, req);
+        break;
+    case RPC_OP_SETATTR:
+        do_setattr(f, req);
+        break;
+    case RPC_OP_WRITE_INLINE:
+        do_write_inline(f, req);
+        break;
+    case RPC_OP_GROW:
+    case RPC_OP_SIZE:
+        do_size(f, req);
+        break;
+    case RPC_OP_APPEND_RANGE:
+        do_append(f, req);
+        break;
+    case RPC_OP_RENAME:
+        do_rename(f, req);
+        break;
+    case RPC_OP_LEASE_GET:
+    case RPC_OP_LEASE_RELEASE:
+        do_lease(f, req);
+        break;
+    default:
+        rpc_reply(req, -ENOSYS, NULL);
+    }
+}
+
+static void handle(struct rpc_req *req)
+{
+    struct fake_cluster *f = req->handler_arg;
+    struct fake_session *s = session_of(f, req);
+    uint32_t slot = req->header.slot;
+
+    f->calls[req->header.op]++;
+    if (!s) {
+        rpc_reply(req, -AIFS_ESESSION, NULL);
+        return;
+    }
+    if (f->refuse) {
+        rpc_reply(req, f->refuse, NULL);
+        return;
+    }
+    if (rpc_op_flags(req->header.op) & OP_SLOT) {
+        ck_assert_uint_ge(slot, 1);
+        ck_assert_uint_le(slot, 64);
+        if (req->header.slot_sequence ==
+            s->slots[slot - 1].sequence) { /* a retry: the kept answer */
+            struct msg_inode_rep rep = {.open_id = s->slots[slot - 1].open_id,
+                                        .created = s->slots[slot - 1].created};
+            struct fake_inode *i = inode_of(f, s->slots[slot - 1].ino);
+
+            if (i)
+                fill(i, s->id, &rep.inode, true);
+            rpc_reply(req, s->slots[slot - 1].status, s->slots[slot - 1].status ? NULL : &rep);
+            return;
+        }
+        ck_assert_int_gt((int32_t)(req->header.slot_sequence - s->slots[slot - 1].sequence), 0);
+    }
+    execute(f, req);
+}
+
+/* ---- sessions ---- */
+
+static void handle_session(struct rpc_req *req)
+{
+    struct fake_cluster *f = req->handler_arg;
+    const struct msg_session_open_req *m = req->msg;
+    struct msg_session_open_rep rep = {.generation = 1,
+                                       .slots = 64,
+                                       .lease_ns = 15 * NS_PER_S,
+                                       .root = 1,
+                                       .map_epoch = 1,
+                                       .inline_max = FAKE_INLINE_MAX};
+    unsigned k = 0;
+
+    f->calls[req->header.op]++;
+    while (k < FAKE_SESSIONS - 1 && f->sessions[k].id)
+        k++;
+    memset(&f->sessions[k], 0, sizeof f->sessions[k]);
+    f->sessions[k].id = rep.session = ++f->next_session;
+    f->sessions[k].client = m->client;
+    f->sessions[k].link = req->from;
+    rpc_reply(req, 0, &rep);
+}
+
+static void handle_renew(struct rpc_req *req)
+{
+    struct fake_cluster *f = req->handler_arg;
+    struct fake_session *s = session_of(f, req);
+    struct msg_renew_rep rep = {.lease_ns = 15 * NS_PER_S, .map_epoch = 1};
+
+    f->calls[req->header.op]++;
+    if (s)
+        s->link = req->from;
+    if (req->header.op == RPC_OP_SESSION_RENEW) {
+        rpc_reply(req, s ? 0 : -AIFS_ESESSION, s ? &rep : NULL);
+        return;
+    }
+    if (s && req->header.op == RPC_OP_SESSION_CLOSE)
+        s->id = 0;
+    rpc_reply(req, s ? 0 : -AIFS_ESESSION, s ? &(struct msg_empty){0} : NULL);
+}
+
+static void handle_map(struct rpc_req *req)
+{
+    struct fake_cluster *f = req->handler_arg;
+    struct msg_map_rep rep = {.map = f->map};
+
+    rpc_reply(req, 0, &rep);
+}
+
+static void link_down(struct rpc_link *l, void *arg)
+{
+    struct fake_cluster *f = arg;
+    unsigned k;
+
+    for (k = 0; k < FAKE_SESSIONS; k++)
+        if (f->sessions[k].link == l)
+            f->sessions[k].link = NULL;
+}
+
+void fake_mds_forget_sessions(struct fake_cluster *f)
+{
+    unsigned k, n;
+
+    for (k = 0; k < FAKE_SESSIONS; k++)
+        f->sessions[k].id = 0;
+    for (k = 0; k < FAKE_INODES; k++) {
+        for (n = 0; n < FAKE_HOLDERS; n++) {
+            f->inodes[k].opens[n].session = 0;
+            f->inodes[k].leases[n].session = 0;
+            f->inodes[k].leases[n].lease = MSG_LEASE_NONE;
+        }
+    }
+}
+
+void fake_mds_break_links(struct fake_cluster *f)
+{
+    unsigned k;
+
+    for (k = 0; k < FAKE_SESSIONS; k++)
+        if (f->sessions[k].link)
+            rpc_link_close(f->sessions[k].link, -AIFS_ECONN);
+}
+
+/* ---- life ---- */
+
+static void make_map(struct fake_cluster *f)
+{
+    struct cluster_map empty = {.epoch = 1};
+    struct map_node node = {.id = 1, .type = MAP_NODE_MDS, .alias = "mds1", .n_addresses = 1};
+    uint32_t pool;
+    unsigned k;
+
+    f->map = map_copy(&empty);
+    ck_assert_int_eq(uuid_random(&node.uuid), 0);
+    snprintf(node.addresses[0], sizeof node.addresses[0], "loop:%s", f->name);
+    ck_assert_int_eq(map_add_node(f->map, &node), 0);
+    ck_assert_int_eq(map_add_pool(f->map, "default", &pool), 0);
+    for (k = 0; k < f->n_oss; k++) {
+        struct map_target t = {
+            .id = k + 1, .node = k + 2, .pool = pool, .state = MAP_TARGET_ONLINE};
+
+        node.id = k + 2;
+        node.type = MAP_NODE_OSS;
+        snprintf(node.alias, sizeof node.alias, "oss%u", k + 1);
+        snprintf(node.addresses[0], sizeof node.addresses[0], "loop:%s-oss%u", f->name, k);
+        ck_assert_int_eq(uuid_random(&node.uuid), 0);
+        ck_assert_int_eq(map_add_node(f->map, &node), 0);
+        ck_assert_int_eq(uuid_random(&t.uuid), 0);
+        ck_assert_int_eq(map_add_target(f->map, &t), 0);
+    }
+    ck_assert_int_eq(map_grow_tables(f->map, pool), 0);
+}
+
+static struct buf_pool *mds_pool;
+
+void fake_mds_start(struct fake_cluster *f)
+{
+    static const unsigned ops[] = {
+        RPC_OP_LOOKUP,       RPC_OP_GETATTR,      RPC_OP_SETATTR,      RPC_OP_CREATE, RPC_OP_MKDIR,
+        RPC_OP_UNLINK,       RPC_OP_RMDIR,        RPC_OP_RENAME,       RPC_OP_OPEN,   RPC_OP_CLOSE,
+        RPC_OP_FSYNC,        RPC_OP_WRITE_INLINE, RPC_OP_GROW,         RPC_OP_SIZE,   RPC_OP_STATFS,
+        RPC_OP_APPEND_RANGE, RPC_OP_LEASE_GET,    RPC_OP_LEASE_RELEASE};
+    struct rpc_node_options n = {.key = f->key};
+    struct net_addr a;
+    char text[80], err[128];
+    unsigned k;
+
+    net_options_default(&n.net);
+    n.self.role = CRYPTO_ROLE_SERVER;
+    memcpy(n.self.name, "mds1", 5);
+    ck_assert_int_eq(buf_pool_create("fake-mds", MSG_BULK_MAX, 8, &mds_pool), 0);
+    n.bulk_pool = mds_pool;
+    ck_assert_int_eq(uuid_random(&n.self.node), 0);
+    ck_assert_int_eq(uuid_random(&n.self.boot), 0);
+    ck_assert_int_eq(rpc_node_create(f->reactor, &n, &f->mds), 0);
+    for (k = 0; k < ARRAY_LEN(ops); k++)
+        rpc_node_handle(f->mds, ops[k], handle, f);
+    rpc_node_handle(f->mds, RPC_OP_SESSION_OPEN, handle_session, f);
+    rpc_node_handle(f->mds, RPC_OP_SESSION_RENEW, handle_renew, f);
+    rpc_node_handle(f->mds, RPC_OP_SESSION_CLOSE, handle_renew, f);
+    rpc_node_handle(f->mds, RPC_OP_RECLAIM, handle_renew, f);
+    rpc_node_handle(f->mds, RPC_OP_MAP_GET, handle_map, f);
+    rpc_node_on_link(f->mds, NULL, link_down, f);
+    ck_assert_int_eq(net_addr_resolve(fake_mds_address(f, text), 1, &a, err, sizeof err), 0);
+    ck_assert_int_eq(rpc_node_listen(f->mds, &a, NULL), 0);
+}
+
+const char *fake_mds_address(struct fake_cluster *f, char out[80])
+{
+    snprintf(out, 80, "loop:%s", f->name);
+    return out;
+}
+
+void fake_cluster_start(struct fake_cluster *f, struct reactor *r, unsigned n_oss)
+{
+    unsigned k;
+
+    memset(f, 0, sizeof *f);
+    f->reactor = r;
+    f->n_oss = n_oss;
+    list_init(&f->waiting);
+    snprintf(f->name, sizeof f->name, "fake%d", (int)getpid());
+    ck_assert_int_eq(crypto_key_create(&f->key), 0);
+    make(f, 0, &(struct msg_bytes){"", 0}, S_IFDIR | 0755);
+    make_map(f);
+    fake_mds_start(f);
+    for (k = 0; k < n_oss; k++)
+        fake_oss_start(f, k);
+}
+
+static void node_down(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+void fake_run_until(struct reactor *r, const bool *flag)
+{
+    while (!*flag)
+        reactor_run_once(r, 50 * NS_PER_MS);
+}
+
+static void node_end(struct fake_cluster *f, struct rpc_node *n)
+{
+    bool down = false;
+
+    rpc_node_shutdown(n, node_down, &down);
+    fake_run_until(f->reactor, &down);
+    rpc_node_destroy(n);
+}
+
+void fake_cluster_stop(struct fake_cluster *f)
+{
+    struct hmap_node *h, *next;
+    size_t pos;
+    unsigned k;
+
+    for (k = 0; k < f->n_oss; k++) {
+        fake_oss_release(&f->oss[k]);
+        node_end(f, f->oss[k].node);
+        buf_pool_destroy(f->oss[k].pool);
+        hmap_for_each (h, next, pos, &f->oss[k].chunks) {
+            struct fake_chunk *c = container_of(h, struct fake_chunk, node);
+
+            hmap_remove(&f->oss[k].chunks, h);
+            mem_free(c->now);
+            mem_free(c->durable);
+            mem_free(c);
+        }
+        hmap_fini(&f->oss[k].chunks);
+    }
+    node_end(f, f->mds);
+    buf_pool_destroy(mds_pool);
+    map_put(f->map);
+}

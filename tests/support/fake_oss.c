@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Object storage in memory; see fake_cluster.h. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/crc.h"
+#include "common/base/err.h"
+#include "tests/support/fake_cluster.h"
+
+static struct fake_chunk *chunk_get(struct fake_oss *o, uint64_t ino, uint64_t chunk, bool make)
+{
+    uint64_t hash = hash_u64(ino * 1000003 + chunk);
+    struct fake_chunk *c;
+    struct hmap_node *n;
+
+    for (n = hmap_first(&o->chunks, hash); n; n = hmap_next(n)) {
+        c = container_of(n, struct fake_chunk, node);
+        if (c->ino == ino && c->chunk == chunk)
+            return c;
+    }
+    if (!make)
+        return NULL;
+    c = mem_zalloc(sizeof *c);
+    c->ino = ino;
+    c->chunk = chunk;
+    c->now = mem_zalloc(FAKE_CHUNK);
+    c->durable = mem_zalloc(FAKE_CHUNK);
+    hmap_insert(&o->chunks, &c->node, hash);
+    return c;
+}
+
+static void serve_read(struct fake_oss *o, struct rpc_req *req)
+{
+    const struct msg_read_req *m = req->msg;
+    const struct msg_range *r = &m->ranges[0];
+    struct fake_chunk *c = chunk_get(o, m->ino, r->chunk, false);
+    uint32_t len = c && c->now_len > r->offset ? MIN(c->now_len - r->offset, r->len) : 0, n;
+    uint32_t *crcs = arena_alloc(&req->arena, (crc_pieces(r->offset, len) + 1) * sizeof *crcs);
+    struct msg_read_rep rep = {.n_lens = 1, .lens = &len, .crcs = crcs};
+    struct iovec *iov = arena_alloc(&req->arena, sizeof *iov);
+
+    o->reads++;
+    ck_assert_uint_eq(m->n_ranges, 1);
+    ck_assert_uint_eq(r->offset % CRC_BLOCK_BYTES, 0);
+    ck_assert_uint_eq(r->len % CRC_BLOCK_BYTES, 0);
+    if (m->truncate_gen < o->truncate_gen[m->ino]) {
+        rpc_reply(req, -AIFS_ESTALE_TRUNC, NULL);
+        return;
+    }
+    n = len ? (uint32_t)crc32c_blocks(r->offset, c->now + r->offset, len, crcs) : 0;
+    rep.n_crcs = n;
+    if (n && o->corrupt_reads) {
+        o->corrupt_reads--;
+        crcs[0] ^= 1;
+    }
+    *iov = (struct iovec){len ? c->now + r->offset : NULL, len};
+    rpc_reply_bulk(req, 0, &rep, iov, len ? 1 : 0, NULL, NULL);
+}
+
+static void serve_write(struct fake_oss *o, struct rpc_req *req)
+{
+    const struct msg_write_req *m = req->msg;
+    const struct msg_range *r = &m->ranges[0];
+    struct msg_write_rep rep = {.verifier = o->verifier, .grant = o->grant};
+    uint32_t crcs[260];
+    struct fake_chunk *c;
+    size_t n;
+
+    o->writes++;
+    o->unstable += !m->stable;
+    ck_assert_uint_eq(m->n_ranges, 1);
+    ck_assert_uint_eq(r->len, req->header.bulk_len);
+    ck_assert_uint_le(r->offset + r->len, FAKE_CHUNK);
+    if (m->truncate_gen < o->truncate_gen[m->ino]) {
+        rpc_reply(req, -AIFS_ESTALE_TRUNC, NULL);
+        return;
+    }
+    if (o->fail_writes && o->fail_writes_n) {
+        o->fail_writes_n -= o->fail_writes_n != UINT32_MAX;
+        rpc_reply(req, o->fail_writes, NULL);
+        return;
+    }
+    n = crc32c_blocks(r->offset, req->bulk->data, r->len, crcs);
+    if (n != m->n_crcs || memcmp(crcs, m->crcs, n * sizeof crcs[0]) != 0) {
+        rpc_reply(req, -AIFS_ECHECKSUM, NULL);
+        return;
+    }
+    c = chunk_get(o, m->ino, r->chunk, true);
+    memcpy(c->now + r->offset, req->bulk->data, r->len);
+    c->now_len = MAX(c->now_len, r->offset + r->len);
+    o->bytes_written += r->len;
+    if (m->stable) {
+        memcpy(c->durable + r->offset, req->bulk->data, r->len);
+        c->durable_len = MAX(c->durable_len, r->offset + r->len);
+    }
+    rpc_reply(req, 0, &rep);
+}
+
+static void serve_commit(struct fake_oss *o, struct rpc_req *req)
+{
+    const struct msg_commit_req *m = req->msg;
+    struct msg_commit_rep rep = {.verifier = o->verifier};
+    struct hmap_node *h, *next;
+    size_t pos;
+    uint32_t k;
+
+    o->commits++;
+    hmap_for_each (h, next, pos, &o->chunks) {
+        struct fake_chunk *c = container_of(h, struct fake_chunk, node);
+
+        for (k = 0; k < m->n_inos; k++) {
+            if (m->inos[k] != c->ino)
+                continue;
+            memcpy(c->durable, c->now, FAKE_CHUNK);
+            c->durable_len = c->now_len;
+        }
+    }
+    rpc_reply(req, 0, &rep);
+}
+
+static void serve(struct fake_oss *o, struct rpc_req *req)
+{
+    if (req->header.op == RPC_OP_OSS_READ)
+        serve_read(o, req);
+    else if (req->header.op == RPC_OP_OSS_WRITE)
+        serve_write(o, req);
+    else
+        serve_commit(o, req);
+}
+
+static void handle(struct rpc_req *req)
+{
+    struct fake_oss *o = req->handler_arg;
+
+    if (o->hold) {
+        o->held_now++;
+        list_push_back(&o->held, &req->link);
+        return;
+    }
+    serve(o, req);
+}
+
+void fake_oss_release(struct fake_oss *o)
+{
+    struct list *l;
+
+    o->hold = false;
+    o->held_now = 0;
+    while ((l = list_pop_front(&o->held)) != NULL)
+        serve(o, list_entry(l, struct rpc_req, link));
+}
+
+static void link_up(struct rpc_link *l, void *arg)
+{
+    struct fake_oss *o = arg;
+    unsigned k;
+
+    for (k = 0; k < ARRAY_LEN(o->links); k++) {
+        if (!o->links[k]) {
+            o->links[k] = l;
+            return;
+        }
+    }
+}
+
+static void link_down(struct rpc_link *l, void *arg)
+{
+    struct fake_oss *o = arg;
+    unsigned k;
+
+    for (k = 0; k < ARRAY_LEN(o->links); k++)
+        if (o->links[k] == l)
+            o->links[k] = NULL;
+}
+
+void fake_oss_restart(struct fake_oss *o)
+{
+    struct hmap_node *h, *next;
+    size_t pos;
+    unsigned k;
+
+    o->verifier++;
+    hmap_for_each (h, next, pos, &o->chunks) {
+        struct fake_chunk *c = container_of(h, struct fake_chunk, node);
+
+        memcpy(c->now, c->durable, FAKE_CHUNK);
+        c->now_len = c->durable_len;
+    }
+    for (k = 0; k < ARRAY_LEN(o->links); k++)
+        if (o->links[k])
+            rpc_link_close(o->links[k], -AIFS_ECONN);
+}
+
+void fake_oss_start(struct fake_cluster *f, unsigned index)
+{
+    struct fake_oss *o = &f->oss[index];
+    struct rpc_node_options n = {.key = f->key};
+    struct net_addr a;
+    char text[80], err[128];
+
+    o->cluster = f;
+    o->index = index;
+    o->verifier = 1000 + index;
+    o->grant = 64 * MIB;
+    list_init(&o->held);
+    ck_assert_int_eq(hmap_init(&o->chunks, 64), 0);
+    ck_assert_int_eq(buf_pool_create("fake-oss", MSG_BULK_MAX, 24, &o->pool), 0);
+    net_options_default(&n.net);
+    n.self.role = CRYPTO_ROLE_SERVER;
+    n.bulk_pool = o->pool;
+    snprintf(n.self.name, sizeof n.self.name, "oss%u", index + 1);
+    ck_assert_int_eq(uuid_random(&n.self.node), 0);
+    ck_assert_int_eq(uuid_random(&n.self.boot), 0);
+    ck_assert_int_eq(rpc_node_create(f->reactor, &n, &o->node), 0);
+    rpc_node_handle(o->node, RPC_OP_OSS_READ, handle, o);
+    rpc_node_handle(o->node, RPC_OP_OSS_WRITE, handle, o);
+    rpc_node_handle(o->node, RPC_OP_OSS_COMMIT, handle, o);
+    rpc_node_on_link(o->node, link_up, link_down, o);
+    snprintf(text, sizeof text, "loop:%s-oss%u", f->name, index);
+    ck_assert_int_eq(net_addr_resolve(text, 1, &a, err, sizeof err), 0);
+    ck_assert_int_eq(rpc_node_listen(o->node, &a, NULL), 0);
+}
+
+static void chunk_copy(const struct fake_chunk *c, uint32_t at, uint8_t *out, uint32_t len,
+                       bool durable)
+{
+    uint32_t have = durable ? c->durable_len : c->now_len,
+             take = at < have ? MIN(len, have - at) : 0;
+
+    memcpy(out, (durable ? c->durable : c->now) + at, take);
+}
+
+void fake_contents(struct fake_cluster *f, struct fake_inode *i, uint64_t offset, uint8_t *out,
+                   uint32_t len, bool durable)
+{
+    memset(out, 0, len);
+    if (i->attr.flags & MSG_ATTR_INLINE) {
+        if (offset < i->data_len)
+            memcpy(out, i->data + offset, MIN(len, i->data_len - offset));
+        return;
+    }
+    while (len) {
+        uint64_t chunk = offset / FAKE_CHUNK;
+        uint32_t at = (uint32_t)(offset % FAKE_CHUNK), step = MIN(len, FAKE_CHUNK - at);
+        struct fake_oss *o = &f->oss[(i->layout.start + chunk % i->layout.stripe_count) % f->n_oss];
+        struct fake_chunk *c = chunk_get(o, i->attr.ino, chunk, false);
+
+        if (c)
+            chunk_copy(c, at, out, step, durable);
+        offset += step;
+        out += step;
+        len -= step;
+    }
+}
