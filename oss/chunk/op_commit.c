@@ -50,7 +50,7 @@ static int commit_next_of_inode(struct chunk_op *op, uint64_t target)
 static int commit_next_of_all(struct chunk_op *op, uint64_t target)
 {
     struct chunk_store *s = op->store;
-    bool behind = s->batch_posted;
+    bool behind = s->batch_posted || !list_empty(&s->batch_ops);
     struct list *l;
 
     list_for_each (l, &s->dirty)

@@ -406,7 +406,6 @@ void chunk_store_fences(struct chunk_store *s,
 
 void chunk_store_stat(struct chunk_store *s, struct chunk_stat *ret_stat)
 {
-    space_update(s);
     *ret_stat = (struct chunk_stat){
         .total_bytes = s->slots.capacity_bytes,
         .used_bytes = s->slots.used_bytes,

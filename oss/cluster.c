@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The server's place in the cluster: it registers with the metadata server (name, addresses,
+ * targets), takes the numbers of its targets and the fence list, and only then serves clients; a
+ * heartbeat every second carries the targets' figures, and brings back the map's epoch and new
+ * fences.
+ *
+ * link up -> NODE_REGISTER -> fences durable, target numbers stored -> ready -> HEARTBEAT ... The
+ * metadata server may ask for a new registration at any time. While it is away nothing changes:
+ * clients go on.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "oss/oss.h"
+
+#define HEARTBEAT_NS (1 * NS_PER_S)
+#define CALL_TIMEOUT (5 * NS_PER_S)
+#define MDS_MAX      8u
+
+struct oss_cluster {
+    struct oss *oss;
+    struct rpc_peer *mds;
+    struct reactor_timer timer;
+    struct rpc_call call; /* one at a time: registration or heartbeat */
+    bool calling, want_register, registered;
+    uint32_t node_id;
+    char *addresses; /* text that mds_list points into */
+    char advertise[NET_ADDR_BYTES];
+    struct msg_bytes advertise_bytes;
+    struct msg_target_stat stats[OSS_TARGETS_MAX];
+    struct msg_register_req reg;
+    struct msg_heartbeat_req beat;
+    uint64_t seq_coming; /* fence_seq of the fences being stored */
+    uint64_t epoch;
+};
+
+static void cluster_next(struct oss_cluster *c);
+
+static uint32_t cluster_stats(struct oss_cluster *c)
+{
+    for (uint32_t i = 0; i < c->oss->n_targets; i++)
+        oss_target_stat(&c->oss->targets[i], &c->stats[i]);
+    return c->oss->n_targets;
+}
+
+static void cluster_epoch(struct oss_cluster *c, uint64_t epoch)
+{
+    if (epoch <= c->epoch)
+        return;
+    c->epoch = epoch;
+    rpc_node_set_map_epoch(c->oss->rpc, epoch);
+}
+
+static void cluster_retry(struct oss_cluster *c)
+{
+    struct reactor *r = c->oss->reactor;
+
+    if (!c->oss->stopping)
+        reactor_timer_start(r, &c->timer, reactor_now_ns(r) + HEARTBEAT_NS);
+}
+
+/* ---- registration ---- */
+
+static int register_targets(struct oss_cluster *c, const struct msg_register_rep *rep)
+{
+    struct oss *o = c->oss;
+    int rc;
+
+    if (rep->n_targets != c->reg.n_targets) {
+        LOG_ERROR("oss", "the metadata server answered for %u targets, not %u", rep->n_targets,
+                  c->reg.n_targets);
+        return -AIFS_EPROTO;
+    }
+    for (uint32_t i = 0; i < rep->n_targets; i++) {
+        rc = chunk_store_set_id(o->targets[i].store, rep->target_ids[i]);
+        if (rc)
+            return rc;
+        o->targets[i].id = rep->target_ids[i];
+    }
+    return 0;
+}
+
+static void register_fenced(void *arg, int status)
+{
+    struct oss_cluster *c = arg;
+    struct oss *o = c->oss;
+
+    c->calling = false;
+    if (status) {
+        LOG_ERROR("oss", "the fence list cannot be stored: %s", err_text(status));
+        cluster_retry(c);
+        return;
+    }
+    o->fence_seq = MAX(o->fence_seq, c->seq_coming);
+    if (!c->registered || !o->ready)
+        LOG_INFO("oss", "registered as node %u with %u targets", c->node_id, o->n_targets);
+    c->registered = true;
+    o->ready = true;
+    if (c->reg.n_targets != o->n_targets) /* one was added meanwhile */
+        c->want_register = true;
+    if (c->want_register)
+        cluster_next(c);
+    else
+        cluster_retry(c);
+}
+
+static void register_done(struct rpc_call *call, int status)
+{
+    struct oss_cluster *c = call->arg;
+    const struct msg_register_rep *rep = call->rep;
+
+    if (!status)
+        status = register_targets(c, rep);
+    if (status) {
+        if (status != -AIFS_ECANCELLED)
+            LOG_WARN("oss", "registration with the metadata server: %s", err_text(status));
+        rpc_call_fini(call);
+        c->calling = false;
+        c->want_register = true;
+        cluster_retry(c);
+        return;
+    }
+    c->node_id = rep->node_id;
+    c->seq_coming = rep->fence_seq;
+    cluster_epoch(c, rep->map_epoch);
+    oss_fences_take(c->oss, rep->fences, rep->n_fences, register_fenced, c);
+    rpc_call_fini(call); /* the fences have been copied */
+}
+
+static void cluster_register(struct oss_cluster *c)
+{
+    struct oss *o = c->oss;
+
+    c->want_register = false;
+    c->calling = true;
+    c->reg = (struct msg_register_req){
+        .node = o->node,
+        .boot = o->boot,
+        .alias = {o->name, (uint32_t)strlen(o->name)},
+        .version = {AIFS_VERSION, sizeof AIFS_VERSION - 1},
+        .n_addresses = 1,
+        .addresses = &c->advertise_bytes,
+        .n_targets = cluster_stats(c),
+        .targets = c->stats,
+    };
+    rpc_call_init(&c->call, RPC_OP_NODE_REGISTER, &c->reg, register_done, c);
+    c->call.timeout_ns = CALL_TIMEOUT;
+    c->call.flags = RPC_CALL_ONCE;
+    rpc_peer_call(c->mds, &c->call);
+}
+
+/* ---- heartbeats ---- */
+
+static void beat_fenced(void *arg, int status)
+{
+    struct oss_cluster *c = arg;
+
+    if (!status)
+        c->oss->fence_seq = MAX(c->oss->fence_seq, c->seq_coming);
+    c->calling = false;
+    cluster_retry(c);
+}
+
+static void beat_done(struct rpc_call *call, int status)
+{
+    struct oss_cluster *c = call->arg;
+    const struct msg_heartbeat_rep *rep = call->rep;
+
+    if (status) {
+        if (status != -AIFS_ECANCELLED)
+            LOG_DEBUG("oss", "heartbeat: %s", err_text(status));
+        rpc_call_fini(call);
+        c->calling = false;
+        cluster_retry(c);
+        return;
+    }
+    cluster_epoch(c, rep->map_epoch);
+    if (rep->register_again)
+        c->want_register = true;
+    c->seq_coming = rep->fence_seq;
+    oss_fences_take(c->oss, rep->fences, rep->n_fences, beat_fenced, c);
+    rpc_call_fini(call);
+}
+
+static void cluster_beat(struct oss_cluster *c)
+{
+    struct oss *o = c->oss;
+
+    c->calling = true;
+    c->beat = (struct msg_heartbeat_req){
+        .node_id = c->node_id,
+        .boot = o->boot,
+        .fence_seq = o->fence_seq,
+        .n_targets = cluster_stats(c),
+        .targets = c->stats,
+    };
+    rpc_call_init(&c->call, RPC_OP_HEARTBEAT, &c->beat, beat_done, c);
+    c->call.timeout_ns = CALL_TIMEOUT;
+    c->call.flags = RPC_CALL_ONCE;
+    rpc_peer_call(c->mds, &c->call);
+}
+
+static void cluster_next(struct oss_cluster *c)
+{
+    if (c->calling || c->oss->stopping)
+        return;
+    if (!rpc_peer_is_up(c->mds))
+        cluster_retry(c);
+    else if (c->want_register || !c->registered)
+        cluster_register(c);
+    else
+        cluster_beat(c);
+}
+
+static void cluster_tick(struct reactor_timer *t)
+{
+    struct oss_cluster *c = container_of(t, struct oss_cluster, timer);
+
+    oss_sessions_tick(c->oss);
+    cluster_next(c);
+}
+
+void oss_cluster_register(struct oss *o)
+{
+    if (!o->cluster)
+        return;
+    o->cluster->want_register = true;
+    cluster_next(o->cluster);
+}
+
+/* ---- the link ---- */
+
+static void mds_up(struct rpc_peer *p, struct rpc_link *l, bool rebooted, void *arg)
+{
+    struct oss_cluster *c = arg;
+
+    (void)rebooted;
+    LOG_INFO("oss", "connected to the metadata server: %s", rpc_link_describe(l));
+    c->want_register = true;
+    rpc_peer_ready(p);
+    cluster_next(c);
+}
+
+static void mds_down(struct rpc_peer *p, int status, void *arg)
+{
+    struct oss_cluster *c = arg;
+
+    (void)p;
+    LOG_WARN("oss", "no connection to the metadata server: %s", err_text(status));
+    if (!c->oss->stopping && !c->calling)
+        cluster_retry(c);
+}
+
+/* Where others find us: as configured, else the listening host, else this machine's name. */
+static void cluster_advertise(struct oss_cluster *c)
+{
+    struct oss *o = c->oss;
+    const char *want = conf_str(o->conf, "oss.advertise"),
+               *listen = conf_str(o->conf, "oss.listen");
+    const char *colon = strrchr(listen, ':');
+    char host[64];
+
+    snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - listen) : 0, listen);
+    if (want && *want)
+        snprintf(host, sizeof host, "%s", want);
+    else if (!*host || !strcmp(host, "0.0.0.0") || !strcmp(host, "[::]"))
+        gethostname(host, sizeof host - 1);
+    if (want && strrchr(host, ':') && host[strlen(host) - 1] != ']')
+        snprintf(c->advertise, sizeof c->advertise, "%s", host);
+    else
+        snprintf(c->advertise, sizeof c->advertise, "%s:%u", host, o->port);
+    c->advertise_bytes = (struct msg_bytes){c->advertise, (uint32_t)strlen(c->advertise)};
+}
+
+int oss_cluster_start(struct oss *o)
+{
+    static const struct rpc_peer_events events = {mds_up, mds_down};
+    struct oss_cluster *c = mem_zalloc(sizeof *c);
+    const char *list[MDS_MAX];
+    char *save = NULL;
+    unsigned n = 0;
+
+    if (!c)
+        return -ENOMEM;
+    c->oss = o;
+    o->cluster = c;
+    reactor_timer_init(&c->timer, cluster_tick);
+    cluster_advertise(c);
+    c->addresses = mem_strdup(conf_str(o->conf, "oss.mds"));
+    if (!c->addresses)
+        return -ENOMEM;
+    for (char *t = strtok_r(c->addresses, ", ", &save); t && n < MDS_MAX;
+         t = strtok_r(NULL, ", ", &save))
+        list[n++] = t;
+    if (!n)
+        return -AIFS_ECONFIG;
+    LOG_INFO("oss", "advertised as %s", c->advertise);
+    return rpc_peer_create(o->rpc, list, n, &events, c, &c->mds);
+}
+
+void oss_cluster_stop(struct oss *o)
+{
+    struct oss_cluster *c = o->cluster;
+
+    if (!c)
+        return;
+    reactor_timer_cancel(o->reactor, &c->timer);
+    if (c->mds)
+        rpc_peer_destroy(c->mds);
+    c->mds = NULL;
+}
+
+void oss_cluster_free(struct oss *o)
+{
+    if (!o->cluster)
+        return;
+    reactor_timer_cancel(o->reactor, &o->cluster->timer);
+    mem_free(o->cluster->addresses);
+    mem_free(o->cluster);
+    o->cluster = NULL;
+}

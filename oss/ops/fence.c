@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * OSS_FENCE: these generations of sessions are refused from now on. The reply promises that none of
+ * their requests is in flight any more and that every target remembers the fence across a restart.
+ *
+ * In force in memory -> committed on all targets -> what was in flight has ended -> reply. The same
+ * way for the fences that come with a registration or a heartbeat, without the waiting at the end.
+ */
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "oss/oss.h"
+
+struct fencing {
+    struct list link; /* oss->fencing, once committed */
+    struct oss *oss;
+    struct oss_request *request; /* NULL: not from OSS_FENCE */
+    struct chunk_fence *fences;
+    uint32_t n;
+    uint32_t running;
+    int status;
+    void (*done)(void *arg, int status);
+    void *arg;
+    struct chunk_op ops[];
+};
+
+static void fencing_end(struct fencing *f)
+{
+    f->done(f->arg, f->status);
+    mem_free(f->fences);
+    mem_free(f);
+}
+
+static bool fencing_drained(struct fencing *f)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (!oss_session_drained(f->oss, f->fences[i].session))
+            return false;
+    return true;
+}
+
+void oss_fence_poll(struct oss *o)
+{
+    struct list *l, *tmp;
+
+    list_for_each_safe (l, tmp, &o->fencing) {
+        struct fencing *f = list_entry(l, struct fencing, link);
+
+        if (!fencing_drained(f))
+            continue;
+        list_remove(&f->link);
+        fencing_end(f);
+    }
+}
+
+static void fencing_committed(struct fencing *f)
+{
+    if (f->request && !f->status && !fencing_drained(f))
+        list_push_back(&f->oss->fencing, &f->link);
+    else
+        fencing_end(f);
+}
+
+static void fence_stored(struct chunk_op *op, int status)
+{
+    struct fencing *f = op->arg;
+
+    if (status && !f->status)
+        f->status = status;
+    if (--f->running == 0)
+        fencing_committed(f);
+}
+
+static struct fencing *fencing_create(struct oss *o, const struct msg_fence *fences, uint32_t n)
+{
+    struct fencing *f = mem_zalloc(sizeof *f + o->n_targets * sizeof f->ops[0]);
+
+    if (!f)
+        return NULL;
+    f->fences = mem_array(n + 1ul, sizeof *f->fences);
+    if (!f->fences) {
+        mem_free(f);
+        return NULL;
+    }
+    f->oss = o;
+    f->n = n;
+    for (uint32_t i = 0; i < n; i++)
+        f->fences[i] = (struct chunk_fence){fences[i].session, fences[i].generation};
+    return f;
+}
+
+static void fencing_run(struct fencing *f)
+{
+    struct oss *o = f->oss;
+
+    for (uint32_t i = 0; i < f->n && !f->status; i++)
+        f->status = oss_session_fence(o, f->fences[i].session, f->fences[i].generation);
+    f->running = 1;
+    for (uint32_t i = 0; i < o->n_targets && f->n && !f->status; i++) {
+        f->running++;
+        f->ops[i] = (struct chunk_op){.kind = CHUNK_FENCE,
+                                      .fences = f->fences,
+                                      .n_fences = f->n,
+                                      .done = fence_stored,
+                                      .arg = f};
+        chunk_store_submit(o->targets[i].store, &f->ops[i]);
+    }
+    if (--f->running == 0)
+        fencing_committed(f);
+}
+
+void oss_fences_take(struct oss *o, const struct msg_fence *fences, uint32_t n,
+                     void (*done)(void *arg, int status), void *arg)
+{
+    struct fencing *f = fencing_create(o, fences, n);
+
+    if (!f) {
+        done(arg, -ENOMEM);
+        return;
+    }
+    f->done = done;
+    f->arg = arg;
+    fencing_run(f);
+}
+
+static void fence_reply(void *arg, int status)
+{
+    struct oss_request *r = arg;
+    const struct msg_fence_req *m = r->msg;
+
+    if (!status)
+        r->oss->fence_seq = MAX(r->oss->fence_seq, m->fence_seq);
+    oss_reply(r, status, NULL);
+}
+
+void oss_op_fence(struct oss_request *r)
+{
+    const struct msg_fence_req *m = r->msg;
+    struct fencing *f = fencing_create(r->oss, m->fences, m->n_fences);
+
+    if (!f) {
+        oss_reply(r, -ENOMEM, NULL);
+        return;
+    }
+    f->request = r;
+    f->done = fence_reply;
+    f->arg = r;
+    fencing_run(f);
+}

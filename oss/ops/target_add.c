@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/* OSS_TARGET_ADD, from an administrator: format a directory, open it, and tell the cluster. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "oss/oss.h"
+
+void oss_op_target_add(struct oss_request *r)
+{
+    const struct msg_target_add_req *m = r->msg;
+    char spec[MSG_PATH_MAX + MSG_NAME_MAX + 2], text[MSG_PATH_MAX + 512];
+    struct msg_text_rep rep = {.text = {text, 0}};
+    uint32_t n = r->oss->n_targets;
+    int rc = 0;
+
+    if (!m->path.len || m->path.len > MSG_PATH_MAX || m->pool.len > MSG_NAME_MAX ||
+        memchr(m->path.data, 0, m->path.len)) {
+        oss_reply(r, -EINVAL, NULL);
+        return;
+    }
+    snprintf(spec, sizeof spec, "%.*s:%.*s", (int)m->path.len, (const char *)m->path.data,
+             m->pool.len ? (int)m->pool.len : 7,
+             m->pool.len ? (const char *)m->pool.data : "default");
+    rc = oss_target_add(r->oss, spec, text, sizeof text);
+    if (rc) {
+        LOG_WARN("oss", "target add %s: %s", spec, text);
+        oss_reply(r, rc, NULL);
+        return;
+    }
+    rc = oss_targets_remember(r->oss);
+    if (rc)
+        LOG_WARN("oss", "the new target is not remembered (%s): add it to oss.targets",
+                 err_text(rc));
+    snprintf(text, sizeof text, "%s is a target now", chunk_store_path(r->oss->targets[n].store));
+    rep.text.len = (uint32_t)strlen(text);
+    oss_cluster_register(r->oss);
+    oss_reply(r, 0, &rep);
+}

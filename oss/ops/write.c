@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * OSS_WRITE: ranges of chunks of one inode, straight from the buffer in which the payload landed.
+ * The reply names the target's verifier and what is left of the session's promise of space.
+ */
+#include "common/base/err.h"
+#include "oss/oss.h"
+
+struct write_state {
+    struct oss_fan *fan;
+    struct msg_write_rep rep;
+    uint32_t *at;      /* offset of each range in the payload */
+    uint32_t *crcs_at; /* of its sums */
+};
+
+static int write_check(const struct oss_request *r)
+{
+    const struct msg_write_req *m = r->msg;
+    uint64_t bytes = 0, crcs = 0;
+
+    if (!m->n_ranges || m->n_ranges > MSG_RANGES_MAX || !r->rpc->bulk)
+        return -AIFS_EPROTO;
+    for (uint32_t i = 0; i < m->n_ranges; i++) {
+        const struct msg_range *g = &m->ranges[i];
+
+        if (!g->len || g->len > MSG_BULK_MAX)
+            return -AIFS_EPROTO;
+        bytes += g->len;
+        crcs += crc_pieces(g->offset, g->len);
+    }
+    return bytes == r->rpc->header.bulk_len && crcs == m->n_crcs ? 0 : -AIFS_EPROTO;
+}
+
+static void write_fill(struct oss_fan *f, uint32_t i, struct chunk_op *op)
+{
+    struct oss_request *r = f->request;
+    const struct msg_write_req *m = r->msg;
+    struct write_state *s = r->state;
+
+    op->kind = CHUNK_WRITE;
+    op->ino = m->ino;
+    op->truncate_gen = m->truncate_gen;
+    op->op_id = m->op_id;
+    op->stable = m->stable;
+    op->chunk = m->ranges[i].chunk;
+    op->offset = m->ranges[i].offset;
+    op->len = m->ranges[i].len;
+    op->data = r->rpc->bulk->data + s->at[i];
+    op->crcs = (uint32_t *)m->crcs + s->crcs_at[i]; /* only read */
+}
+
+static void write_done(struct oss_request *r, int status)
+{
+    const struct msg_write_req *m = r->msg;
+    struct write_state *s = r->state;
+
+    s->rep.verifier = chunk_store_verifier(r->target->store);
+    s->rep.grant = oss_session_grant(r, r->target, r->rpc->header.bulk_len, m->want_grant);
+    oss_reply(r, status, status ? NULL : &s->rep);
+}
+
+void oss_op_write(struct oss_request *r)
+{
+    const struct msg_write_req *m = r->msg;
+    uint32_t at = 0, crcs = 0;
+    struct write_state *s;
+    int rc = write_check(r);
+
+    if (rc) {
+        oss_reply(r, rc, NULL);
+        return;
+    }
+    if (!oss_request_target(r, m->target) || !(s = oss_alloc(r, sizeof *s)) ||
+        !(s->at = oss_alloc(r, 2ul * m->n_ranges * 4)) ||
+        !(s->fan = oss_fan_create(r, m->n_ranges)))
+        return;
+    r->state = s;
+    s->crcs_at = s->at + m->n_ranges;
+    for (uint32_t i = 0; i < m->n_ranges; i++) {
+        s->at[i] = at;
+        s->crcs_at[i] = crcs;
+        at += m->ranges[i].len;
+        crcs += (uint32_t)crc_pieces(m->ranges[i].offset, m->ranges[i].len);
+    }
+    s->fan->fill = write_fill;
+    s->fan->done = write_done;
+    oss_fan_run(s->fan);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The object storage server: targets, who may talk to them, and the way of a request.
+ *
+ *   main       configuration, start and stop
+ *   target     the list of open targets
+ *   session    fences, incarnations, grants: whether a request may run, and when
+ *   dispatch   from rpc to an operation and back, with counters
+ *   fan        one request over many chunks
+ *   ops/       one file per operation
+ *   cluster    registration and heartbeats with the metadata server
+ *
+ * Everything runs on the one reactor.
+ */
+#ifndef AIFS_OSS_OSS_H
+#define AIFS_OSS_OSS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/hmap.h"
+#include "common/base/list.h"
+#include "common/conf/conf.h"
+#include "common/net/buf.h"
+#include "common/stat/stat.h"
+#include "common/uring/fio.h"
+#include "oss/chunk/store.h"
+#include "proto/rpc.h"
+
+#define OSS_TARGETS_MAX 64u
+
+struct oss_target {
+    struct chunk_store *store;
+    uint32_t id;      /* 0: the cluster has not numbered it yet */
+    uint64_t granted; /* promised to sessions and not used yet */
+    char pool[SUPER_POOL_BYTES];
+};
+
+struct oss_cluster;
+struct oss_dispatch;
+
+struct oss {
+    struct conf *conf;
+    struct reactor *reactor;
+    struct fio *fio;
+    struct rpc_node *rpc;
+    struct buf_pool *in;  /* payloads of requests */
+    struct buf_pool *out; /* payloads of replies */
+    struct crypto_key key;
+    struct uuid node, boot;
+    char name[64];
+    const char *run_dir;
+    uint16_t port;
+    uint64_t started_ns;
+    struct oss_target targets[OSS_TARGETS_MAX];
+    uint32_t n_targets;
+    struct hmap sessions; /* struct oss_session */
+    struct list idle;     /* those without a request, least recently used first */
+    uint64_t fence_seq;
+    struct list fencing; /* fence requests that wait for the end of what is in flight */
+    _Atomic bool ready;  /* registered: the fences are known, clients are served */
+    bool stopping;
+    struct oss_cluster *cluster;
+    struct oss_dispatch *dispatch;
+};
+
+/* ---- target.c ---- */
+
+/* Opens every target of the configuration, and those added since; formats new ones. Blocks. err
+ * gets a sentence. */
+int oss_targets_open(struct oss *o, char *err, size_t err_len) MUST_USE;
+/* "dir" or "dir:pool". Formats it when it is empty; -EEXIST when it is open already. */
+int oss_target_add(struct oss *o, const char *spec, char *err, size_t err_len) MUST_USE;
+int oss_targets_remember(struct oss *o) MUST_USE; /* those that the configuration does not name */
+void oss_targets_close(struct oss *o, void (*done)(void *arg), void *arg);
+struct oss_target *oss_target_find(struct oss *o, uint32_t id); /* NULL */
+/* Its figures, for the metadata server; strings are borrowed from the target. */
+void oss_target_stat(struct oss_target *t, struct msg_target_stat *ret_stat);
+
+/* ---- session.c ---- */
+
+struct oss_session {
+    struct hmap_node node;
+    uint64_t id;
+    uint32_t fenced; /* generations up to this one are refused */
+    bool is_fenced;
+    uint32_t incarnation;
+    uint32_t in_flight, older; /* older: of them, those of an earlier incarnation */
+    struct list waiting;       /* oss_request.link: until older is 0 */
+    struct list idle_link;
+    uint64_t grants[OSS_TARGETS_MAX];
+    bool has_grants;
+    uint64_t idle_since_ns;
+};
+
+struct oss_request;
+int oss_sessions_init(struct oss *o) MUST_USE;
+void oss_sessions_fini(struct oss *o);
+/* Runs r now or when requests of older connections are done; or says why not. Requests without a
+ * session run at once. */
+int oss_session_enter(struct oss_request *r) MUST_USE;
+void oss_session_leave(struct oss_request *r);
+/* From now on refused; remembered by the caller. Done when nothing of them is in flight
+ * (oss_fence_drained()). */
+int oss_session_fence(struct oss *o, uint64_t session, uint32_t generation) MUST_USE;
+void oss_sessions_tick(struct oss *o); /* now and then: promises to those who went away end */
+bool oss_session_drained(struct oss *o, uint64_t session);
+/* Space promised to r's session on target t: used bytes are taken off, up to want is promised anew.
+ * What it has then. */
+uint64_t oss_session_grant(struct oss_request *r, struct oss_target *t, uint64_t used,
+                           uint64_t want);
+
+/* ---- dispatch.c ---- */
+
+typedef void oss_op_fn(struct oss_request *r);
+
+struct oss_request { /* in the arena of its rpc_req */
+    struct list link;
+    struct oss *oss;
+    struct rpc_req *rpc;
+    const struct oss_op *op;
+    struct oss_session *session;
+    struct oss_target *target;
+    const void *msg;
+    uint64_t started_ns;
+    bool entered; /* counted in session->in_flight */
+    void *state;  /* of the operation */
+};
+
+#define OSS_OP_DATA                                                                                \
+    0x1u /* of clients: only when registered, not fenced, in order of incarnations */
+
+struct oss_op {
+    uint16_t number;
+    uint8_t flags;
+    oss_op_fn *run;
+};
+
+int oss_dispatch_start(struct oss *o) MUST_USE; /* registers all handlers */
+void oss_dispatch_stop(struct oss *o);
+void *oss_alloc(struct oss_request *r,
+                size_t size); /* zeroed, until the reply; NULL: it has been answered */
+void oss_reply(struct oss_request *r, int status, const void *msg);
+void oss_reply_bulk(struct oss_request *r, const void *msg, const struct iovec *iov, unsigned n_iov,
+                    void (*released)(void *arg), void *arg);
+/* The target a request names; NULL: it has been answered. */
+struct oss_target *oss_request_target(struct oss_request *r, uint32_t id);
+
+/* ---- fan.c ---- */
+
+#define OSS_FAN_WIDTH 16u
+
+struct oss_fan_slot {
+    struct chunk_op op;
+    struct oss_fan *fan;
+    uint32_t i;
+    bool busy;
+};
+
+/* n chunk operations, a few at a time; the first failure stops the rest. Lives in the request's
+ * arena. */
+struct oss_fan {
+    struct oss_request *request;
+    struct chunk_store *store;
+    uint32_t n, next, running;
+    int status;
+    bool pumping;
+    void (*fill)(struct oss_fan *f, uint32_t i, struct chunk_op *op); /* op is zeroed */
+    void (*each)(struct oss_fan *f, uint32_t i,
+                 struct chunk_op *op); /* it succeeded; may be NULL */
+    void (*done)(struct oss_request *r, int status);
+    uint32_t n_slots;
+    struct oss_fan_slot slots[];
+};
+
+/* In r->state's stead: NULL when the request has been answered for lack of memory. */
+struct oss_fan *oss_fan_create(struct oss_request *r, uint32_t n);
+void oss_fan_run(struct oss_fan *f);
+
+/* ---- ops/ ---- */
+
+oss_op_fn oss_op_read, oss_op_write, oss_op_commit, oss_op_truncate, oss_op_punch, oss_op_destroy,
+    oss_op_seal, oss_op_fence, oss_op_chunk_list, oss_op_stat, oss_op_target_add,
+    oss_op_map_changed;
+/* Takes fences that came with a registration or heartbeat: in force at once, durable when done()
+ * runs. */
+void oss_fences_take(struct oss *o, const struct msg_fence *fences, uint32_t n,
+                     void (*done)(void *arg, int status), void *arg);
+void oss_fence_poll(struct oss *o); /* something in flight has ended */
+
+/* ---- cluster.c ---- */
+
+int oss_cluster_start(struct oss *o) MUST_USE;
+void oss_cluster_stop(struct oss *o);
+void oss_cluster_free(struct oss *o);     /* after its last call has ended */
+void oss_cluster_register(struct oss *o); /* again, and now: there is a new target */
+
+#endif
