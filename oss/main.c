@@ -107,7 +107,7 @@ static int start_log(struct server *v)
 
 static int write_run_file(struct server *v, const char *name, const char *text)
 {
-    char path[4096], tmp[4096];
+    char path[4096], tmp[4096 + 8];
     FILE *f;
 
     snprintf(path, sizeof path, "%s/%s", v->oss.run_dir, name);

@@ -109,6 +109,12 @@ static bool target_is_open(const struct oss *o, const char *dir)
     return false;
 }
 
+static void target_fence(void *arg, uint64_t session, uint32_t generation)
+{
+    if (oss_session_fence(arg, session, generation))
+        LOG_ERROR("oss", "out of memory: a fence is not in force before registration");
+}
+
 int oss_target_add(struct oss *o, const char *spec, char *err, size_t err_len)
 {
     struct oss_target *t = &o->targets[o->n_targets];
@@ -139,6 +145,7 @@ int oss_target_add(struct oss *o, const char *spec, char *err, size_t err_len)
     t->id = chunk_store_super(t->store)->target_id;
     snprintf(t->pool, sizeof t->pool, "%s", chunk_store_super(t->store)->pool);
     o->n_targets++;
+    chunk_store_fences(t->store, target_fence, o);
     return 0;
 }
 
@@ -166,7 +173,7 @@ static int targets_open_added(struct oss *o, char *err, size_t err_len)
 
 int oss_targets_remember(struct oss *o)
 {
-    char path[PATH_MAX], tmp[PATH_MAX];
+    char path[PATH_MAX], tmp[PATH_MAX + 8];
     const char *configured = conf_str(o->conf, "oss.targets");
     FILE *f;
     int rc = 0;
