@@ -167,6 +167,7 @@ struct mds {
     struct shard *shards[MDS_SHARDS_MAX];
     uint32_t n_shards;
     struct uuid fs;
+    struct uuid node_id; /* of this server, the same after every start */
     struct uuid boot;
     uint64_t started_ns;
     const struct mds_session_ops *session_ops;

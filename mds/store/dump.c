@@ -215,8 +215,11 @@ int dump_load(int fd, const char *dir, uint64_t *ret_records, char *err, size_t 
 {
     const struct store_options options = {.create = true};
     struct load l = {.fd = fd, .err = err, .err_len = err_len};
+    AUTO_FREE char *shard = mem_printf("%s/shard0", dir);
     int rc = must_be_empty(dir);
 
+    if (!shard)
+        return -ENOMEM;
     if (err_len)
         err[0] = '\0';
     if (rc < 0)
@@ -227,7 +230,7 @@ int dump_load(int fd, const char *dir, uint64_t *ret_records, char *err, size_t 
     rc = load_header(&l);
     if (rc < 0)
         goto out_buf;
-    rc = store_open(dir, &options, &l.store);
+    rc = mkdir(shard, 0750) < 0 ? -errno : store_open(shard, &options, &l.store);
     if (rc < 0)
         goto out_buf;
     rc = store_batch_create(l.store, &l.batch);
@@ -237,7 +240,7 @@ int dump_load(int fd, const char *dir, uint64_t *ret_records, char *err, size_t 
     }
     store_close(l.store);
     if (rc < 0)
-        nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        nftw(shard, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     else
         *ret_records = l.records;
 out_buf:

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * aifs-mds: the metadata server. Reads its configuration, makes a file system if told to, serves
+ * until a signal. Exit status: 0 stopped as told; 1 could not start or had to end; 2 bad
+ * configuration.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/fault/fault.h"
+#include "mds/server.h"
+
+#define DEFAULT_FILE "/etc/aifs/mds.conf"
+
+/* Takes "--config FILE" or "--config=FILE" out of argv. */
+static const char *take_config(int *argc, char **argv)
+{
+    const char *file = NULL;
+    int n = 1;
+
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], "--config") == 0 && i + 1 < *argc)
+            file = argv[++i];
+        else if (strncmp(argv[i], "--config=", 9) == 0)
+            file = argv[i] + 9;
+        else
+            argv[n++] = argv[i];
+    }
+    *argc = n;
+    argv[n] = NULL;
+    return file;
+}
+
+static int load(struct conf *c, int argc, char **argv)
+{
+    const char *file = take_config(&argc, argv);
+    char err[512] = "";
+    int rc;
+
+    rc = conf_load_file(c, file ? file : DEFAULT_FILE, err, sizeof(err));
+    if (rc == -ENOENT && !file)
+        rc = 0;
+    else if (rc < 0 && !*err)
+        snprintf(err, sizeof(err), "%s: %s", file ? file : DEFAULT_FILE, err_text(rc));
+    if (rc == 0)
+        rc = conf_load_env(c, err, sizeof(err));
+    if (rc == 0)
+        rc = conf_load_args(c, &argc, argv, err, sizeof(err));
+    if (rc == 0 && argc > 1) {
+        snprintf(err, sizeof(err), "%s: not an option; see --help", argv[1]);
+        rc = -AIFS_ECONFIG;
+    }
+    if (rc == 0)
+        rc = conf_freeze(c, err, sizeof(err));
+    if (rc < 0)
+        fprintf(stderr, "aifs-mds: %s\n", err);
+    return rc;
+}
+
+static int set_logging(const struct conf *c)
+{
+    const char *file = conf_str(c, "log.file");
+    int rc = 0;
+
+    log_set_level((enum log_level)conf_enum(c, "log.level"));
+    if (conf_bool(c, "log.syslog"))
+        log_open_syslog();
+    else if (file && *file)
+        rc = log_open_file(file);
+    if (rc < 0)
+        fprintf(stderr, "aifs-mds: log.file = %s: %s\n", file, err_text(rc));
+    return rc;
+}
+
+static int serve(const struct conf *c)
+{
+    struct mds_server *s;
+    int rc = conf_bool(c, "mds.format") ? mds_server_format(c) : 0;
+
+    if (rc == 0)
+        rc = mds_server_create(c, &s);
+    if (rc < 0)
+        return 1;
+    rc = mds_server_run(s);
+    mds_server_destroy(s);
+    return rc < 0 ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct conf_option *const tables[] = {mds_options, conf_common_options, NULL};
+    struct conf *c;
+    int rc;
+
+    log_set_program("aifs-mds");
+    if (fault_arm_from_env() < 0) {
+        fprintf(stderr, "aifs-mds: AIFS_FAULT: cannot understand it\n");
+        return 2;
+    }
+    if (conf_create(tables, &c) < 0) {
+        fprintf(stderr, "aifs-mds: out of memory\n");
+        return 1;
+    }
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("aifs-mds %s\n", AIFS_VERSION);
+        conf_destroy(c);
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        printf("Usage: aifs-mds [--config FILE] [--OPTION=VALUE ...]\n"
+               "The metadata server of an aifs file system.\n\n");
+        conf_print_help(c, stdout);
+        conf_destroy(c);
+        return 0;
+    }
+    if (load(c, argc, argv) < 0 || set_logging(c) < 0) {
+        conf_destroy(c);
+        return 2;
+    }
+    rc = serve(c);
+    conf_destroy(c);
+    return rc;
+}
