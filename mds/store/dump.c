@@ -230,7 +230,10 @@ int dump_load(int fd, const char *dir, uint64_t *ret_records, char *err, size_t 
     rc = load_header(&l);
     if (rc < 0)
         goto out_buf;
-    rc = mkdir(shard, 0750) < 0 ? -errno : store_open(shard, &options, &l.store);
+    if (mkdir(dir, 0750) < 0 && errno != EEXIST)
+        rc = -errno;
+    else
+        rc = mkdir(shard, 0750) < 0 ? -errno : store_open(shard, &options, &l.store);
     if (rc < 0)
         goto out_buf;
     rc = store_batch_create(l.store, &l.batch);
