@@ -94,10 +94,11 @@ int err_to_errno(int err)
 
 uint32_t err_to_wire(int err)
 {
-    const struct err_row *r = find_host(err);
+    const struct err_row *r;
 
     if (!err)
-        return 0;
+        return 0; /* in every header of a message: no search */
+    r = find_host(err);
     return r ? (uint32_t)r->wire : (uint32_t)AIFS_EUNKNOWN;
 }
 

@@ -19,12 +19,9 @@
 #include "proto/codec.h"
 #include "proto/rpc/rpc_int.h"
 
-enum hello_next { NEXT_NOTHING, NEXT_CLOSE };
-
 struct hello_tx {
     struct net_tx tx;
     struct rpc_link *link;
-    enum hello_next next; /* once it has been sent */
 };
 
 struct hello {
@@ -61,20 +58,17 @@ void hello_free(struct rpc_link *l)
 
 /* ---- sending ---- */
 
-static void hello_sent(struct net_tx *tx, int status)
+static void hello_sent(struct net_tx *tx, int status UNUSED)
 {
     struct hello_tx *t = container_of(tx, struct hello_tx, tx);
     struct rpc_link *l = t->link;
 
     l->hello->tx_busy--;
-    if (status == 0 && t->next == NEXT_CLOSE)
-        net_conn_close(l->conn, l->status);
-    else if (l->state == LINK_UP && l->hello->tx_busy == 0)
+    if (l->state == LINK_UP && l->hello->tx_busy == 0)
         hello_free(l);
 }
 
-static int hello_send(struct rpc_link *l, uint8_t kind, unsigned op, int status, const void *msg,
-                      enum hello_next next)
+static int hello_send(struct rpc_link *l, uint8_t kind, unsigned op, int status, const void *msg)
 {
     struct hello *h = l->hello;
     struct hello_tx *t;
@@ -95,7 +89,6 @@ static int hello_send(struct rpc_link *l, uint8_t kind, unsigned op, int status,
         return rc;
     header_encode(&out, wire);
     t->link = l;
-    t->next = next;
     t->tx = (struct net_tx){.head = wire,
                             .head_len = (uint32_t)sizeof(struct rpc_header_wire) + out.body_len,
                             .done = hello_sent};
@@ -105,14 +98,19 @@ static int hello_send(struct rpc_link *l, uint8_t kind, unsigned op, int status,
     return 0;
 }
 
-/* Answers with an error and closes once that has left. */
+/*
+ * Answers with an error. The other end reads it and hangs up; if it does not, we do: closing at
+ * once could lose the answer.
+ */
 static int hello_refuse(struct rpc_link *l, unsigned op, int status)
 {
+    struct reactor *r = l->node->reactor;
     int rc;
 
     l->status = status;
     l->state = LINK_CLOSING;
-    rc = hello_send(l, RPC_REPLY, op, status, NULL, NEXT_CLOSE);
+    reactor_timer_start(r, &l->timer, reactor_now_ns(r) + RPC_REFUSED_LINGER);
+    rc = hello_send(l, RPC_REPLY, op, status, NULL);
     if (rc)
         net_conn_close(l->conn, status);
     return 0;
@@ -182,7 +180,7 @@ int hello_start(struct rpc_link *l)
         .wire_newest = me->wire_newest,
         .nonce = {me->nonce, RPC_NONCE_BYTES},
     };
-    return hello_send(l, RPC_REQUEST, RPC_OP_HELLO, 0, &req, NEXT_NOTHING);
+    return hello_send(l, RPC_REQUEST, RPC_OP_HELLO, 0, &req);
 }
 
 /* The other end has refused us: it logs its side, this is ours. */
@@ -247,7 +245,7 @@ static int hello_answered(struct rpc_link *l, const struct msg_hello_rep *m)
     if (!l->status)
         req.offer = (struct msg_bytes){offer, offer_len};
     l->state = LINK_AUTH;
-    return hello_send(l, RPC_REQUEST, RPC_OP_AUTH, 0, &req, NEXT_NOTHING);
+    return hello_send(l, RPC_REQUEST, RPC_OP_AUTH, 0, &req);
 }
 
 static int hello_accepted(struct rpc_link *l, const struct msg_auth_rep *m)
@@ -331,7 +329,7 @@ static int hello_answer(struct rpc_link *l, const struct msg_hello_req *m)
         .proof = {proof, sizeof proof},
     };
     l->state = LINK_AUTH;
-    return hello_send(l, RPC_REPLY, RPC_OP_HELLO, 0, &rep, NEXT_NOTHING);
+    return hello_send(l, RPC_REPLY, RPC_OP_HELLO, 0, &rep);
 }
 
 static int hello_verify(struct rpc_link *l, const struct msg_auth_req *m)
@@ -352,7 +350,7 @@ static int hello_verify(struct rpc_link *l, const struct msg_auth_req *m)
     if (rc)
         return rc;
     rep.offer = (struct msg_bytes){offer, offer_len};
-    rc = hello_send(l, RPC_REPLY, RPC_OP_AUTH, 0, &rep, NEXT_NOTHING);
+    rc = hello_send(l, RPC_REPLY, RPC_OP_AUTH, 0, &rep);
     if (rc == 0)
         rc = net_conn_upgrade(l->conn, m->offer.data, m->offer.len);
     if (rc) {

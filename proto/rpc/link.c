@@ -137,6 +137,7 @@ struct rpc_link *link_create(struct rpc_node *n, struct net_conn *c, struct rpc_
     list_push_back(&n->links, &l->link);
     n->n_hellos += l->accepted;
     reactor_timer_start(n->reactor, &l->timer, reactor_now_ns(n->reactor) + RPC_HELLO_TIMEOUT);
+    net_conn_set_max_head(c, RPC_HEADER_MAX + RPC_HELLO_BODY_MAX);
     net_conn_start(c, &link_ops, l);
     return l;
 }
@@ -148,6 +149,7 @@ void link_is_up(struct rpc_link *l)
 
     l->state = LINK_UP;
     l->was_up = true;
+    net_conn_set_max_head(l->conn, NET_HEAD_MAX);
     n->n_hellos -= l->accepted;
     reactor_timer_cancel(n->reactor, &l->timer);
     link_describe(l);

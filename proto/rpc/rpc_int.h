@@ -17,6 +17,7 @@
 #define RPC_MAX_REQUESTS   2048u
 #define RPC_MAX_HELLOS     1024u          /* connections that have not proved themselves yet */
 #define RPC_HELLO_TIMEOUT  (5 * NS_PER_S) /* from connection to proof */
+#define RPC_REFUSED_LINGER NS_PER_S       /* for the other end to read why and hang up itself */
 #define RPC_HELLO_BODY_MAX 8192u
 #define RPC_BACKOFF_MIN    (100 * NS_PER_MS)
 #define RPC_BACKOFF_MAX    (2 * NS_PER_S)
