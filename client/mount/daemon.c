@@ -21,8 +21,6 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -206,33 +204,6 @@ static void mount_now(struct mount_daemon *d)
         d->umount_fd = mount_umount_socket(info.major, info.minor);
 }
 
-static void explain(const struct mount_daemon *d, int status, char *text, size_t len)
-{
-    const char *key = conf_str(d->m->conf, "key_file");
-    struct strbuf servers;
-
-    strbuf_init(&servers);
-    for (unsigned i = 0; i < d->m->source.n_servers; i++)
-        strbuf_printf(&servers, "%s%s", i ? "," : "", d->m->source.servers[i]);
-    key = key ? key : MOUNT_KEY_FILE;
-    if (d->n_signals)
-        snprintf(text, len, "interrupted while connecting to %s", servers.data);
-    else if (d->timed_out)
-        snprintf(text, len, "no session within %llu s: %s",
-                 (unsigned long long)(d->wait_ns / NS_PER_S), d->waits_for);
-    else if (status == -AIFS_EAUTH)
-        snprintf(text, len, "%s refuses the key %s: it is not a key of this cluster", servers.data,
-                 key);
-    else if (status == -AIFS_ECLUSTER)
-        snprintf(text, len, "%s belongs to another cluster than the key %s", servers.data, key);
-    else if (status == -ENOENT || status == -ENOTDIR)
-        snprintf(text, len, "there is no directory %.400s in the file system of %s: %s",
-                 d->m->source.subdir, servers.data, err_text(status));
-    else
-        snprintf(text, len, "cannot open a session with %s: %s", servers.data, err_text(status));
-    strbuf_fini(&servers);
-}
-
 static void on_core_mounted(struct core_req *q, int status)
 {
     struct mount_daemon *d = q->arg;
@@ -243,34 +214,8 @@ static void on_core_mounted(struct core_req *q, int status)
         mount_now(d);
         return;
     }
-    explain(d, status, text, sizeof(text));
+    mount_explain(d, status, text, sizeof(text));
     fail(d, text);
-}
-
-/* For the message: what a plain connection to each server says. */
-static void probe_servers(struct mount_daemon *d)
-{
-    struct timeval second = {.tv_sec = 1};
-    size_t used = 0;
-
-    for (unsigned i = 0; i < d->m->source.n_servers && used < sizeof(d->waits_for); i++) {
-        const char *server = d->m->source.servers[i], *what = "connects, but does not answer";
-        struct net_addr a;
-        char err[160];
-
-        if (net_addr_resolve(server, RPC_PORT_DEFAULT, &a, err, sizeof(err)) != 0) {
-            what = err;
-        } else {
-            AUTO_CLOSE int fd =
-                socket(((struct sockaddr *)a.sockaddr)->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-            (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof(second));
-            if (connect(fd, (struct sockaddr *)a.sockaddr, a.sockaddr_len) != 0)
-                what = errno == EINPROGRESS ? "does not answer" : strerror(errno);
-        }
-        used += (size_t)snprintf(d->waits_for + used, sizeof(d->waits_for) - used, "%s%s: %s",
-                                 used ? "; " : "", server, what);
-    }
 }
 
 static void on_mount_timeout(struct reactor_timer *t)
@@ -282,7 +227,6 @@ static void on_mount_timeout(struct reactor_timer *t)
                      "the servers do not answer yet; goes on in the background");
         return;
     }
-    probe_servers(d);
     d->timed_out = true;
     core_cancel(&d->req);
 }

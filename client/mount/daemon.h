@@ -25,7 +25,6 @@ struct mount_daemon {
     struct reactor_timer timer; /* mount_timeout, later umount_timeout */
     uint64_t wait_ns;
     bool timed_out, core_mounted;
-    char waits_for[512];
 
     struct reactor_watch signals;
     unsigned n_signals;
@@ -38,6 +37,9 @@ struct mount_daemon {
     struct stat_gauge gauges[MOUNT_CORE_GAUGES];
     struct reactor_timer gauge_timer;
 };
+
+/* explain.c: may connect to each server for a second. */
+void mount_explain(const struct mount_daemon *d, int status, char *text, size_t len);
 
 /* metrics.c: what the core counts, copied once a second for the metrics thread. */
 void mount_metrics_start(struct mount_daemon *d);

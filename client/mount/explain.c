@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why mounting has failed, as one sentence that names the server, the key or the directory. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "client/mount/daemon.h"
+#include "common/base/cleanup.h"
+#include "common/base/err.h"
+#include "proto/rpc.h"
+
+/* What a plain connection to each server says. */
+static void probe_servers(const struct mount_source *source, char *text, size_t len)
+{
+    struct timeval second = {.tv_sec = 1};
+    size_t used = 0;
+
+    for (unsigned i = 0; i < source->n_servers && used < len; i++) {
+        const char *server = source->servers[i], *what = "connects, but does not answer";
+        struct net_addr a;
+        char err[160];
+
+        if (net_addr_resolve(server, RPC_PORT_DEFAULT, &a, err, sizeof(err)) != 0) {
+            what = err;
+        } else {
+            AUTO_CLOSE int fd =
+                socket(((struct sockaddr *)a.sockaddr)->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+            (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof(second));
+            if (connect(fd, (struct sockaddr *)a.sockaddr, a.sockaddr_len) != 0)
+                what = errno == EINPROGRESS ? "does not answer" : strerror(errno);
+        }
+        used +=
+            (size_t)snprintf(text + used, len - used, "%s%s: %s", used ? "; " : "", server, what);
+    }
+}
+
+void mount_explain(const struct mount_daemon *d, int status, char *text, size_t len)
+{
+    const char *key = conf_str(d->m->conf, "key_file");
+    struct strbuf servers;
+    char answers[512] = "";
+
+    strbuf_init(&servers);
+    for (unsigned i = 0; i < d->m->source.n_servers; i++)
+        strbuf_printf(&servers, "%s%s", i ? "," : "", d->m->source.servers[i]);
+    key = key ? key : MOUNT_KEY_FILE;
+    if (d->n_signals) {
+        snprintf(text, len, "interrupted while connecting to %s", servers.data);
+    } else if (d->timed_out) {
+        probe_servers(&d->m->source, answers, sizeof(answers));
+        snprintf(text, len, "no session within %llu s: %s",
+                 (unsigned long long)(d->wait_ns / NS_PER_S), answers);
+    } else if (status == -AIFS_EAUTH) {
+        snprintf(text, len, "%s refuses the key %s: it is not a key of this cluster", servers.data,
+                 key);
+    } else if (status == -AIFS_ECLUSTER) {
+        snprintf(text, len, "%s belongs to another cluster than the key %s", servers.data, key);
+    } else if (status == -ENOENT || status == -ENOTDIR) {
+        snprintf(text, len, "there is no directory %.400s in the file system of %s: %s",
+                 d->m->source.subdir, servers.data, err_text(status));
+    } else {
+        snprintf(text, len, "cannot open a session with %s: %s", servers.data, err_text(status));
+    }
+    strbuf_fini(&servers);
+}
