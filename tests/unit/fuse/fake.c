@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/fuse/fake.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+
+struct fake fake;
+static struct channel_req request;
+
+void fake_reset(struct fs *fs)
+{
+    struct core_events events;
+
+    memset(&fake, 0, sizeof fake);
+    memset(fs, 0, sizeof *fs);
+    fs->root = 100;
+    fs_events(fs, &events);
+    fake.dir_room = FAKE_ENTRIES;
+}
+
+struct channel_req *fake_request(struct fs *fs, enum channel_op op, uint64_t node)
+{
+    memset(&request, 0, sizeof request);
+    request.user = fs;
+    request.op = op;
+    request.node = node;
+    request.uid = 1000;
+    request.gid = 1000;
+    return &request;
+}
+
+void fake_complete(int status)
+{
+    struct core_req *q = fake.waiting;
+
+    fake.waiting = NULL;
+    q->done(q, status);
+}
+
+static void PRINTF_LIKE(2, 3) call(struct core_req *q, const char *fmt, ...)
+{
+    size_t n = strlen(fake.calls);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(fake.calls + n, sizeof fake.calls - n, fmt, ap);
+    va_end(ap);
+    if (q->cred.n_groups)
+        snprintf(fake.calls + strlen(fake.calls), sizeof fake.calls - strlen(fake.calls),
+                 " with %u groups", q->cred.n_groups);
+    strncat(fake.calls, ";", sizeof fake.calls - strlen(fake.calls) - 1);
+    fake.waiting = q;
+    if (fake.at_once)
+        fake_complete(fake.at_once_status);
+}
+
+static void PRINTF_LIKE(1, 2) reply(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(fake.reply, sizeof fake.reply, fmt, ap);
+    va_end(ap);
+    fake.replies++;
+}
+
+#define U(x) ((unsigned long long)(x))
+
+/* ---- the core ---- */
+
+void core_lookup(struct core *c UNUSED, struct core_req *q, uint64_t p, const char *n, uint32_t len)
+{
+    call(q, "lookup %llu %.*s", U(p), (int)len, n);
+}
+
+void core_getattr(struct core *c UNUSED, struct core_req *q, uint64_t ino)
+{
+    call(q, "getattr %llu", U(ino));
+}
+
+void core_setattr(struct core *c UNUSED, struct core_req *q, const struct msg_setattr_req *s,
+                  struct core_file *f)
+{
+    call(q, "setattr %llu %#x%s", U(s->ino), s->set, f ? " open" : "");
+}
+
+void core_create_file(struct core *c UNUSED, struct core_req *q, uint64_t p, const char *n,
+                      uint32_t len, uint32_t mode, int flags UNUSED,
+                      const struct msg_stripe *s UNUSED)
+{
+    call(q, "create %llu %.*s %o", U(p), (int)len, n, mode);
+}
+
+void core_mkdir(struct core *c UNUSED, struct core_req *q, uint64_t p, const char *n, uint32_t len,
+                uint32_t mode, const struct msg_stripe *s UNUSED)
+{
+    call(q, "mkdir %llu %.*s %o", U(p), (int)len, n, mode);
+}
+
+void core_mknod(struct core *c UNUSED, struct core_req *q, uint64_t p, const char *n, uint32_t len,
+                uint32_t mode, uint32_t rdev, const struct msg_stripe *s UNUSED)
+{
+    call(q, "mknod %llu %.*s %o %u", U(p), (int)len, n, mode, rdev);
+}
+
+void core_symlink(struct core *c UNUSED, struct core_req *q, uint64_t p, const char *n,
+                  uint32_t len, const char *t, uint32_t t_len)
+{
+    call(q, "symlink %llu %.*s %.*s", U(p), (int)len, n, (int)t_len, t);
+}
+
+void core_unlink(struct core *c UNUSED, struct core_req *q, uint64_t p, const char *n, uint32_t len)
+{
+    call(q, "unlink %llu %.*s", U(p), (int)len, n);
+}
+
+void core_rmdir(struct core *c UNUSED, struct core_req *q, uint64_t p, const char *n, uint32_t len)
+{
+    call(q, "rmdir %llu %.*s", U(p), (int)len, n);
+}
+
+void core_rename(struct core *c UNUSED, struct core_req *q, uint64_t p, const char *n, uint32_t len,
+                 uint64_t p2, const char *n2, uint32_t len2, uint32_t flags)
+{
+    call(q, "rename %llu %.*s %llu %.*s %u", U(p), (int)len, n, U(p2), (int)len2, n2, flags);
+}
+
+void core_link(struct core *c UNUSED, struct core_req *q, uint64_t ino, uint64_t p, const char *n,
+               uint32_t len)
+{
+    call(q, "link %llu %llu %.*s", U(ino), U(p), (int)len, n);
+}
+
+void core_readlink(struct core *c UNUSED, struct core_req *q, uint64_t ino)
+{
+    call(q, "readlink %llu", U(ino));
+}
+
+void core_statfs(struct core *c UNUSED, struct core_req *q, uint64_t ino)
+{
+    call(q, "statfs %llu", U(ino));
+}
+
+void core_getxattr(struct core *c UNUSED, struct core_req *q, uint64_t ino, const char *n,
+                   uint32_t len)
+{
+    call(q, "getxattr %llu %.*s", U(ino), (int)len, n);
+}
+
+void core_setxattr(struct core *c UNUSED, struct core_req *q, uint64_t ino, const char *n,
+                   uint32_t len, const void *v UNUSED, uint32_t v_len, uint32_t flags)
+{
+    call(q, "setxattr %llu %.*s %u %u", U(ino), (int)len, n, v_len, flags);
+}
+
+void core_listxattr(struct core *c UNUSED, struct core_req *q, uint64_t ino)
+{
+    call(q, "listxattr %llu", U(ino));
+}
+
+void core_removexattr(struct core *c UNUSED, struct core_req *q, uint64_t ino, const char *n,
+                      uint32_t len)
+{
+    call(q, "removexattr %llu %.*s", U(ino), (int)len, n);
+}
+
+void core_readdir(struct core *c UNUSED, struct core_req *q, uint64_t ino, uint64_t cookie,
+                  uint32_t max UNUSED, bool plus)
+{
+    q->out.dir.eof = fake.eof;
+    q->out.dir.parent = 55;
+    fake.page_at = 0;
+    call(q, "readdir %llu %#llx%s", U(ino), U(cookie), plus ? " plus" : "");
+}
+
+int core_dirent_next(struct core_req *q UNUSED, struct core_dirent *e)
+{
+    if (fake.page_at == fake.page_len)
+        return 0;
+    *e = fake.page[fake.page_at++];
+    return 1;
+}
+
+void core_readdir_done(struct core_req *q UNUSED)
+{
+    fake.page_done++;
+}
+
+void core_open(struct core *c UNUSED, struct core_req *q, uint64_t ino, int flags)
+{
+    q->out.opened.file = (struct core_file *)(void *)&fake;
+    call(q, "open %llu %#o", U(ino), (unsigned)flags);
+}
+
+void core_flush(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED)
+{
+    call(q, "flush");
+}
+
+void core_fsync(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED, bool data)
+{
+    call(q, "fsync%s", data ? " data" : "");
+}
+
+void core_fsync_ino(struct core *c UNUSED, struct core_req *q, uint64_t ino)
+{
+    call(q, "fsync_ino %llu", U(ino));
+}
+
+void core_release(struct core *c UNUSED, struct core_file *f UNUSED)
+{
+    fake.released++;
+}
+
+void core_forget(struct core *c UNUSED, uint64_t ino)
+{
+    snprintf(fake.calls, sizeof fake.calls, "forget %llu;", U(ino));
+}
+
+void core_read(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED, uint64_t at,
+               uint32_t len, void *dst UNUSED)
+{
+    call(q, "read %llu %u", U(at), len);
+}
+
+void core_read_done(struct core_req *q UNUSED)
+{
+    fake.read_done++;
+}
+
+void core_write(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED, uint64_t at,
+                const struct iovec *iov, unsigned n, uint32_t len)
+{
+    call(q, "write %llu %u %.*s", U(at), len, n == 1 ? (int)iov->iov_len : 0,
+         (const char *)iov->iov_base);
+}
+
+void core_cancel(struct core_req *q)
+{
+    fake.cancelled += q == fake.waiting;
+}
+
+void core_inval_done(struct core *c UNUSED, struct core_inval *v)
+{
+    snprintf(fake.calls, sizeof fake.calls, "inval_done %llu;", U(v->ino));
+}
+
+const struct clock *reactor_clock(const struct reactor *r UNUSED)
+{
+    return clock_real();
+}
+
+/* ---- the channel ---- */
+
+void channel_on_interrupt(struct channel_req *q UNUSED, void (*fn)(struct channel_req *q))
+{
+    fake.on_interrupt = fn;
+}
+
+void channel_reply_err(struct channel_req *q UNUSED, int err)
+{
+    reply("err %d", err);
+}
+
+void channel_reply_entry(struct channel_req *q UNUSED, const struct channel_entry *e)
+{
+    reply("entry %llu", U(e->attr->ino));
+}
+
+void channel_reply_no_entry(struct channel_req *q UNUSED, uint64_t ns)
+{
+    reply("no entry %llu", U(ns));
+}
+
+void channel_reply_attr(struct channel_req *q UNUSED, const struct msg_attr *a, uint64_t ns)
+{
+    reply("attr %llu %llu", U(a->ino), U(ns));
+}
+
+void channel_reply_open(struct channel_req *q UNUSED, uint64_t fh, uint32_t flags)
+{
+    fake.reply_fh = fh;
+    reply("open %#x", flags);
+}
+
+void channel_reply_create(struct channel_req *q UNUSED, const struct channel_entry *e, uint64_t fh,
+                          uint32_t flags)
+{
+    fake.reply_fh = fh;
+    reply("create %llu %#x", U(e->attr->ino), flags);
+}
+
+void channel_reply_write(struct channel_req *q UNUSED, uint32_t len)
+{
+    reply("write %u", len);
+}
+
+void channel_reply_data(struct channel_req *q, const struct iovec *iov, int n,
+                        void (*sent)(struct channel_req *q))
+{
+    reply("data %d %.*s", n, (int)iov->iov_len, (const char *)iov->iov_base);
+    sent(q);
+}
+
+void channel_reply_readlink(struct channel_req *q UNUSED, const void *t, uint32_t len)
+{
+    reply("link %.*s", (int)len, (const char *)t);
+}
+
+void channel_reply_statfs(struct channel_req *q UNUSED, const struct msg_statfs_rep *s)
+{
+    reply("statfs %llu", U(s->total_bytes));
+}
+
+void channel_reply_xattr(struct channel_req *q UNUSED, const void *v, uint32_t len)
+{
+    reply("xattr %.*s", (int)len, (const char *)v);
+}
+
+void channel_dir_begin(struct channel_req *q UNUSED)
+{
+    fake.names[0] = '\0';
+}
+
+bool channel_dir_add(struct channel_req *q UNUSED, const char *name, uint64_t ino UNUSED,
+                     uint32_t type UNUSED, uint64_t cookie, const struct channel_entry *e)
+{
+    size_t n = strlen(fake.names);
+
+    if (!fake.dir_room)
+        return false;
+    fake.dir_room--;
+    snprintf(fake.names + n, sizeof fake.names - n, "%s@%#llx%s ", name, U(cookie), e ? "+" : "");
+    return true;
+}
+
+void channel_reply_dir(struct channel_req *q UNUSED)
+{
+    reply("dir");
+}
+
+int channel_req_groups(const struct channel_req *q UNUSED, uint32_t *groups, unsigned max)
+{
+    for (unsigned i = 0; i < max && (int)i < fake.n_groups; i++)
+        groups[i] = 7000 + i;
+    return fake.n_groups;
+}
+
+int channel_notify_inode(struct channel *c UNUSED, uint64_t node UNUSED, int64_t offset UNUSED,
+                         int64_t len UNUSED, channel_notified_fn done UNUSED, void *arg UNUSED)
+{
+    fake.notified++;
+    return 0;
+}
+
+int channel_notify_entry(struct channel *c UNUSED, uint64_t parent UNUSED, const char *name UNUSED,
+                         uint32_t len UNUSED, channel_notified_fn done UNUSED, void *arg UNUSED)
+{
+    fake.notified++;
+    return 0;
+}
+
+int channel_notify_all(struct channel *c UNUSED)
+{
+    fake.notified++;
+    return 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A core and a channel that only remember: the operations of client/fuse/ops/ between them. Each
+ * core_*() call is noted in fake.calls and left waiting, until the test completes it; each reply is
+ * noted in fake.reply.
+ */
+#ifndef AIFS_TESTS_UNIT_FUSE_FAKE_H
+#define AIFS_TESTS_UNIT_FUSE_FAKE_H
+
+#include "client/fuse/fs.h"
+
+#define FAKE_ENTRIES 64
+
+struct fake {
+    char calls[4096]; /* "lookup 7 name;" */
+    struct core_req *waiting;
+    bool at_once; /* complete inside the call */
+    int at_once_status;
+    unsigned cancelled, released, page_done, read_done;
+
+    char reply[256]; /* "err -5", "entry 9", "open 0x5" */
+    unsigned replies;
+    uint64_t reply_fh;
+    char names[8192];  /* of a directory reply: "a@cookie " */
+    unsigned dir_room; /* entries that fit */
+    int n_groups;      /* of the caller */
+    void (*on_interrupt)(struct channel_req *q);
+    unsigned notified;
+
+    /* the page a READDIR gets */
+    struct core_dirent page[FAKE_ENTRIES];
+    unsigned page_len, page_at;
+    bool eof;
+};
+extern struct fake fake;
+
+void fake_reset(struct fs *fs);
+struct channel_req *fake_request(struct fs *fs, enum channel_op op, uint64_t node);
+void fake_complete(int status); /* what waits */
+
+#endif

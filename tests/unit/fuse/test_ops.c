@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The FUSE operations between a core and a channel that only remember. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/mem.h"
+#include "tests/support/suite.h"
+#include "tests/unit/fuse/fake.h"
+
+static struct fs fs;
+
+static void setup(void)
+{
+    fake_reset(&fs);
+}
+
+static struct channel_req *named(enum channel_op op, const char *name)
+{
+    struct channel_req *q = fake_request(&fs, op, 1);
+
+    q->name.name = name;
+    return q;
+}
+
+START_TEST(the_kernels_root_is_the_mounts_root)
+{
+    op_lookup(named(CHANNEL_LOOKUP, "a"));
+    ck_assert_str_eq(fake.calls, "lookup 100 a;");
+    fake.waiting->entry.ino = fake.waiting->entry.attr.ino = 9;
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "entry 9");
+    ck_assert_uint_eq(fake.replies, 1);
+}
+END_TEST
+
+START_TEST(a_name_that_does_not_exist_may_be_remembered)
+{
+    op_lookup(named(CHANNEL_LOOKUP, "a"));
+    ck_assert(fake.waiting->want_negative);
+    fake.waiting->entry.ino = 0;
+    fake.waiting->entry.entry_valid_ns = 5;
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "no entry 5");
+}
+END_TEST
+
+START_TEST(a_call_that_completes_at_once_is_answered_once)
+{
+    fake.at_once = true;
+    fake.at_once_status = -ENOENT;
+    op_unlink(named(CHANNEL_UNLINK, "a"));
+    ck_assert_str_eq(fake.reply, "err -2");
+    ck_assert_uint_eq(fake.replies, 1);
+    ck_assert_ptr_null(fake.on_interrupt);
+}
+END_TEST
+
+START_TEST(a_refusal_is_tried_again_with_the_callers_groups)
+{
+    fake.n_groups = 2;
+    op_unlink(named(CHANNEL_UNLINK, "a"));
+    fake_complete(-EACCES);
+    ck_assert_str_eq(fake.calls, "unlink 100 a;unlink 100 a with 2 groups;");
+    ck_assert_uint_eq(fake.replies, 0);
+    fake_complete(-EACCES);
+    ck_assert_str_eq(fake.reply, "err -13");
+}
+END_TEST
+
+START_TEST(more_groups_than_fit_are_all_sent)
+{
+    fake.n_groups = 500;
+    op_rmdir(named(CHANNEL_RMDIR, "a"));
+    fake_complete(-EPERM);
+    ck_assert_str_eq(fake.calls, "rmdir 100 a;rmdir 100 a with 500 groups;");
+    ck_assert_uint_eq(fake.waiting->cred.groups[499], 7499);
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "err 0");
+}
+END_TEST
+
+START_TEST(root_is_not_asked_for_groups)
+{
+    struct channel_req *q = named(CHANNEL_UNLINK, "a");
+
+    q->uid = 0;
+    fake.n_groups = 2;
+    op_unlink(q);
+    fake_complete(-EPERM);
+    ck_assert_str_eq(fake.reply, "err -1");
+}
+END_TEST
+
+START_TEST(an_interrupt_cancels_what_waits)
+{
+    struct channel_req *q = named(CHANNEL_LOOKUP, "a");
+
+    op_lookup(q);
+    ck_assert_ptr_nonnull(fake.on_interrupt);
+    fake.on_interrupt(q);
+    ck_assert_uint_eq(fake.cancelled, 1);
+    fake_complete(-EINTR);
+    ck_assert_str_eq(fake.reply, "err -4");
+}
+END_TEST
+
+/* ---- files ---- */
+
+static struct fs_file *open_with(uint32_t flags, enum msg_lease lease, bool keep)
+{
+    struct channel_req *q = fake_request(&fs, CHANNEL_OPEN, 9);
+
+    q->open.flags = flags;
+    op_open(q);
+    fake.waiting->out.opened.lease = lease;
+    fake.waiting->out.opened.keep_cache = keep;
+    fake_complete(0);
+    return fs_file_of(fake.reply_fh);
+}
+
+static void close_again(struct fs_file *f)
+{
+    struct channel_req *q = fake_request(&fs, CHANNEL_RELEASE, 9);
+
+    q->file.fh = (uintptr_t)f;
+    op_release(q);
+    ck_assert_str_eq(fake.reply, "err 0");
+    ck_assert_uint_eq(fake.released, 1);
+    fake.released = 0;
+}
+
+START_TEST(readers_under_a_lease_use_the_page_cache)
+{
+    struct fs_file *f = open_with(O_RDONLY, MSG_LEASE_READ, true);
+
+    ck_assert_str_eq(fake.reply, "open 0x6"); /* keep the cache, no flush */
+    close_again(f);
+    f = open_with(O_RDWR, MSG_LEASE_WRITE, false);
+    ck_assert_str_eq(fake.reply, "open 0");
+    close_again(f);
+}
+END_TEST
+
+START_TEST(writers_and_shared_files_go_past_the_page_cache)
+{
+    struct fs_file *f = open_with(O_WRONLY, MSG_LEASE_WRITE, false);
+
+    ck_assert_str_eq(fake.reply, "open 0x1");
+    close_again(f);
+    f = open_with(O_RDONLY, MSG_LEASE_NONE, false);
+    ck_assert_str_eq(fake.reply, "open 0x5");
+    close_again(f);
+    f = open_with(O_RDWR | O_DIRECT, MSG_LEASE_WRITE, false);
+    ck_assert_str_eq(fake.reply, "open 0x1");
+    close_again(f);
+}
+END_TEST
+
+START_TEST(a_read_is_sent_from_where_the_core_has_it)
+{
+    struct fs_file *f = open_with(O_RDONLY, MSG_LEASE_READ, false);
+    struct channel_req *q = fake_request(&fs, CHANNEL_READ, 9);
+    char data[] = "hello";
+
+    q->io.fh = (uintptr_t)f;
+    q->io.offset = 4096;
+    q->io.len = 5;
+    op_read(q);
+    fake.waiting->out.read.iov[0] = (struct iovec){data, 5};
+    fake.waiting->out.read.n_iov = 1;
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "data 1 hello");
+    ck_assert_uint_eq(fake.read_done, 1);
+    close_again(f);
+}
+END_TEST
+
+static struct channel_req *write_request(struct fs_file *f, bool kill)
+{
+    struct channel_req *q = fake_request(&fs, CHANNEL_WRITE, 9);
+
+    q->io.fh = (uintptr_t)f;
+    q->io.offset = 7;
+    q->io.len = 3;
+    q->io.data = "abc";
+    q->io.kill_priv = kill;
+    fake.calls[0] = '\0';
+    return q;
+}
+
+static void finish_write(void)
+{
+    fake.waiting->out.write.bytes = 3;
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "write 3");
+}
+
+START_TEST(a_write_by_the_privileged_is_one_call)
+{
+    struct fs_file *f = open_with(O_WRONLY, MSG_LEASE_WRITE, false);
+
+    op_write(write_request(f, false));
+    ck_assert_str_eq(fake.calls, "write 7 3 abc;");
+    finish_write();
+    close_again(f);
+}
+END_TEST
+
+START_TEST(set_id_bits_are_looked_for_once_per_open_file)
+{
+    struct fs_file *f = open_with(O_WRONLY, MSG_LEASE_WRITE, false);
+
+    op_write(write_request(f, true));
+    fake.waiting->entry.attr.mode = S_IFREG | 0755;
+    fake_complete(0);
+    ck_assert_str_eq(fake.calls, "getattr 9;write 7 3 abc;");
+    finish_write();
+    op_write(write_request(f, true));
+    ck_assert_str_eq(fake.calls, "write 7 3 abc;");
+    finish_write();
+    close_again(f);
+}
+END_TEST
+
+START_TEST(set_id_bits_are_cleared_before_the_write)
+{
+    struct fs_file *f = open_with(O_WRONLY, MSG_LEASE_WRITE, false);
+
+    op_write(write_request(f, true));
+    fake.waiting->entry.attr.mode = S_IFREG | 04755;
+    fake_complete(0);
+    fake_complete(0);
+    ck_assert_str_eq(fake.calls, "getattr 9;setattr 9 0x100 open;write 7 3 abc;");
+    ck_assert_uint_eq(fake.notified, 1);
+    finish_write();
+    close_again(f);
+}
+END_TEST
+
+START_TEST(a_set_id_bit_set_later_is_seen)
+{
+    struct fs_file *f = open_with(O_WRONLY, MSG_LEASE_WRITE, false);
+    struct channel_req *q;
+
+    op_write(write_request(f, true));
+    fake.waiting->entry.attr.mode = S_IFREG | 0755;
+    fake_complete(0);
+    finish_write();
+    q = fake_request(&fs, CHANNEL_SETATTR, 9);
+    q->attr.set = MSG_SET_MODE;
+    q->attr.mode = 04755;
+    op_setattr(q);
+    fake_complete(0);
+    op_write(write_request(f, true));
+    ck_assert_str_eq(fake.calls, "getattr 9;");
+    fake_complete(-EIO);
+    ck_assert_str_eq(fake.reply, "err -5");
+    close_again(f);
+}
+END_TEST
+
+START_TEST(an_open_that_nobody_waits_for_is_closed)
+{
+    struct fs_file *f = open_with(O_RDONLY, MSG_LEASE_READ, false);
+
+    fs_channel_ops.open_lost(&fs, CHANNEL_OPEN, 9, (uintptr_t)f);
+    ck_assert_uint_eq(fake.released, 1);
+}
+END_TEST
+
+START_TEST(acls_are_never_there_and_cannot_be_set)
+{
+    struct channel_req *q = fake_request(&fs, CHANNEL_GETXATTR, 9);
+
+    q->xattr.name = "system.posix_acl_access";
+    op_getxattr(q);
+    ck_assert_str_eq(fake.reply, "err -61");
+    q->xattr.name = "system.posix_acl_default";
+    op_setxattr(q);
+    ck_assert_str_eq(fake.reply, "err -95");
+    ck_assert_str_eq(fake.calls, "");
+    q->xattr.name = "user.x";
+    op_getxattr(q);
+    ck_assert_str_eq(fake.calls, "getxattr 9 user.x;");
+    fake.waiting->out.bytes = (struct msg_bytes){"val", 3};
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "xattr val");
+}
+END_TEST
+
+/* ---- directories ---- */
+
+static uint64_t open_dir(void)
+{
+    op_opendir(fake_request(&fs, CHANNEL_OPENDIR, 9));
+    return fake.reply_fh;
+}
+
+static void close_dir(uint64_t fh)
+{
+    struct channel_req *q = fake_request(&fs, CHANNEL_RELEASEDIR, 9);
+
+    q->file.fh = fh;
+    op_releasedir(q);
+}
+
+static void page(unsigned n, unsigned first, bool eof)
+{
+    static char names[FAKE_ENTRIES][8];
+
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(names[i], sizeof names[i], "n%u", first + i);
+        fake.page[i] = (struct core_dirent){.ino = 1000 + first + i,
+                                            .cookie = (uint64_t)(first + i) << 16 | 1,
+                                            .type = DT_REG,
+                                            .name_len = (uint8_t)strlen(names[i]),
+                                            .name = names[i],
+                                            .has_entry = true};
+    }
+    fake.page_len = n;
+    fake.eof = eof;
+}
+
+static void read_dir(uint64_t fh, uint64_t offset, unsigned room)
+{
+    struct channel_req *q = fake_request(&fs, CHANNEL_READDIR, 9);
+
+    q->io.fh = fh;
+    q->io.offset = offset;
+    q->io.len = 4096;
+    q->io.plus = true;
+    fake.dir_room = room;
+    op_readdir(q);
+}
+
+START_TEST(a_page_is_given_out_piece_by_piece)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, true);
+    read_dir(fh, 0, 4);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ n17@0x88001+ ");
+    read_dir(fh, 0x88001, 1);
+    ck_assert_str_eq(fake.names, "n18@0x90001+ ");
+    read_dir(fh, 0x90001, 9);
+    ck_assert_str_eq(fake.names, "n19@0x98001+ ");
+    read_dir(fh, 0x98001, 9);
+    ck_assert_str_eq(fake.names, "");
+    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 1);
+}
+END_TEST
+
+START_TEST(the_next_page_begins_where_the_last_ended)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(2, 16, false);
+    read_dir(fh, 0, 64);
+    ck_assert_uint_eq(fake.page_done, 1);
+    page(1, 18, true);
+    read_dir(fh, 0x88001, 64);
+    ck_assert_str_eq(fake.names, "n18@0x90001+ ");
+    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0x110001 plus;");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 2);
+}
+END_TEST
+
+START_TEST(rewinding_asks_again)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(3, 16, true);
+    read_dir(fh, 0, 3);
+    read_dir(fh, 0, 64);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ n17@0x88001+ n18@0x90001+ ");
+    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0 plus;");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 2);
+}
+END_TEST
+
+SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
+           a_name_that_does_not_exist_may_be_remembered,
+           a_call_that_completes_at_once_is_answered_once,
+           a_refusal_is_tried_again_with_the_callers_groups, more_groups_than_fit_are_all_sent,
+           root_is_not_asked_for_groups, an_interrupt_cancels_what_waits,
+           readers_under_a_lease_use_the_page_cache,
+           writers_and_shared_files_go_past_the_page_cache,
+           a_read_is_sent_from_where_the_core_has_it, a_write_by_the_privileged_is_one_call,
+           set_id_bits_are_looked_for_once_per_open_file, set_id_bits_are_cleared_before_the_write,
+           a_set_id_bit_set_later_is_seen, an_open_that_nobody_waits_for_is_closed,
+           acls_are_never_there_and_cannot_be_set, a_page_is_given_out_piece_by_piece,
+           the_next_page_begins_where_the_last_ended, rewinding_asks_again)
