@@ -361,9 +361,9 @@ static void block_sent(struct oss_io *io, int status)
         if (b->flying[k].start == io->start && b->flying[k].end == io->start + io->len)
             b->flying[k] = (struct extent){0, 0};
     b->n_ios--;
-    if (status) {
+    if (status && !b->dead) {
         inode_set_error(i, status == -EINTR ? -AIFS_ETIMEOUT : status, "write-back");
-    } else if (!b->dead) {
+    } else if (!status && !b->dead) {
         uint64_t end = b->index * stripe_block_bytes(&i->layout) + io->start + io->len;
 
         i->acked_size = MAX(i->acked_size, MIN(end, i->attr.size));

@@ -70,7 +70,9 @@ static void meta_failed(struct core_inode *i, struct mds_op *op, int status)
         inline_too_large(i);
         return;
     }
-    inode_set_error(i, status, rpc_op_name(op->call.op));
+    if (status != -AIFS_ESESSION &&
+        status != -AIFS_EFENCED) /* the end of the session has been noted */
+        inode_set_error(i, status, rpc_op_name(op->call.op));
     i->meta_done = MAX(i->meta_done, op->n1);
     if (op->call.op == RPC_OP_GROW) { /* the inline data stays as it was */
         i->need_grow = false;

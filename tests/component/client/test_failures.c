@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a client does when servers restart, lose answers, run full, damage data or stop answering.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "tests/support/client_bed.h"
+#include "tests/support/suite.h"
+
+static struct bed bed;
+static struct core *c;
+static uint8_t *data, *back;
+
+#define ROOM (8u * MIB)
+
+static void setup(void)
+{
+    bed_setup(&bed, 3);
+    c = bed_mount(&bed, NULL);
+    data = malloc(ROOM);
+    back = malloc(ROOM);
+    bed_pattern(data, ROOM, 0, 1);
+}
+
+static void teardown(void)
+{
+    if (c)
+        bed_unmount(&bed, c, false, 0);
+    free(data);
+    free(back);
+    bed_teardown(&bed);
+}
+
+static void expect_durable(const char *name, uint32_t len)
+{
+    struct fake_inode *i = fake_inode(&bed.cluster, name);
+
+    ck_assert_uint_eq(i->attr.size, len);
+    fake_contents(&bed.cluster, i, 0, back, len, true);
+    ck_assert_int_eq(memcmp(back, data, len), 0);
+}
+
+START_TEST(uncommitted_data_is_written_again_when_a_target_forgot_it)
+{
+    struct core_file *f = bed_create(&bed, c, "replay");
+    struct core_stats stats;
+    unsigned k;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 6 * MIB), 0); /* grants are there after it */
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    for (k = 0; k < 3; k++) {
+        ck_assert_uint_gt(bed.cluster.oss[k].unstable, 0);
+        fake_oss_restart(&bed.cluster.oss[k]);
+    }
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("replay", ROOM);
+    core_get_stats(c, &stats);
+    ck_assert_uint_gt(stats.replays, 0);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_restart_while_writes_are_in_flight_loses_nothing)
+{
+    struct core_file *f = bed_create(&bed, c, "inflight");
+    struct bed_op op;
+    unsigned round;
+
+    for (round = 0; round < 5; round++) {
+        bed.cluster.oss[1].hold = true;
+        ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 64 * KIB), 0);
+        bed_pattern(data, ROOM, 0, round);
+        bed_op_init(&op);
+        ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 100), 0);
+        bed.cluster.oss[1].hold = false;
+        ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
+        fake_oss_restart(&bed.cluster.oss[round % 3]);
+        fake_oss_release(&bed.cluster.oss[1]);
+        ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+        expect_durable("inflight", ROOM);
+    }
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_change_whose_answer_is_lost_is_executed_once)
+{
+    struct core_file *f;
+
+    bed.cluster.drop_replies = true;
+    f = bed_create(&bed, c, "once"); /* O_EXCL: a second execution would say EEXIST */
+    ck_assert_uint_eq(bed.cluster.executed[RPC_OP_CREATE], 1);
+    ck_assert_uint_gt(bed.cluster.calls[RPC_OP_CREATE], 1);
+    bed.cluster.drop_replies = true;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    expect_durable("once", 1000);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_new_one)
+{
+    struct core_file *dirty = bed_create(&bed, c, "dirty"), *clean = bed_create(&bed, c, "clean"),
+                     *f;
+    struct core_stats stats;
+
+    ck_assert_int_eq(bed_write(&bed, c, clean, 0, data, 5000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, clean), 0);
+    ck_assert_int_eq(bed_write(&bed, c, dirty, 0, data, 5000), 0);
+    fake_mds_forget_sessions(&bed.cluster);
+    ck_assert_int_ne(bed_fsync(&bed, c, dirty), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, dirty), 0); /* once */
+    ck_assert_int_eq(bed_fsync(&bed, c, clean), 0);
+    f = bed_create(&bed, c, "after");
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 3 * MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("after", 3 * MIB);
+    ck_assert_int_eq(bed_read(&bed, c, clean, 0, back, 5000), 5000); /* opened again */
+    ck_assert_int_eq(memcmp(back, data, 5000), 0);
+    core_get_stats(c, &stats);
+    ck_assert_uint_eq(stats.sessions_lost, 1);
+    core_release(c, dirty);
+    core_release(c, clean);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_full_target_is_reported_and_by_one_call_only)
+{
+    struct core_file *f = bed_create(&bed, c, "full");
+    int err;
+    unsigned k;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 4 * MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    for (k = 0; k < 3; k++) {
+        bed.cluster.oss[k].fail_writes = -ENOSPC;
+        bed.cluster.oss[k].fail_writes_n = UINT32_MAX;
+    }
+    err = bed_write(&bed, c, f, 4 * MIB, data, 4 * MIB);
+    if (!err)
+        err = bed_fsync(&bed, c, f);
+    ck_assert_int_eq(err, -ENOSPC);
+    for (k = 0; k < 3; k++)
+        bed.cluster.oss[k].fail_writes = 0;
+    (void)bed_fsync(&bed, c, f);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("full", ROOM);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(without_a_grant_enospc_reaches_write)
+{
+    struct core_file *f = bed_create(&bed, c, "nogrant");
+    unsigned k;
+
+    for (k = 0; k < 3; k++) {
+        bed.cluster.oss[k].grant = 0;
+        bed.cluster.oss[k].fail_writes = -ENOSPC;
+        bed.cluster.oss[k].fail_writes_n = UINT32_MAX;
+    }
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 200000), -ENOSPC);
+    for (k = 0; k < 3; k++) {
+        ck_assert_uint_eq(bed.cluster.oss[k].unstable, 0);
+        bed.cluster.oss[k].fail_writes = 0;
+    }
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 200000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("nogrant", 200000);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(damaged_data_is_read_again_and_then_an_error)
+{
+    struct core_file *f = bed_create(&bed, c, "damaged");
+    struct core_stats stats;
+    unsigned k;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    core_release(c, f);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_inode(&bed.cluster, "damaged")->attr.change += 1000;
+    f = bed_open(&bed, c, "damaged", O_RDONLY, NULL);
+    for (k = 0; k < 3; k++)
+        bed.cluster.oss[k].corrupt_reads = 1;
+    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, ROOM), (int)ROOM);
+    ck_assert_int_eq(memcmp(back, data, ROOM), 0);
+    core_release(c, f);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_inode(&bed.cluster, "damaged")->attr.change += 1000;
+    f = bed_open(&bed, c, "damaged", O_RDONLY, NULL);
+    for (k = 0; k < 3; k++)
+        bed.cluster.oss[k].corrupt_reads = 1000;
+    ck_assert_int_eq(bed_read(&bed, c, f, 5 * MIB, back, 4096), -EIO);
+    core_get_stats(c, &stats);
+    ck_assert_uint_ge(stats.checksum_errors, 4);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_read_that_waits_for_a_silent_server_can_be_cancelled)
+{
+    struct core_file *f = bed_create(&bed, c, "silent");
+    struct bed_op op;
+    struct strbuf text;
+    unsigned k;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    core_release(c, f);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_inode(&bed.cluster, "silent")->attr.change += 1000;
+    f = bed_open(&bed, c, "silent", O_RDONLY, NULL);
+    for (k = 0; k < 3; k++)
+        bed.cluster.oss[k].hold = true;
+    bed_op_init(&op);
+    core_read(c, &op.q, f, 5 * MIB + 1, 8000, NULL);
+    bed_spin(&bed, 20 * NS_PER_MS);
+    ck_assert(!op.done);
+    strbuf_init(&text);
+    core_print_requests(c, &text);
+    ck_assert_ptr_nonnull(strstr(text.data, "OSS_READ"));
+    strbuf_fini(&text);
+    core_cancel(&op.q);
+    ck_assert_int_eq(bed_wait(&bed, &op), -EINTR);
+    for (k = 0; k < 3; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    ck_assert_int_eq(bed_read(&bed, c, f, 5 * MIB + 1, back, 8000), 8000);
+    ck_assert_int_eq(memcmp(back, data + 5 * MIB + 1, 8000), 0);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_cancelled_change_is_still_made_once)
+{
+    struct bed_op op;
+    unsigned k;
+
+    bed.cluster.refuse = -AIFS_EBUSY_SERVER;
+    bed_op_init(&op);
+    core_mkdir(c, &op.q, 1, "later", 5, 0755, NULL);
+    bed_spin(&bed, 30 * NS_PER_MS);
+    core_cancel(&op.q);
+    ck_assert_int_eq(bed_wait(&bed, &op), -EINTR);
+    bed.cluster.refuse = 0;
+    for (k = 0; k < 3; k++) {
+        bed_op_init(&op);
+        core_getattr(c, &op.q, 1);
+        ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    }
+}
+END_TEST
+
+START_TEST(a_soft_mount_gives_up_in_time)
+{
+    struct core_options o;
+    struct core_file *f;
+    struct bed_op op;
+    struct core *soft;
+
+    core_options_default(&o);
+    o.soft = true;
+    o.timeo_ns = 400 * NS_PER_MS;
+    soft = bed_mount(&bed, &o);
+    f = bed_create(&bed, soft, "soft");
+    bed.cluster.refuse = -AIFS_EBUSY_SERVER;
+    bed_op_init(&op);
+    core_lookup(soft, &op.q, 1, "none", 4);
+    ck_assert_int_eq(bed_wait(&bed, &op), -AIFS_ETIMEOUT);
+    bed.cluster.refuse = 0;
+    bed.cluster.oss[0].hold = bed.cluster.oss[1].hold = bed.cluster.oss[2].hold = true;
+    ck_assert_int_ne(bed_write(&bed, soft, f, 0, data, 100000),
+                     0); /* first write to a target: through */
+    fake_oss_release(&bed.cluster.oss[0]);
+    fake_oss_release(&bed.cluster.oss[1]);
+    fake_oss_release(&bed.cluster.oss[2]);
+    core_release(soft, f);
+    bed_unmount(&bed, soft, false, 0);
+}
+END_TEST
+
+START_TEST(a_forced_unmount_waits_for_nobody)
+{
+    struct core_file *f = bed_create(&bed, c, "forced");
+    struct bed_op read, op;
+    unsigned k;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    for (k = 0; k < 3; k++)
+        bed.cluster.oss[k].hold = true;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
+    bed_op_init(&read);
+    core_fsync(c, &read.q, f, false);
+    bed.cluster.refuse = -AIFS_EBUSY_SERVER;
+    bed_op_init(&op);
+    core_unlink(c, &op.q, 1, "forced", 6);
+    bed_spin(&bed, 20 * NS_PER_MS);
+    ck_assert(!read.done);
+    core_release(c, f);
+    bed_unmount(&bed, c, true, 0);
+    ck_assert(read.done && op.done);
+    ck_assert_int_eq(read.status, -EIO);
+    ck_assert_int_eq(op.status, -EIO);
+    c = NULL;
+}
+END_TEST
+
+SUITE_MAIN("client-failures", setup, teardown,
+           uncommitted_data_is_written_again_when_a_target_forgot_it,
+           a_restart_while_writes_are_in_flight_loses_nothing,
+           a_change_whose_answer_is_lost_is_executed_once,
+           a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_new_one,
+           a_full_target_is_reported_and_by_one_call_only, without_a_grant_enospc_reaches_write,
+           damaged_data_is_read_again_and_then_an_error,
+           a_read_that_waits_for_a_silent_server_can_be_cancelled,
+           a_cancelled_change_is_still_made_once, a_soft_mount_gives_up_in_time,
+           a_forced_unmount_waits_for_nobody)

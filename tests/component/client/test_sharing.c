@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two clients and one file: leases are given back in time, and nobody reads old bytes. */
+#include <check.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "tests/support/client_bed.h"
+#include "tests/support/suite.h"
+
+static struct bed bed;
+static struct core *a, *b;
+static uint8_t *data, *back;
+
+#define ROOM (6u * MIB)
+
+static void setup(void)
+{
+    bed_setup(&bed, 3);
+    a = bed_mount(&bed, NULL);
+    b = bed_mount(&bed, NULL);
+    data = malloc(ROOM);
+    back = malloc(ROOM);
+    bed_pattern(data, ROOM, 0, 1);
+}
+
+static void teardown(void)
+{
+    bed_unmount(&bed, a, false, 0);
+    bed_unmount(&bed, b, false, 0);
+    free(data);
+    free(back);
+    bed_teardown(&bed);
+}
+
+static void expect_read(struct core *c, struct core_file *f, uint64_t offset, uint32_t len)
+{
+    memset(back, 0xee, len);
+    ck_assert_int_eq(bed_read(&bed, c, f, offset, back, len), (int)len);
+    ck_assert_int_eq(memcmp(back, data + offset, len), 0);
+}
+
+START_TEST(a_reader_elsewhere_sees_what_was_written_and_not_yet_flushed)
+{
+    struct core_file *w = bed_create(&bed, a, "shared"), *r;
+    struct core_opened o;
+    struct core_stats stats;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 5 * MIB), 0);
+    r = bed_open(&bed, b, "shared", O_RDONLY, &o);
+    ck_assert_int_eq(o.lease, MSG_LEASE_NONE);
+    expect_read(b, r, 0, 5 * MIB);
+    core_get_stats(a, &stats);
+    ck_assert_uint_eq(stats.recalls, 1);
+    ck_assert_uint_eq(stats.uncommitted_bytes, 0);
+    ck_assert_int_eq(bed_write(&bed, a, w, 5 * MIB, data + 5 * MIB, MIB),
+                     0); /* without a lease now: at once */
+    expect_read(b, r, 0, ROOM);
+    core_release(a, w);
+    core_release(b, r);
+}
+END_TEST
+
+START_TEST(small_files_are_shared_through_the_metadata_server)
+{
+    struct core_file *w = bed_create(&bed, a, "small"), *r;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 1000), 0);
+    r = bed_open(&bed, b, "small", O_RDWR, NULL);
+    expect_read(b, r, 0, 1000);
+    ck_assert_int_eq(bed_write(&bed, a, w, 1000, data + 1000, 1000), 0);
+    expect_read(b, r, 0, 2000);
+    ck_assert_int_eq(bed_write(&bed, b, r, 2000, data + 2000, 1000), 0);
+    expect_read(a, w, 0, 3000);
+    core_release(a, w);
+    core_release(b, r);
+}
+END_TEST
+
+START_TEST(a_shared_small_file_grows_when_a_write_does_not_fit)
+{
+    struct core_file *w = bed_create(&bed, a, "grow"), *r;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 1000), 0);
+    r = bed_open(&bed, b, "grow", O_RDWR, NULL);
+    ck_assert_int_eq(bed_write(&bed, b, r, 1000, data + 1000, 2 * MIB), 0);
+    ck_assert_uint_eq(bed.cluster.executed[RPC_OP_GROW], 1);
+    bed_spin(&bed, 20 * NS_PER_MS);
+    expect_read(a, w, 0, 2 * MIB + 1000);
+    ck_assert_int_eq(bed_write(&bed, a, w, 2 * MIB + 1000, data + 2 * MIB + 1000, 5000), 0);
+    expect_read(b, r, 0, 2 * MIB + 6000);
+    core_release(a, w);
+    core_release(b, r);
+}
+END_TEST
+
+START_TEST(appends_of_two_clients_never_overwrite_each_other)
+{
+    struct core_file *w = bed_create(&bed, a, "log"), *x, *y;
+    uint64_t size;
+    unsigned k, seen[2] = {0};
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 100 * KIB), 0);
+    ck_assert_int_eq(bed_flush(&bed, a, w), 0);
+    x = bed_open(&bed, a, "log", O_WRONLY | O_APPEND, NULL);
+    y = bed_open(&bed, b, "log", O_WRONLY | O_APPEND, NULL);
+    for (k = 0; k < 50; k++) {
+        struct core *c = k % 2 ? a : b;
+        uint8_t line[64];
+
+        memset(line, k % 2 ? 'a' : 'b', sizeof line);
+        ck_assert_int_eq(bed_write(&bed, c, k % 2 ? x : y, 0, line, sizeof line), 0);
+    }
+    ck_assert_int_eq(bed_size(&bed, b, core_file_ino(y), &size), 0);
+    ck_assert_uint_eq(size, 100 * KIB + 50 * 64);
+    ck_assert_int_eq(bed_read(&bed, a, w, 100 * KIB, back, 50 * 64), 50 * 64);
+    for (k = 0; k < 50; k++)
+        seen[back[k * 64] == 'a']++;
+    ck_assert_uint_eq(seen[0], 25);
+    ck_assert_uint_eq(seen[1], 25);
+    core_release(a, w);
+    core_release(a, x);
+    core_release(b, y);
+}
+END_TEST
+
+START_TEST(readers_share_and_a_writer_takes_their_caches_away)
+{
+    struct core_file *w = bed_create(&bed, a, "read"), *r1, *r2;
+    struct core_opened o;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, ROOM), 0);
+    ck_assert_int_eq(bed_fsync(&bed, a, w), 0);
+    core_release(a, w);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    r1 = bed_open(&bed, a, "read", O_RDONLY, &o);
+    ck_assert_int_eq(o.lease, MSG_LEASE_READ);
+    ck_assert(o.keep_cache);
+    r2 = bed_open(&bed, b, "read", O_RDONLY, &o);
+    ck_assert_int_eq(o.lease, MSG_LEASE_READ);
+    expect_read(a, r1, 0, ROOM);
+    expect_read(b, r2, 0, ROOM);
+    w = bed_open(&bed, b, "read", O_WRONLY, NULL);
+    bed_pattern(data, ROOM, 0, 9);
+    ck_assert_int_eq(bed_write(&bed, b, w, 0, data, ROOM), 0);
+    ck_assert_int_eq(bed_flush(&bed, b, w), 0);
+    expect_read(a, r1, 0, ROOM);
+    core_release(a, r1);
+    core_release(b, r2);
+    core_release(b, w);
+}
+END_TEST
+
+START_TEST(a_truncate_elsewhere_is_seen_by_a_reader)
+{
+    struct core_file *w = bed_create(&bed, a, "cut"), *r;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, ROOM), 0);
+    r = bed_open(&bed, b, "cut", O_RDONLY, NULL);
+    expect_read(b, r, 0, ROOM);
+    ck_assert_int_eq(bed_truncate(&bed, a, w, MIB + 5), 0);
+    memset(data + MIB + 5, 0, ROOM - MIB - 5);
+    ck_assert_int_eq(bed_truncate(&bed, a, w, 3 * MIB), 0);
+    expect_read(b, r, 0, 3 * MIB);
+    ck_assert_int_eq(bed_read(&bed, b, r, 3 * MIB, back, 10), 0);
+    core_release(a, w);
+    core_release(b, r);
+}
+END_TEST
+
+/* The kernel of client a, which takes its time to drop its pages. */
+static struct core_inval *asked;
+
+static void inval(void *arg, struct core_inval *v)
+{
+    (void)arg;
+    asked = v;
+}
+
+START_TEST(a_lease_goes_back_only_after_the_kernel_has_dropped_its_pages)
+{
+    struct core_options o;
+    struct core_file *w, *r;
+    struct bed_op op;
+    struct core *k;
+    uint64_t ino;
+
+    core_options_default(&o);
+    o.events.inval_inode = inval;
+    k = bed_mount(&bed, &o);
+    w = bed_create(&bed, k, "pages");
+    ck_assert_int_eq(bed_write(&bed, k, w, 0, data, 3 * MIB), 0);
+    ino = core_file_ino(w);
+    bed_op_init(&op);
+    core_open(b, &op.q, ino, O_RDONLY);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    ck_assert_ptr_nonnull(asked);
+    ck_assert_uint_eq(asked->ino, ino);
+    ck_assert(asked->data && !op.done);
+    ck_assert_int_eq(bed_write(&bed, k, w, 3 * MIB, data + 3 * MIB, MIB),
+                     0); /* still under the lease */
+    core_inval_done(k, asked);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    r = op.q.out.opened.file;
+    expect_read(b, r, 0, 4 * MIB);
+    core_release(k, w);
+    core_release(b, r);
+    bed_unmount(&bed, k, false, 0);
+}
+END_TEST
+
+SUITE_MAIN("client-sharing", setup, teardown,
+           a_reader_elsewhere_sees_what_was_written_and_not_yet_flushed,
+           small_files_are_shared_through_the_metadata_server,
+           a_shared_small_file_grows_when_a_write_does_not_fit,
+           appends_of_two_clients_never_overwrite_each_other,
+           readers_share_and_a_writer_takes_their_caches_away,
+           a_truncate_elsewhere_is_seen_by_a_reader,
+           a_lease_goes_back_only_after_the_kernel_has_dropped_its_pages)
