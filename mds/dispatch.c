@@ -239,6 +239,8 @@ static void dispatch_free(struct mds *m)
 {
     struct mds_dispatch *d = m->dispatch;
 
+    if (!d)
+        return;
     for (unsigned i = 0; i < ARRAY_LEN(changes); i++)
         stat_unregister(&d->latency[changes[i].op].stat);
     for (unsigned i = 0; i < ARRAY_LEN(reads); i++)

@@ -156,7 +156,8 @@ struct mds_module {
     const char *name;
     int (*start)(struct mds *m); /* registers handlers, sets its ops in struct mds */
     void (*stop)(struct mds *m, void (*stopped)(void *arg), void *arg);
-    void (*free)(struct mds *m); /* after all have stopped and all links are closed; may be NULL */
+    void (*free)(struct mds *m); /* after all have stopped and all links are closed; also if it was
+                                    never started. May be NULL */
 };
 
 struct mds {

@@ -56,12 +56,32 @@ static const char *conf_text(const struct conf *c, const char *name)
 
 /* ---- start ---- */
 
+static int load_key(const struct conf *c, struct crypto_key *ret_key)
+{
+    const char *file = conf_text(c, "key_file");
+    char err[512];
+    int rc;
+
+    if (!file) {
+        LOG_ERROR(TAG, "key_file is not set: every server has the key of its cluster");
+        return -AIFS_ECONFIG;
+    }
+    rc = crypto_key_load(file, ret_key, err, sizeof(err));
+    if (rc < 0)
+        LOG_ERROR(TAG, "%s", err);
+    return rc;
+}
+
 int mds_server_format(const struct conf *c)
 {
     const char *dir = conf_str(c, "mds.dir");
     struct shard_format f = {.root_mode = 0755};
-    int rc = uuid_random(&f.fs);
+    struct crypto_key key;
+    int rc = load_key(c, &key); /* nothing is made that could not be served */
 
+    explicit_bzero(&key, sizeof(key));
+    if (rc == 0)
+        rc = uuid_random(&f.fs);
     if (rc < 0)
         return rc;
     if (strlen(conf_str(c, "mds.fs_name")) >= sizeof(f.fs_name)) {
@@ -138,19 +158,10 @@ static int open_node(struct mds_server *s)
     const struct conf *c = s->conf;
     struct rpc_node_options o = {.self = {.role = CRYPTO_ROLE_SERVER, .boot = s->mds.boot}};
     uint32_t n_buffers = (uint32_t)MAX(conf_u64(c, "net.buffers") / MSG_BULK_MAX, 4u);
-    const char *key_file = conf_text(c, "key_file");
-    char err[512];
-    int rc;
+    int rc = load_key(c, &o.key);
 
-    if (!key_file) {
-        LOG_ERROR(TAG, "key_file is not set: every server has the key of its cluster");
-        return -AIFS_ECONFIG;
-    }
-    rc = crypto_key_load(key_file, &o.key, err, sizeof(err));
-    if (rc < 0) {
-        LOG_ERROR(TAG, "%s", err);
+    if (rc < 0)
         return rc;
-    }
     rc = shard_dir_node(conf_str(c, "mds.dir"), &o.self.node);
     if (rc < 0)
         return rc;
@@ -215,7 +226,7 @@ static int write_run_file(const char *dir, const char *name, unsigned long value
 
 static void remove_run_files(const char *dir)
 {
-    static const char *const names[] = {"port", "pid"};
+    static const char *const names[] = {"port", "pid", "metrics_port"};
 
     for (unsigned i = 0; dir && i < ARRAY_LEN(names); i++) {
         AUTO_FREE char *path = mem_printf("%s/%s", dir, names[i]);

@@ -137,8 +137,15 @@ int shard_dir_lock(const char *dir, int *ret_fd)
         return -ENOMEM;
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     if (fd < 0) {
-        LOG_ERROR("format", "%s: %m", path);
-        return -errno;
+        int rc = -errno;
+
+        if (rc == -ENOENT)
+            LOG_ERROR("format",
+                      "%s: no such directory; a new file system is made with --mds.format=yes",
+                      dir);
+        else
+            LOG_ERROR("format", "%s: %m", path);
+        return rc;
     }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         n = pread(fd, pid, sizeof(pid) - 1, 0);
