@@ -137,7 +137,7 @@ static struct obj_name *group_add(struct overlay *v, struct obj_group *g, const 
 
 static int group_load(struct overlay *v, struct obj_group *g)
 {
-    struct store_iter *it;
+    struct store_iter *it = NULL;
     struct key k;
     int rc;
 
