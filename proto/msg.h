@@ -44,8 +44,9 @@ struct msg_cred {
 #define MSG_ATTR_INLINE 0x1u /* data is in the metadata server */
 #define MSG_ATTR_PUNCH_PENDING                                                                     \
     0x2u /* a truncate has not reached every target: the file must not grow past its size yet */
-#define MSG_ATTR_SIZE_UNSURE 0x4u /* a writer died: its size is being recovered from the targets   \
-                                   */
+#define MSG_ATTR_SIZE_UNSURE                                                                       \
+    0x4u /* a writer died: its size is being recovered from the targets                            \
+          */
 
 struct msg_attr {
     uint64_t ino;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/base/err.h"
+#include "common/fault/fault.h"
 #include "proto/header_fmt.h"
 #include "tests/support/suite.h"
 #include "tests/unit/proto/rpc_pair.h"
@@ -256,8 +257,61 @@ START_TEST(every_call_ends_whatever_the_network_does)
 }
 END_TEST
 
+/* Calls may fail, but end, and what comes after them works. Returns whether the n-th allocation was
+ * reached. */
+static bool with_failing_allocation(unsigned n)
+{
+    struct msg_name_req lookup = {.name = {"x", 1}};
+    struct msg_range range = {0, 0, 8192};
+    struct msg_read_req read = {.target = 1, .n_ranges = 1, .ranges = &range};
+    struct msg_write_req write = {.target = 1};
+    const void *reqs[4] = {NULL, &lookup, &read, &write};
+    const unsigned ops[4] = {RPC_OP_PING, RPC_OP_LOOKUP, RPC_OP_OSS_READ, RPC_OP_OSS_WRITE};
+    static uint8_t data[8192];
+    struct iovec iov = {data, sizeof data};
+    struct pair_call c[4], after;
+    char spec[64];
+    bool reached;
+
+    pair_connect(&p, NULL, NULL);
+    snprintf(spec, sizeof spec, "mem.alloc=error@%u", n);
+    ck_assert_int_eq(fault_arm(spec), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        pair_call_init(&c[i], ops[i], reqs[i]);
+        c[i].call.flags = RPC_CALL_WAIT;
+        c[i].call.bulk_in = c[i].call.bulk_out = &iov;
+        c[i].call.n_bulk_in = ops[i] == RPC_OP_OSS_READ;
+        c[i].call.n_bulk_out = ops[i] == RPC_OP_OSS_WRITE;
+        rpc_peer_call(p.peer, &c[i].call);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert(pair_wait(&p, &c[i].done, 20000));
+        ck_assert_uint_eq(c[i].times, 1);
+        rpc_call_fini(&c[i].call);
+    }
+    reached = fault_count("mem.alloc") >= n;
+    fault_disarm_all();
+    call(&after, RPC_CALL_WAIT, 30 * NS_PER_S);
+    expect(&after, 0);
+    return reached;
+}
+
+START_TEST(any_allocation_may_fail)
+{
+    unsigned n = 1;
+
+    while (with_failing_allocation(n)) {
+        stop();
+        start();
+        n++;
+    }
+    ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
 SUITE_MAIN("links", start, stop, an_unanswered_call_is_sent_again_with_its_id,
            a_partition_is_noticed_and_healed,
            while_a_peer_is_down_calls_fail_unless_they_want_to_wait,
            waiting_calls_go_only_when_the_user_is_ready, destroying_a_peer_ends_its_calls,
-           duplicates_are_answered_once, every_call_ends_whatever_the_network_does)
+           duplicates_are_answered_once, every_call_ends_whatever_the_network_does,
+           any_allocation_may_fail)
