@@ -107,7 +107,7 @@ void channel_buf_put(struct channel *c, struct channel_buf *b)
 
 /* ---- receive loop ---- */
 
-static void channel_ended(struct channel *c)
+void channel_abandon(struct channel *c)
 {
     if (c->gone)
         return;
@@ -153,7 +153,7 @@ static bool receive_one(struct channel *c)
     if (n <= 0) {
         channel_buf_put(c, b);
         if (n != -EAGAIN && n != -EINTR)
-            channel_ended(c);
+            channel_abandon(c);
         return false;
     }
     message.size = (size_t)n;
@@ -172,7 +172,7 @@ static void channel_readable(struct reactor_watch *w, uint32_t events)
     struct channel *c = container_of(w, struct channel, watch);
 
     if (c->paused && (events & (EPOLLERR | EPOLLHUP))) {
-        channel_ended(c);
+        channel_abandon(c);
         return;
     }
     for (int i = 0; i < READS_PER_TURN; i++) {

@@ -142,8 +142,10 @@ static void on_signal(struct reactor_watch *w, uint32_t events UNUSED)
         core_cancel(&d->req);
     } else if (d->n_signals == 1 && d->state == MOUNT_STATE_SERVING) {
         d->unmounting = thread_start(&d->unmounter, "umount", unmount_main, (char *)d->m->dir) == 0;
-    } else if (d->n_signals > 1) {
-        finish(d, false);
+    } else if (d->n_signals == 2 && d->state == MOUNT_STATE_SERVING) {
+        channel_abandon(d->fs.channel);
+    } else if (d->n_signals > 2) {
+        reactor_stop(d->fs.reactor);
     }
 }
 
@@ -365,15 +367,19 @@ static int set_up(struct mount_daemon *d, char *err, size_t err_len)
     return rc;
 }
 
+/* When writing back was given up, requests may still be in flight: the end of the process ends
+ * them. */
 static void tear_down(struct mount_daemon *d)
 {
+    if (d->core_mounted)
+        return;
     if (d->fs.channel)
         channel_close(d->fs.channel);
     if (d->unmounting)
         pthread_join(d->unmounter, NULL);
     metrics_http_stop(d->http);
     mount_metrics_stop(d);
-    if (d->fs.core && !d->core_mounted)
+    if (d->fs.core)
         core_destroy(d->fs.core);
     if (d->signals.added)
         reactor_watch_remove(d->fs.reactor, &d->signals);
