@@ -65,6 +65,8 @@ int main(int argc, char **argv)
     base = base ? base + 1 : argv[0];
     if (strcmp(base, "umount.aifs") == 0 || strcmp(base, "umount.fuse.aifs") == 0)
         return mount_umount_main(argc, argv);
+    if (argc > 1 && strcmp(argv[1], "--umount") == 0)
+        return mount_umount_main(argc - 1, argv + 1);
     log_set_program("aifs-mount");
     code = mount_parse(&m, argc, argv, err, sizeof(err));
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {

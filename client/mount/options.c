@@ -340,7 +340,8 @@ static int load_config(struct mount_request *m, const char *options, char *err, 
 void mount_usage(const struct mount_request *m)
 {
     printf("usage: mount.aifs SOURCE DIR [-fnsv] [-o options]\n"
-           "       aifs-mount [--foreground] [--debug] SOURCE DIR [-o options]\n\n"
+           "       aifs-mount [--foreground] [--debug] SOURCE DIR [-o options]\n"
+           "       aifs-mount --umount DIR [-fl]\n\n"
            "SOURCE is host[:port][,host2...]:/[subdir] or aifs://name/subdir (servers in "
            "/etc/aifs/name.conf).\n"
            "Short names: keyfile (key_file), net (net.transport), log (log.file), log_level, "

@@ -103,14 +103,16 @@ int demo_mount_add(struct demo *d, const char *path, const char *options)
     return rc < 0 ? admin_fail(rc, "demo: cannot write into %s", d->dir) : ADMIN_OK;
 }
 
-/* umount(8) knows about busy mounts and says who; the daemon leaves by itself once it is unmounted.
- */
+/* As umount.aifs does: also waits until the daemon has written everything back and ended. */
 static int umount_path(const char *path)
 {
-    const char *argv[] = {"umount", path, NULL};
+    char program[PATH_MAX];
+    const char *argv[] = {program, "--umount", path, NULL};
 
     if (!is_mounted(path))
         return ADMIN_OK;
+    if (proc_program("aifs-mount", program, sizeof program) < 0)
+        return admin_fail(-ENOENT, "demo: the program aifs-mount is not installed");
     if (proc_run(argv, false) != 0) {
         admin_error("demo: %s is in use and stays mounted", path);
         return ADMIN_CONFLICT;
