@@ -13,7 +13,16 @@
 #include "common/base/crc.h"
 #include "common/base/err.h"
 
+/* Not Check's: also used by processes that run no test. */
+#define MUST(expr) ((expr) ? (void)0 : must_failed(#expr, __LINE__))
+
 bool rig_on_disk;
+
+static void must_failed(const char *what, int line)
+{
+    fprintf(stderr, "rig.c:%d: %s\n", line, what);
+    abort();
+}
 
 void rig_make_dir(struct rig *r)
 {
@@ -23,7 +32,7 @@ void rig_make_dir(struct rig *r)
         base = "/dev/shm";
     memset(r, 0, sizeof *r);
     snprintf(r->dir, sizeof r->dir, "%s/aifs-chunk-XXXXXX", base);
-    ck_assert_ptr_nonnull(mkdtemp(r->dir));
+    MUST(mkdtemp(r->dir));
     chunk_store_options_default(&r->options);
     r->options.path = r->dir;
     r->options.capacity_bytes = 64 * MIB;
@@ -35,8 +44,8 @@ static void rig_reactor(struct rig *r)
 
     if (r->reactor)
         return;
-    ck_assert_int_eq(reactor_create(&o, &r->reactor), 0);
-    ck_assert_int_eq(fio_create(r->reactor, 64, &r->fio), 0);
+    MUST((reactor_create(&o, &r->reactor)) == 0);
+    MUST((fio_create(r->reactor, 64, &r->fio)) == 0);
     r->options.reactor = r->reactor;
     r->options.fio = r->fio;
 }
@@ -49,13 +58,13 @@ int rig_try_open(struct rig *r)
 
     rig_reactor(r);
     if (super_load(r->dir, &s, err, sizeof err) == -ENOENT)
-        ck_assert_int_eq(super_format(r->dir, &none, &none, "default", err, sizeof err), 0);
+        MUST((super_format(r->dir, &none, &none, "default", err, sizeof err)) == 0);
     return chunk_store_open(&r->options, &r->store);
 }
 
 void rig_open(struct rig *r)
 {
-    ck_assert_int_eq(rig_try_open(r), 0);
+    MUST((rig_try_open(r)) == 0);
 }
 
 void rig_wait(struct rig *r, const bool *done)
@@ -109,7 +118,7 @@ static void op_done(struct chunk_op *op, int status)
 {
     struct rig_op *o = op->arg;
 
-    ck_assert(!o->done);
+    MUST(!o->done);
     o->done = true;
     o->status = status;
 }
@@ -162,13 +171,13 @@ int rig_read(struct rig *r, uint64_t ino, uint64_t chunk, uint64_t gen, uint32_t
                               .data = buf}};
     int rc;
 
-    ck_assert_ptr_nonnull(buf);
+    MUST(buf);
     memset(buf, 0xee, want);
     o.op.crcs = o.crcs;
     rc = rig_run(r, &o);
     if (!rc) {
-        ck_assert_uint_eq(o.op.ret_crcs, crc32c_blocks(0, buf, o.op.ret_len, sums));
-        ck_assert_int_eq(memcmp(sums, o.crcs, o.op.ret_crcs * 4), 0);
+        MUST(o.op.ret_crcs == crc32c_blocks(0, buf, o.op.ret_len, sums));
+        MUST((memcmp(sums, o.crcs, o.op.ret_crcs * 4)) == 0);
         memset(buf + o.op.ret_len, 0, want - o.op.ret_len);
         memcpy(data, buf + (offset - from), len);
     }
