@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The chunk store killed at random moments. A worker process (this program again) writes, cuts and
- * commits, and notes in shared memory what it started, what was acknowledged and what is durable; the
- * test kills it after a random number of steps, opens the store and compares block by block: what was
- * durable, or anything started since, in its order; nothing else, and never a block that cannot be read.
+ * commits, and notes in shared memory what it started, what was acknowledged and what is durable;
+ * the test kills it after a random number of steps, opens the store and compares block by block:
+ * what was durable, or anything started since, in its order; nothing else, and never a block that
+ * cannot be read.
  *
- * Three ways to die: kill -9 (the page cache survives), a crash at a step of the commit, and a power cut
- * (powercut.so: only what was synced survives, and some of the rest at random). The last one with syncs
- * left out must be noticed.
+ * Three ways to die: kill -9 (the page cache survives), a crash at a step of the commit, and a
+ * power cut (powercut.so: only what was synced survives, and some of the rest at random). The last
+ * one with syncs left out must be noticed.
  */
 #include <check.h>
 #include <errno.h>
@@ -212,10 +213,12 @@ static void note_apply(const struct note *n, uint8_t *data)
 
 static bool note_touches(const struct note *n, uint32_t block)
 {
-    return n->len && n->start < (block + 1) * CHUNK_BLOCK && n->start + n->len > block * CHUNK_BLOCK;
+    return n->len && n->start < (block + 1) * CHUNK_BLOCK &&
+           n->start + n->len > block * CHUNK_BLOCK;
 }
 
-/* Marks the blocks whose content is what some history allows. Returns the first that is not, or BLOCKS. */
+/* Marks the blocks whose content is what some history allows. Returns the first that is not, or
+ * BLOCKS. */
 static uint32_t judge_blocks(struct judge *j)
 {
     uint8_t *model = malloc(FILE_BYTES + 8);
@@ -276,8 +279,8 @@ static void power_begin(struct judge *j)
 {
     char cmd[2048];
 
-    snprintf(cmd, sizeof cmd, "rm -rf %s && %s/powercut-apply %s %s", j->shadow, j->tools, j->rig.dir,
-             j->shadow);
+    snprintf(cmd, sizeof cmd, "rm -rf %s && %s/powercut-apply %s %s", j->shadow, j->tools,
+             j->rig.dir, j->shadow);
     ck_assert_int_eq(system(cmd), 0);
 }
 
@@ -385,8 +388,9 @@ static void judge_fini(struct judge *j)
     free(j->now);
 }
 
-static const char *const faults[] = {
-    "chunk.commit.before_sync=crash", "chunk.commit.before_index=crash", "chunk.commit.after_index=crash"};
+static const char *const faults[] = {"chunk.commit.before_sync=crash",
+                                     "chunk.commit.before_index=crash",
+                                     "chunk.commit.after_index=crash"};
 
 static void rounds(struct judge *j, unsigned n, bool with_faults)
 {
@@ -396,7 +400,8 @@ static void rounds(struct judge *j, unsigned n, bool with_faults)
     for (unsigned i = 0; i < n; i++) {
         unsigned steps = 1 + (unsigned)(rig_rand(&j->seed) % 250);
 
-        snprintf(fault, sizeof fault, "%s@%u", faults[i % 3], 1 + (unsigned)(rig_rand(&j->seed) % 60));
+        snprintf(fault, sizeof fault, "%s@%u", faults[i % 3],
+                 1 + (unsigned)(rig_rand(&j->seed) % 60));
         round_run(j, steps, with_faults ? fault : NULL, false);
         if (round_judge(j, true))
             ck_abort_msg("round %u", i);

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The slot allocator against a fake disk: nothing is handed out twice, space is bounded and comes
+ * back. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "oss/chunk/slots.h"
+
+struct disk {
+    uint64_t backed, limit; /* limit 0: none */
+    bool broken;
+};
+
+static int disk_back(void *arg, unsigned class, uint32_t first, uint32_t n)
+{
+    struct disk *d = arg;
+    uint64_t bytes = (uint64_t)n << class;
+
+    (void)first;
+    if (d->broken)
+        return -EIO;
+    if (d->limit && d->backed + bytes > d->limit)
+        return -ENOSPC;
+    d->backed += bytes;
+    return 0;
+}
+
+static void disk_unback(void *arg, unsigned class, uint32_t first, uint32_t n)
+{
+    struct disk *d = arg;
+
+    (void)first;
+    d->backed -= (uint64_t)n << class;
+}
+
+static const struct slots_ops disk_ops = {disk_back, disk_unback};
+
+START_TEST(classes_hold_what_they_say)
+{
+    ck_assert_uint_eq(slots_class_for(1), 16);
+    ck_assert_uint_eq(slots_class_for(65536), 16);
+    ck_assert_uint_eq(slots_class_for(65537), 17);
+    ck_assert_uint_eq(slots_class_for(1048576), 20);
+    ck_assert_uint_eq(slots_class_for(64 * MIB), 26);
+}
+END_TEST
+
+START_TEST(no_slot_is_handed_out_twice_and_all_space_comes_back)
+{
+    static struct chunk_slot held[4000];
+    struct disk d = {0};
+    struct slots s;
+    uint32_t n = 0;
+    unsigned seed = 1;
+
+    ck_assert_int_eq(slots_init(&s, 512ull * MIB, 0, &disk_ops, &d), 0);
+    for (unsigned i = 0; i < 20000; i++) {
+        struct chunk_slot slot;
+
+        if (n == ARRAY_LEN(held) || (n && rand_r(&seed) % 2)) {
+            uint32_t k = (uint32_t)rand_r(&seed) % n;
+
+            slots_free(&s, held[k]);
+            ck_assert(!slots_is_used(&s, held[k]));
+            held[k] = held[--n];
+        } else if (!slots_alloc(&s, 16 + (unsigned)rand_r(&seed) % 6, SLOTS_NEW, &slot)) {
+            for (uint32_t k = 0; k < n; k++)
+                ck_assert(held[k].class != slot.class || held[k].number != slot.number);
+            held[n++] = slot;
+        }
+        ck_assert_uint_eq(d.backed, s.backed_bytes);
+        ck_assert_uint_le(s.backed_bytes, s.capacity_bytes);
+    }
+    while (n)
+        slots_free(&s, held[--n]);
+    ck_assert_uint_eq(s.used_bytes, 0);
+    ck_assert_uint_le(s.backed_bytes, s.keep_bytes);
+    slots_fini(&s);
+}
+END_TEST
+
+START_TEST(new_data_leaves_the_reserve_to_moves)
+{
+    struct disk d = {0};
+    struct chunk_slot slot;
+    struct slots s;
+    unsigned n = 0;
+
+    ck_assert_int_eq(slots_init(&s, 16ull * MIB, 2ull * MIB, &disk_ops, &d), 0);
+    while (!slots_alloc(&s, 20, SLOTS_NEW, &slot))
+        n++;
+    ck_assert_uint_eq(n, 14);
+    ck_assert_uint_eq(slots_free_bytes(&s), 0);
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_MOVE, &slot), 0);
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_MOVE, &slot), 0);
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_MOVE, &slot), -ENOSPC);
+    slots_fini(&s);
+}
+END_TEST
+
+START_TEST(empty_groups_of_one_class_serve_another_when_space_is_short)
+{
+    struct chunk_slot held[256], slot;
+    struct disk d = {0};
+    struct slots s;
+    unsigned n = 0;
+
+    ck_assert_int_eq(slots_init(&s, 16ull * MIB, 0, &disk_ops, &d), 0);
+    while (n < 256 && !slots_alloc(&s, 16, SLOTS_NEW, &held[n]))
+        n++;
+    ck_assert_uint_eq(n, 256);
+    ck_assert_int_eq(slots_alloc(&s, 22, SLOTS_NEW, &slot), -ENOSPC);
+    while (n)
+        slots_free(&s, held[--n]);
+    for (unsigned i = 0; i < 4; i++)
+        ck_assert_int_eq(slots_alloc(&s, 22, SLOTS_NEW, &slot), 0);
+    ck_assert_int_eq(slots_alloc(&s, 16, SLOTS_NEW, &slot), -ENOSPC);
+    slots_fini(&s);
+}
+END_TEST
+
+START_TEST(a_full_or_broken_file_system_is_an_error_and_changes_nothing)
+{
+    struct disk d = {.limit = 3 * MIB};
+    struct chunk_slot slot;
+    struct slots s;
+
+    ck_assert_int_eq(slots_init(&s, 1024ull * MIB, 0, &disk_ops, &d), 0);
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &slot), -ENOSPC);
+    ck_assert_uint_eq(s.used_bytes, 0);
+    d = (struct disk){.broken = true};
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &slot), -EIO);
+    ck_assert_uint_eq(s.used_bytes + s.backed_bytes, 0);
+    slots_fini(&s);
+}
+END_TEST
+
+START_TEST(a_slot_named_twice_by_the_index_is_noticed)
+{
+    struct chunk_slot slot = {.number = 900, .class = 18};
+    struct disk d = {0};
+    struct slots s;
+
+    ck_assert_int_eq(slots_init(&s, 1024ull * MIB, 0, &disk_ops, &d), 0);
+    ck_assert_int_eq(slots_mark(&s, slot), 0);
+    ck_assert_int_eq(slots_mark(&s, slot), -EEXIST);
+    ck_assert_uint_eq(s.used_bytes, 1u << 18);
+    slots_fini(&s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("slots");
+    TCase *t = tcase_create("slots");
+    SRunner *r = srunner_create(s);
+    int failed;
+
+    tcase_add_test(t, classes_hold_what_they_say);
+    tcase_add_test(t, no_slot_is_handed_out_twice_and_all_space_comes_back);
+    tcase_add_test(t, new_data_leaves_the_reserve_to_moves);
+    tcase_add_test(t, empty_groups_of_one_class_serve_another_when_space_is_short);
+    tcase_add_test(t, a_full_or_broken_file_system_is_an_error_and_changes_nothing);
+    tcase_add_test(t, a_slot_named_twice_by_the_index_is_noticed);
+    suite_add_tcase(s, t);
+    srunner_run_all(r, CK_NORMAL);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
