@@ -174,7 +174,7 @@ START_TEST(the_log_is_folded_and_stays_within_its_bound)
     for (uint32_t i = 0; i < 1000; i++) {
         ck_assert_int_eq(rig_write(&rig, 5, 0, 0, i * 7919 % 255 * 4096 + 7, data + i, 100, i % 2),
                          0);
-        memcpy(data + i * 7919 % 255 * 4096 + 7, data + i, 100);
+        memmove(data + i * 7919 % 255 * 4096 + 7, data + i, 100);
         ck_assert_uint_le(stat_now().log_bytes, 256 * KIB);
     }
     ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, CB), 0);
