@@ -146,10 +146,12 @@ static void bench_readdir(bool plus)
            n / t, n, pages);
 }
 
-int main(int argc, char **argv)
+static unsigned files = 100000;
+
+START_TEST(figures)
 {
-    unsigned files = argc > 1 ? (unsigned)atoi(argv[1]) : 100000, at = 0;
     static const unsigned depths[] = {1, 8, 64, 512};
+    unsigned at = 0;
 
     bed_open(&bed);
     dir = bed_dir(&bed, KEY_ROOT_INO, "d");
@@ -167,5 +169,23 @@ int main(int argc, char **argv)
     bench_readdir(false);
     bench_readdir(true);
     bed_close(&bed);
-    return 0;
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    Suite *s = suite_create("figures");
+    TCase *t = tcase_create("figures");
+    SRunner *r = srunner_create(s);
+    int bad;
+
+    if (argc > 1)
+        files = (unsigned)atoi(argv[1]);
+    tcase_add_test(t, figures);
+    suite_add_tcase(s, t);
+    srunner_set_fork_status(r, CK_NOFORK);
+    srunner_run_all(r, CK_SILENT);
+    bad = srunner_ntests_failed(r);
+    srunner_free(r);
+    return bad ? 1 : 0;
 }
