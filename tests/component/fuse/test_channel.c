@@ -21,6 +21,7 @@
 
 #include "client/fuse/mountinfo.h"
 #include "client/fuse/null_fs.h"
+#include "client/mount/mount.h"
 #include "tests/support/suite.h"
 #include "tests/support/tmp.h"
 
@@ -396,6 +397,65 @@ START_TEST(a_forced_unmount_ends_waiting_readers_and_the_server)
 }
 END_TEST
 
+/* ---- what mount.aifs makes of a mount point ---- */
+
+static int check_dir(const char *dir, bool recover, bool multi, char *err, size_t err_len)
+{
+    static struct mount_request m;
+
+    memset(&m, 0, sizeof m);
+    snprintf(m.dir, sizeof m.dir, "%s", dir);
+    m.recover = recover;
+    m.multi = multi;
+    return mount_check_dir(&m, err, err_len);
+}
+
+START_TEST(a_mount_point_in_use_is_refused_unless_multi)
+{
+    char err[MOUNT_ERROR_BYTES];
+
+    ck_assert_int_eq(check_dir(t.dir, false, false, err, sizeof err), MOUNT_FAILED);
+    ck_assert_ptr_nonnull(strstr(err, "mounted there already"));
+    ck_assert_int_eq(check_dir(t.dir, false, true, err, sizeof err), MOUNT_OK);
+}
+END_TEST
+
+START_TEST(a_dead_mount_is_named_and_cleaned_up_when_asked)
+{
+    struct null_fs_options o = {.timeout_ns = NS_PER_S};
+    char err[MOUNT_ERROR_BYTES];
+    int status;
+    struct stat st;
+
+    serve(&o);
+    ck_assert_int_eq(kill(server, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(server, &status, 0), server);
+    ck_assert_int_eq(stat(t.dir, &st), -1);
+    ck_assert_int_eq(errno, ENOTCONN);
+    ck_assert_int_eq(check_dir(t.dir, false, false, err, sizeof err), MOUNT_FAILED);
+    ck_assert_ptr_nonnull(strstr(err, "x-aifs.recover"));
+    ck_assert_int_eq(check_dir(t.dir, true, false, err, sizeof err), MOUNT_OK);
+    ck_assert_int_eq(rmdir(t.dir), 0);
+}
+END_TEST
+
+START_TEST(a_mount_point_must_be_a_directory_that_is_there)
+{
+    char err[MOUNT_ERROR_BYTES];
+    struct tmp own;
+
+    tmp_make(&own);
+    ck_assert_int_eq(check_dir(tmp_write(&own, "f", "x"), false, false, err, sizeof err),
+                     MOUNT_FAILED);
+    ck_assert_ptr_nonnull(strstr(err, "not a directory"));
+    ck_assert_int_eq(check_dir(tmp_path(&own, "nowhere"), false, false, err, sizeof err),
+                     MOUNT_FAILED);
+    ck_assert_ptr_nonnull(strstr(err, "nowhere"));
+    ck_assert_int_eq(check_dir(own.dir, false, false, err, sizeof err), MOUNT_OK);
+    tmp_remove(&own);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fuse-channel");
@@ -418,6 +478,9 @@ int main(void)
     tcase_add_test(normal, statfs_and_unknown_attributes_have_answers);
     tcase_add_test(normal, the_mount_reads_ahead_a_megabyte);
     tcase_add_test(normal, many_readers_are_served_at_once);
+    tcase_add_test(normal, a_mount_point_in_use_is_refused_unless_multi);
+    tcase_add_test(held, a_dead_mount_is_named_and_cleaned_up_when_asked);
+    tcase_add_test(held, a_mount_point_must_be_a_directory_that_is_there);
     tcase_add_test(held, a_reader_that_nobody_answers_can_be_killed);
     tcase_add_test(held, a_forced_unmount_ends_waiting_readers_and_the_server);
     tcase_set_timeout(normal, 60);
