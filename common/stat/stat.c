@@ -19,8 +19,8 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct list registry = {&registry, &registry};
 
-static void stat_register(struct stat_item *s, enum stat_kind kind, const char *name, const char *labels,
-                          const char *help)
+static void stat_register(struct stat_item *s, enum stat_kind kind, const char *name,
+                          const char *labels, const char *help)
 {
     AUTO_LOCK(&mutex);
     struct list *e;

@@ -49,6 +49,7 @@ kill_all() {
     umount -l "$M" 2>/dev/null
     worker=
 }
+# shellcheck disable=SC2317 # called by at_exit
 cleanup() { kill_all; }
 
 worker=
