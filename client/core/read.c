@@ -237,6 +237,10 @@ void read_run(struct core_req *q)
         inline_read(q);
         return;
     }
+    if (q->direct && q->p.dst && !any_cached(q, end)) {
+        direct_read(q);
+        return;
+    }
     if (!(q->p.flags & READ_PLANNED))
         plan(q);
     if (i->lease != MSG_LEASE_NONE &&

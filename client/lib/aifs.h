@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libaifs: an aifs file system as a library, without a mount.
+ *
+ * Calls behave like their POSIX namesakes and report like them: -1 (or NULL) and errno. Every call
+ * may be made by any thread at any time; a file, a directory stream or a queue must not be closed
+ * while another thread uses it. Paths are walked from the root of what was mounted, symbolic links
+ * included; a leading slash makes no difference.
+ *
+ * Rights are those of the process at aifs_mount() (effective user, group and supplementary groups),
+ * checked by the servers.
+ *
+ * Each mounted file system has one thread of its own. A child of fork(2) does not inherit it: there
+ * every call fails with ENOTCONN until the child mounts for itself; the parent's memory is not
+ * harmed by the child's aifs_unmount() or exit.
+ *
+ * Data written is visible to every other client when aifs_close() has returned, and durable when
+ * aifs_fsync() has. An error of writing in the background is reported by the next aifs_fsync() or
+ * aifs_close() of the file, once.
+ *
+ * The ABI is stable: structures here only ever grow at their ends by way of new functions, and
+ * options are text.
+ */
+#ifndef AIFS_H
+#define AIFS_H
+
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct aifs;       /* a mounted file system */
+struct aifs_file;  /* an open file */
+struct aifs_dir;   /* a directory stream */
+struct aifs_queue; /* a queue of asynchronous reads and writes */
+
+const char *aifs_version(void); /* "0.1.0" */
+
+/*
+ * Mounts. source: "host[:port][,host2...]:/[subdir]". options: NULL or "name=value,name=value", of
+ *   key_file=PATH        client key (default /etc/aifs/client.key)
+ *   memory_limit=SIZE    cached and dirty data and metadata together, "512Mi" (default 1Gi)
+ *   ro                   nothing is ever changed
+ *   soft, timeo=TIME     calls fail with ETIMEDOUT when they are older than timeo (default: they
+ * wait for ever) attr_timeout=TIME    how long attributes of files that are not open are believed
+ * (default 1s) entry_timeout=TIME   names (default 1s) read_ahead=SIZE      bound per open file
+ * (default: from stripes and memory) net=auto|tcp|shm|rdma mount_timeout=TIME   how long
+ * aifs_mount() waits for servers that do not answer (default 30s) job=ID               for
+ * accounting (default: $SLURM_JOB_ID) When it fails, aifs_mount_error() is a sentence for people,
+ * valid until the next aifs_mount() of the thread.
+ */
+int aifs_mount(const char *source, const char *options, struct aifs **ret_fs);
+const char *aifs_mount_error(void);
+/* Writes back what is dirty. -1 with the first error of doing so; fs is gone in any case. All its
+ * files, streams and queues must be closed. */
+int aifs_unmount(struct aifs *fs);
+int aifs_statvfs(struct aifs *fs, struct statvfs *st);
+
+/* ---- files ---- */
+
+/* flags as in open(2): O_ACCMODE, O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_SYNC, O_DSYNC, O_NOFOLLOW.
+ * mode matters with O_CREAT; the umask is not applied. */
+struct aifs_file *aifs_open(struct aifs *fs, const char *path, int flags, mode_t mode);
+/* Creates (O_CREAT | O_EXCL) a file with a layout of its own. chunk_bytes, stripe_count: 0 =
+ * inherited; stripe_count UINT32_MAX = all. pool: NULL = inherited. */
+struct aifs_file *aifs_create_striped(struct aifs *fs, const char *path, int flags, mode_t mode,
+                                      uint32_t chunk_bytes, uint32_t stripe_count,
+                                      const char *pool);
+int aifs_close(struct aifs_file *f); /* f is gone in any case */
+/* Any length; large ones run on all servers at once. Short only at the end of file. */
+ssize_t aifs_pread(struct aifs_file *f, void *buf, size_t len, off_t offset);
+ssize_t aifs_pwrite(struct aifs_file *f, const void *buf, size_t len, off_t offset);
+ssize_t aifs_pwritev(struct aifs_file *f, const struct iovec *iov, int n_iov, off_t offset);
+int aifs_fsync(struct aifs_file *f);
+int aifs_fdatasync(struct aifs_file *f);
+int aifs_ftruncate(struct aifs_file *f, off_t size);
+int aifs_fstat(struct aifs_file *f, struct stat *st);
+
+/* ---- names and attributes ---- */
+
+int aifs_stat(struct aifs *fs, const char *path, struct stat *st);
+int aifs_lstat(struct aifs *fs, const char *path, struct stat *st);
+int aifs_mkdir(struct aifs *fs, const char *path, mode_t mode);
+int aifs_rmdir(struct aifs *fs, const char *path);
+int aifs_unlink(struct aifs *fs, const char *path);
+int aifs_rename(struct aifs *fs, const char *from, const char *to);
+int aifs_renameat2(struct aifs *fs, const char *from, const char *to,
+                   unsigned flags); /* RENAME_NOREPLACE, RENAME_EXCHANGE */
+int aifs_link(struct aifs *fs, const char *from, const char *to);
+int aifs_symlink(struct aifs *fs, const char *target, const char *path);
+ssize_t aifs_readlink(struct aifs *fs, const char *path, char *buf, size_t size);
+int aifs_truncate(struct aifs *fs, const char *path, off_t size);
+int aifs_chmod(struct aifs *fs, const char *path, mode_t mode);
+int aifs_chown(struct aifs *fs, const char *path, uid_t uid, gid_t gid); /* (uid_t)-1: as it is */
+int aifs_lchown(struct aifs *fs, const char *path, uid_t uid, gid_t gid);
+int aifs_utimens(struct aifs *fs, const char *path,
+                 const struct timespec times[2]); /* as utimensat(2); NULL: now */
+
+/* ---- directories ---- */
+
+struct aifs_dirent {
+    uint64_t ino;
+    unsigned char type; /* DT_* */
+    int has_stat;
+    struct stat st; /* when has_stat: as of when the page was read */
+    char name[256];
+};
+struct aifs_dir *aifs_opendir(struct aifs *fs, const char *path);
+/* The next entry, "." and ".." among them, valid until the next call on this stream; NULL at the
+ * end (errno unchanged) and on error. */
+const struct aifs_dirent *aifs_readdir(struct aifs_dir *d);
+void aifs_rewinddir(struct aifs_dir *d);
+int aifs_closedir(struct aifs_dir *d);
+
+/* ---- extended attributes ---- */
+
+ssize_t aifs_getxattr(struct aifs *fs, const char *path, const char *name, void *value,
+                      size_t size); /* size 0: how long it is */
+int aifs_setxattr(struct aifs *fs, const char *path, const char *name, const void *value,
+                  size_t size, int flags);
+ssize_t aifs_listxattr(struct aifs *fs, const char *path, char *list, size_t size);
+int aifs_removexattr(struct aifs *fs, const char *path, const char *name);
+
+/* ---- asynchronous reads and writes ---- */
+
+enum aifs_op { AIFS_READ = 0, AIFS_WRITE = 1 };
+
+/* Owned by the caller; from aifs_submit() until aifs_wait() returns it, it and buf belong to the
+ * library. */
+struct aifs_io {
+    struct aifs_file *file;
+    int op; /* enum aifs_op */
+    void *buf;
+    size_t len;
+    off_t offset;
+    void *user;     /* the caller's */
+    ssize_t result; /* bytes, or a negative errno */
+};
+
+struct aifs_queue *aifs_queue_create(struct aifs *fs);
+int aifs_queue_destroy(
+    struct aifs_queue *q); /* -1, EBUSY: something is still in flight or not yet waited for */
+/* All n, or none (-1). They run at once, in no order. */
+int aifs_submit(struct aifs_queue *q, struct aifs_io *const *ios, unsigned n);
+/*
+ * Collects between min and max finished ones into done; waits until there are min, but not longer
+ * than timeout_ms (-1: for ever, 0: not at all). Returns how many.
+ */
+int aifs_wait(struct aifs_queue *q, struct aifs_io **done, unsigned min, unsigned max,
+              int timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocking calls over the reactor: post, sleep on a semaphore, wake. Failure: after fork(2) the
+ * child has no reactor thread, which is noticed by a counter that only children raise.
+ */
+#include "client/lib/lib_int.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+static _Atomic unsigned generation;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void in_child(void)
+{
+    atomic_fetch_add(&generation, 1);
+}
+
+static void arm(void)
+{
+    (void)pthread_atfork(NULL, NULL, in_child);
+}
+
+unsigned lib_generation(void)
+{
+    pthread_once(&once, arm);
+    return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+int lib_usable(struct aifs *fs)
+{
+    return fs->generation == lib_generation() ? 0 : -ENOTCONN;
+}
+
+int lib_errno(int err)
+{
+    if (err >= 0)
+        return err;
+    errno = err_to_errno(err);
+    return -1;
+}
+
+void lib_req(struct aifs *fs, struct core_req *q, core_done_fn *done, void *arg)
+{
+    q->cred = fs->cred;
+    q->done = done;
+    q->arg = arg;
+    q->want_negative = q->direct = false;
+}
+
+static void begin(struct reactor_work *w)
+{
+    struct lib_call *c = container_of(w, struct lib_call, work);
+
+    c->begin(c);
+}
+
+void lib_call_init(struct lib_call *c, struct aifs *fs, void (*fn)(struct lib_call *c))
+{
+    memset(c, 0, offsetof(struct lib_call, q));
+    memset((char *)c + offsetof(struct lib_call, begin), 0,
+           sizeof *c - offsetof(struct lib_call, begin));
+    c->fs = fs;
+    c->begin = fn;
+    c->work.fn = begin;
+    lib_req(fs, &c->q, lib_core_done, c);
+    sem_init(&c->sem, 0, 0);
+}
+
+int lib_call_run(struct lib_call *c)
+{
+    int err = lib_usable(c->fs);
+
+    if (err) {
+        sem_destroy(&c->sem);
+        return err;
+    }
+    reactor_post(c->fs->reactor, &c->work);
+    while (sem_wait(&c->sem) && errno == EINTR) {
+    }
+    sem_destroy(&c->sem);
+    return c->status;
+}
+
+void lib_call_done(struct lib_call *c, int status)
+{
+    c->status = status;
+    sem_post(&c->sem); /* c is on the stack of a thread that may go on now */
+}
+
+void lib_core_done(struct core_req *q, int status)
+{
+    lib_call_done(q->arg, status);
+}
+
+static void walked(struct lib_walk *w, int status)
+{
+    struct lib_call *c = w->q.arg;
+
+    if (status)
+        lib_call_done(c, status);
+    else
+        c->then(c);
+}
+
+static void walk_begin(struct lib_call *c)
+{
+    c->walk->q.arg = c;
+    lib_walk_start(c->walk, walked);
+}
+
+int lib_path_call(struct aifs *fs, const char *path, unsigned walk_flags,
+                  void (*then)(struct lib_call *c), struct lib_call *c)
+{
+    int err;
+
+    c->begin = walk_begin;
+    c->then = then;
+    c->walk = lib_walk_new(fs, path, walk_flags, &err);
+    if (!c->walk) {
+        sem_destroy(&c->sem);
+        return err;
+    }
+    err = lib_call_run(c);
+    mem_free(c->walk);
+    c->walk = NULL;
+    return err;
+}

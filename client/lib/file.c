@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening, closing, syncing. O_CREAT without O_EXCL creates straight away (one call when the parent
+ * is known) and only walks to the end, links and all, when the name turns out to be something that
+ * cannot be created over.
+ */
+#include "client/lib/lib_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+struct open_args {
+    int flags;
+    mode_t mode;
+    const struct msg_stripe *stripe;
+};
+
+static void opened(struct core_req *q, int status)
+{
+    struct lib_call *c = q->arg;
+    struct aifs_file *f = c->out;
+
+    if (!status) {
+        f->file = q->out.opened.file;
+        f->ino = core_file_ino(f->file);
+    }
+    lib_call_done(c, status);
+}
+
+static void open_walked(struct lib_call *c)
+{
+    const struct open_args *a = c->arg;
+    uint32_t mode = c->walk->entry.attr.mode;
+
+    if (S_ISDIR(mode) || S_ISLNK(mode) || !S_ISREG(mode)) {
+        lib_call_done(c, S_ISDIR(mode) ? -EISDIR : S_ISLNK(mode) ? -ELOOP : -ENXIO);
+        return;
+    }
+    lib_req(c->fs, &c->q, opened, c);
+    core_open(c->fs->core, &c->q, c->walk->entry.ino, a->flags);
+}
+
+static void create_walked(struct lib_call *c)
+{
+    const struct open_args *a = c->arg;
+
+    lib_req(c->fs, &c->q, opened, c);
+    core_create_file(c->fs->core, &c->q, c->walk->parent, c->walk->name, c->walk->name_len, a->mode,
+                     a->flags, a->stripe);
+}
+
+static struct aifs_file *open_with(struct aifs *fs, const char *path, const struct open_args *a)
+{
+    struct aifs_file *f = mem_zalloc(sizeof *f);
+    struct lib_call c;
+    int err = -ENOMEM;
+
+    if (f) {
+        f->fs = fs;
+        err = -EEXIST;
+        if (a->flags & O_CREAT) {
+            lib_call_init(&c, fs, NULL);
+            c.arg = a;
+            c.out = f;
+            err = lib_path_call(fs, path, LIB_PARENT, create_walked, &c);
+        }
+        if (err == -EEXIST && !(a->flags & O_CREAT && a->flags & O_EXCL)) {
+            lib_call_init(&c, fs, NULL);
+            c.arg = a;
+            c.out = f;
+            err = lib_path_call(fs, path, a->flags & O_NOFOLLOW ? 0 : LIB_FOLLOW, open_walked, &c);
+        }
+    }
+    if (!err)
+        return f;
+    mem_free(f);
+    (void)lib_errno(err);
+    return NULL;
+}
+
+struct aifs_file *aifs_open(struct aifs *fs, const char *path, int flags, mode_t mode)
+{
+    return open_with(fs, path, &(struct open_args){.flags = flags, .mode = mode});
+}
+
+struct aifs_file *aifs_create_striped(struct aifs *fs, const char *path, int flags, mode_t mode,
+                                      uint32_t chunk_bytes, uint32_t stripe_count, const char *pool)
+{
+    struct msg_stripe s = {
+        .chunk_bytes = chunk_bytes,
+        .stripe_count = stripe_count == UINT32_MAX ? 0 : stripe_count,
+        .all = stripe_count == UINT32_MAX,
+        .pool = {pool, pool ? (uint32_t)strlen(pool) : 0},
+    };
+
+    return open_with(
+        fs, path,
+        &(struct open_args){.flags = flags | O_CREAT | O_EXCL, .mode = mode, .stripe = &s});
+}
+
+static void flush_begin(struct lib_call *c)
+{
+    const struct aifs_file *f = c->arg;
+
+    core_flush(c->fs->core, &c->q, f->file);
+}
+
+static void close_done(struct core_req *q, int status)
+{
+    struct lib_call *c = q->arg;
+    const struct aifs_file *f = c->arg;
+
+    core_release(c->fs->core, f->file);
+    lib_call_done(c, status);
+}
+
+int aifs_close(struct aifs_file *f)
+{
+    struct lib_call c;
+    int err;
+
+    lib_call_init(&c, f->fs, flush_begin);
+    c.arg = f;
+    c.q.done = close_done;
+    err = lib_call_run(&c);
+    mem_free(f);
+    return lib_errno(err);
+}
+
+static void fsync_begin(struct lib_call *c)
+{
+    const struct aifs_file *f = c->arg;
+
+    core_fsync(c->fs->core, &c->q, f->file, c->n1 != 0);
+}
+
+static int sync_file(struct aifs_file *f, bool data_only)
+{
+    struct lib_call c;
+
+    lib_call_init(&c, f->fs, fsync_begin);
+    c.arg = f;
+    c.n1 = data_only;
+    return lib_errno(lib_call_run(&c));
+}
+
+int aifs_fsync(struct aifs_file *f)
+{
+    return sync_file(f, false);
+}
+
+int aifs_fdatasync(struct aifs_file *f)
+{
+    return sync_file(f, true);
+}
+
+static void ftruncate_begin(struct lib_call *c)
+{
+    const struct aifs_file *f = c->arg;
+    struct msg_setattr_req set = {.ino = f->ino, .set = MSG_SET_SIZE, .size = c->n1};
+
+    core_setattr(c->fs->core, &c->q, &set, f->file);
+}
+
+int aifs_ftruncate(struct aifs_file *f, off_t size)
+{
+    struct lib_call c;
+
+    if (size < 0 || (core_file_flags(f->file) & O_ACCMODE) == O_RDONLY)
+        return lib_errno(-EINVAL);
+    lib_call_init(&c, f->fs, ftruncate_begin);
+    c.arg = f;
+    c.n1 = (uint64_t)size;
+    return lib_errno(lib_call_run(&c));
+}
+
+static void fstat_begin(struct lib_call *c)
+{
+    const struct aifs_file *f = c->arg;
+
+    core_getattr(c->fs->core, &c->q, f->ino);
+}
+
+int aifs_fstat(struct aifs_file *f, struct stat *st)
+{
+    struct lib_call c;
+    int err;
+
+    lib_call_init(&c, f->fs, fstat_begin);
+    c.arg = f;
+    err = lib_call_run(&c);
+    if (!err)
+        lib_stat_fill(st, &c.q.entry.attr);
+    return lib_errno(err);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads and writes of any length: cut into pieces of at most 1 MiB, up to 32 of them under way at
+ * once, on all servers. Reads land in the caller's memory; appends go one piece after the other.
+ *
+ * The first error ends it when the pieces under way are done; a short piece is the end of file.
+ */
+#include "client/lib/lib_int.h"
+
+#include <fcntl.h>
+
+#define PIECE_BYTES  CORE_IO_MAX
+#define DIRECT_BYTES (2u * MIB) /* so large a read keeps all servers busy by itself */
+
+static void go_on(struct lib_io *io);
+
+struct lib_io *lib_io_new(struct aifs_file *f, int op, void *buf, size_t len, uint64_t offset)
+{
+    unsigned n = (unsigned)MIN(len / PIECE_BYTES + 2, LIB_PIECES_MAX);
+    struct lib_io *io = mem_alloc(sizeof *io + n * sizeof io->pieces[0]);
+    unsigned k;
+
+    if (!io)
+        return NULL;
+    *io = (struct lib_io){
+        .file = f, .op = op, .buf = buf, .len = len, .offset = offset, .limit = len, .n_pieces = n};
+    for (k = 0; k < n; k++) {
+        io->pieces[k].used = false;
+        io->pieces[k].io = io;
+    }
+    return io;
+}
+
+ssize_t lib_io_result(const struct lib_io *io)
+{
+    return io->error ? io->error : (ssize_t)io->limit;
+}
+
+static void piece_over(struct core_req *q, int status)
+{
+    struct lib_piece *p = q->arg;
+    struct lib_io *io = p->io;
+    uint32_t bytes = status ? 0 : io->op == AIFS_READ ? q->out.read.bytes : q->out.write.bytes;
+
+    if (!status && io->op == AIFS_READ)
+        core_read_done(q);
+    if (status && !io->error)
+        io->error = status;
+    if (bytes < p->len)
+        io->limit = MIN(io->limit, p->offset + bytes);
+    p->used = false;
+    io->pending--;
+    if (!io->starting)
+        go_on(io);
+}
+
+static void piece_start(struct lib_io *io, struct lib_piece *p)
+{
+    struct aifs *fs = io->file->fs;
+    uint64_t at = io->offset + io->next;
+
+    p->used = true;
+    p->offset = io->next;
+    p->len = (uint32_t)MIN(io->len - io->next,
+                           PIECE_BYTES - at % PIECE_BYTES); /* cut where blocks are cut */
+    io->next += p->len;
+    io->pending++;
+    lib_req(fs, &p->q, piece_over, p);
+    if (io->op == AIFS_READ) {
+        p->q.direct = io->len >= DIRECT_BYTES || io->many;
+        core_read(fs->core, &p->q, io->file->file, at, p->len, io->buf + p->offset);
+        return;
+    }
+    p->iov = (struct iovec){io->buf + p->offset, p->len};
+    core_write(fs->core, &p->q, io->file->file, at, &p->iov, 1, p->len);
+}
+
+static void go_on(struct lib_io *io)
+{
+    unsigned at_once =
+        io->op == AIFS_WRITE && core_file_flags(io->file->file) & O_APPEND ? 1 : io->n_pieces;
+    unsigned k;
+
+    io->starting = true; /* pieces that end at once do not come back here */
+    for (k = 0; k < io->n_pieces; k++) {
+        while (!io->pieces[k].used && io->pending < at_once && !io->error && io->next < io->limit)
+            piece_start(io, &io->pieces[k]);
+    }
+    io->starting = false;
+    if (!io->pending)
+        io->over(io);
+}
+
+void lib_io_start(struct lib_io *io)
+{
+    go_on(io);
+}
+
+/* ---- blocking ---- */
+
+static void blocking_over(struct lib_io *io)
+{
+    lib_call_done((struct lib_call *)(uintptr_t)io->cookie, 0);
+}
+
+static void blocking_begin(struct lib_call *c)
+{
+    lib_io_start(c->out);
+}
+
+static ssize_t blocking(struct aifs_file *f, int op, void *buf, size_t len, off_t offset)
+{
+    struct lib_call c;
+    struct lib_io *io;
+    ssize_t n;
+    int err;
+
+    if (offset < 0 || len > SSIZE_MAX)
+        return lib_errno(-EINVAL);
+    io = lib_io_new(f, op, buf, len, (uint64_t)offset);
+    if (!io)
+        return lib_errno(-ENOMEM);
+    lib_call_init(&c, f->fs, blocking_begin);
+    io->over = blocking_over;
+    io->cookie = (uint64_t)(uintptr_t)&c;
+    c.out = io;
+    err = lib_call_run(&c);
+    n = err ? err : lib_io_result(io);
+    mem_free(io);
+    if (n >= 0)
+        return n;
+    return lib_errno((int)n);
+}
+
+ssize_t aifs_pread(struct aifs_file *f, void *buf, size_t len, off_t offset)
+{
+    return blocking(f, AIFS_READ, buf, len, offset);
+}
+
+ssize_t aifs_pwrite(struct aifs_file *f, const void *buf, size_t len, off_t offset)
+{
+    return blocking(f, AIFS_WRITE, (void *)(uintptr_t)buf, len, offset);
+}
+
+ssize_t aifs_pwritev(struct aifs_file *f, const struct iovec *iov, int n_iov, off_t offset)
+{
+    ssize_t sum = 0;
+    int k;
+
+    if (n_iov < 0 || n_iov > IOV_MAX)
+        return lib_errno(-EINVAL);
+    for (k = 0; k < n_iov; k++) {
+        ssize_t n = aifs_pwrite(f, iov[k].iov_base, iov[k].iov_len, offset + sum);
+
+        if (n < 0)
+            return sum ? sum : n;
+        sum += n;
+        if ((size_t)n < iov[k].iov_len)
+            break;
+    }
+    return sum;
+}

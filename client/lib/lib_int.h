@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libaifs inside: a reactor thread per mount; a blocking call is a struct lib_call on the caller's
+ * stack that is posted to it and waited for.
+ *
+ *   mount.c   options, the thread, mounting and unmounting
+ *   call.c    posting and waiting; errors to errno
+ *   walk.c    paths to inodes
+ *   file.c    open, close, sync    io.c  reads and writes    queue.c  asynchronous ones
+ *   name.c    calls on names       attr.c  attributes, xattr dir.c    directory streams
+ */
+#ifndef AIFS_CLIENT_LIB_LIB_INT_H
+#define AIFS_CLIENT_LIB_LIB_INT_H
+
+#include <assert.h>
+#include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+
+#include "client/core/core.h"
+#include "client/lib/aifs.h"
+#include "common/base/err.h"
+#include "common/base/list.h"
+#include "common/base/mem.h"
+
+#define LIB_PATH_MAX  4096u
+#define LIB_DEPTH_MAX 512u
+#define LIB_LINKS_MAX 40u
+
+struct aifs {
+    struct reactor *reactor;
+    struct core *core;
+    pthread_t thread;
+    unsigned generation; /* of forks: another one means that we are in a child */
+    struct msg_cred cred;
+    uint32_t *groups;
+    uint64_t mount_timeout_ns;
+};
+
+struct aifs_file {
+    struct aifs *fs;
+    struct core_file *file;
+    uint64_t ino;
+};
+
+/* A path on its way to an inode; on the reactor. */
+struct lib_walk {
+    struct aifs *fs;
+    struct core_req q;
+    void (*done)(struct lib_walk *w, int status);
+    bool follow, parent_only;
+    unsigned links, depth;
+    uint64_t dirs[LIB_DEPTH_MAX]; /* from the root to where we are */
+    size_t at;
+    char path[LIB_PATH_MAX + 1];
+    char target[LIB_PATH_MAX + 1];
+    /* result: the entry, or with parent_only the directory and the last name */
+    struct core_entry entry;
+    uint64_t parent;
+    const char *name;
+    uint32_t name_len;
+};
+
+#define LIB_FOLLOW 0x1u /* a symbolic link at the end is followed */
+#define LIB_PARENT 0x2u /* stop at the last name */
+
+struct lib_call {
+    struct reactor_work work;
+    struct aifs *fs;
+    struct core_req q;
+    void (*begin)(struct lib_call *c); /* on the reactor; ends in lib_call_done() */
+    void (*then)(struct lib_call *c);  /* after a walk */
+    void (*act)(struct lib_call *c);   /* after the second */
+    const char *path;
+    unsigned walk_flags;
+    struct lib_walk *walk, *walk2;
+    const void *arg;
+    void *out;
+    size_t out_size;
+    uint64_t n1, n2;
+    int status;
+    sem_t sem;
+};
+
+/* ---- call.c ---- */
+
+unsigned lib_generation(void);
+int lib_usable(struct aifs *fs); /* 0, or -ENOTCONN in a child */
+void lib_call_init(struct lib_call *c, struct aifs *fs, void (*begin)(struct lib_call *c));
+int lib_call_run(struct lib_call *c); /* posts and waits: 0 or negative error */
+void lib_call_done(struct lib_call *c, int status);
+void lib_core_done(struct core_req *q, int status); /* a core_done_fn for c->q: ends the call */
+int lib_errno(int err);                             /* 0 → 0; else sets errno, returns -1 */
+/* A call that walks path first; then() runs on the reactor with c->walk. */
+int lib_path_call(struct aifs *fs, const char *path, unsigned walk_flags,
+                  void (*then)(struct lib_call *c), struct lib_call *c);
+void lib_req(struct aifs *fs, struct core_req *q, core_done_fn *done, void *arg);
+
+/* ---- walk.c ---- */
+
+struct lib_walk *lib_walk_new(struct aifs *fs, const char *path, unsigned flags, int *ret_err);
+void lib_walk_start(struct lib_walk *w, void (*done)(struct lib_walk *w, int status));
+
+/* ---- attr.c ---- */
+
+void lib_stat_fill(struct stat *st, const struct msg_attr *a);
+
+/* ---- io.c ---- */
+
+#define LIB_PIECES_MAX 32u
+
+struct lib_io;
+struct lib_piece {
+    struct core_req q;
+    struct lib_io *io;
+    uint64_t offset; /* in the request */
+    uint32_t len;
+    struct iovec iov;
+    bool used;
+};
+
+/* One read or write of any length, in pieces. */
+struct lib_io {
+    struct aifs_file *file;
+    int op;
+    uint8_t *buf;
+    uint64_t offset, len;
+    uint64_t next, limit; /* next byte to start; end of what there is */
+    unsigned pending, n_pieces;
+    int error;
+    bool starting, many; /* many: one of a batch */
+    void (*over)(struct lib_io *io);
+    uint64_t cookie; /* of whom it works for */
+    struct list link;
+    struct aifs_io *request;
+    struct aifs_queue *queue;
+    struct lib_piece pieces[];
+};
+
+struct lib_io *lib_io_new(struct aifs_file *f, int op, void *buf, size_t len, uint64_t offset);
+void lib_io_start(struct lib_io *io);           /* on the reactor */
+ssize_t lib_io_result(const struct lib_io *io); /* bytes or negative error */
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mounting and unmounting: options, the key, the reactor and its thread.
+ *
+ * Happy path: parse → key → core on a new reactor → thread → core_mount() → done. Failure: a
+ * sentence that says what is wrong, in aifs_mount_error(), and everything taken down again.
+ */
+#include "client/lib/lib_int.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/text.h"
+#include "common/rt/thread.h"
+
+#define KEY_FILE "/etc/aifs/client.key"
+
+struct mount_args {
+    struct core_options core;
+    char servers[CORE_MDS_MAX][256];
+    char subdir[LIB_PATH_MAX + 1];
+    char text[1024];
+    const char *key_file;
+    uint64_t timeout_ns;
+};
+
+static _Thread_local char error[512];
+
+static int fail(int err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static int fail(int err, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(error, sizeof error, fmt, ap);
+    va_end(ap);
+    return err;
+}
+
+const char *aifs_mount_error(void)
+{
+    return error;
+}
+
+const char *aifs_version(void)
+{
+    return AIFS_VERSION;
+}
+
+/* ---- arguments ---- */
+
+static int parse_source(struct mount_args *m, const char *source)
+{
+    const char *colon = strstr(source, ":/"), *at = source;
+
+    if (!colon || strlen(colon + 1) > LIB_PATH_MAX)
+        return fail(-EINVAL, "source \"%s\": expected host[:port][,host2...]:/[subdir]", source);
+    memcpy(m->subdir, colon + 1, strlen(colon + 1) + 1);
+    while (at < colon) {
+        size_t n = strcspn(at, ",");
+
+        n = MIN(n, (size_t)(colon - at));
+        if (!n || n >= sizeof m->servers[0] || m->core.n_mds == CORE_MDS_MAX)
+            return fail(-EINVAL, "source \"%s\": bad list of servers", source);
+        memcpy(m->servers[m->core.n_mds], at, n);
+        m->servers[m->core.n_mds][n] = 0;
+        m->core.mds[m->core.n_mds] = m->servers[m->core.n_mds];
+        m->core.n_mds++;
+        at += n + 1;
+    }
+    m->core.subdir = m->subdir;
+    return m->core.n_mds ? 0 : fail(-EINVAL, "source \"%s\": no server in it", source);
+}
+
+static int parse_net(struct mount_args *m, const char *value)
+{
+    static const char *const names[] = {"auto", "tcp", "shm", "rdma"};
+    unsigned k;
+
+    for (k = 0; k < ARRAY_LEN(names); k++) {
+        if (strcmp(value, names[k]) == 0) {
+            m->core.net.want = (enum net_want)k;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static int set_option(struct mount_args *m, const char *name, const char *value)
+{
+    struct {
+        const char *name;
+        uint64_t *dst;
+        int (*parse)(const char *s, uint64_t *ret_value);
+    } numbers[] = {
+        {"memory_limit", &m->core.memory_limit, text_parse_size},
+        {"read_ahead", &m->core.readahead_bytes, text_parse_size},
+        {"timeo", &m->core.timeo_ns, text_parse_duration},
+        {"attr_timeout", &m->core.attr_ns, text_parse_duration},
+        {"entry_timeout", &m->core.entry_ns, text_parse_duration},
+        {"negative_timeout", &m->core.negative_ns, text_parse_duration},
+        {"hung_log", &m->core.hung_log_ns, text_parse_duration},
+        {"mount_timeout", &m->timeout_ns, text_parse_duration},
+    };
+    unsigned k;
+
+    if (!value) {
+        m->core.soft |= strcmp(name, "soft") == 0;
+        m->core.read_only |= strcmp(name, "ro") == 0;
+        return strcmp(name, "soft") && strcmp(name, "ro") && strcmp(name, "rw") &&
+                       strcmp(name, "hard")
+                   ? -ENOENT
+                   : 0;
+    }
+    for (k = 0; k < ARRAY_LEN(numbers); k++)
+        if (strcmp(name, numbers[k].name) == 0)
+            return numbers[k].parse(value, numbers[k].dst);
+    if (strcmp(name, "key_file") == 0 || strcmp(name, "keyfile") == 0)
+        m->key_file = value;
+    else if (strcmp(name, "job") == 0)
+        m->core.job = value;
+    else if (strcmp(name, "net") == 0)
+        return parse_net(m, value);
+    else
+        return -ENOENT;
+    return 0;
+}
+
+static int parse_options(struct mount_args *m, const char *options)
+{
+    char *save = NULL, *word;
+
+    if (!options)
+        return 0;
+    if (strlen(options) >= sizeof m->text)
+        return fail(-EINVAL, "options are longer than %zu bytes", sizeof m->text - 1);
+    memcpy(m->text, options, strlen(options) + 1);
+    for (word = strtok_r(m->text, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+        char *value = strchr(word, '=');
+        int err;
+
+        if (value)
+            *value++ = 0;
+        err = set_option(m, word, value);
+        if (err == -ENOENT)
+            return fail(-EINVAL, "unknown option \"%s\"", word);
+        if (err)
+            return fail(-EINVAL, "option %s: \"%s\" is not a value for it", word, value);
+    }
+    if (m->core.memory_limit < 32 * MIB)
+        return fail(-EINVAL, "memory_limit must be at least 32Mi");
+    return 0;
+}
+
+/* ---- the thread ---- */
+
+static void *reactor_main(void *arg)
+{
+    reactor_run(arg);
+    return NULL;
+}
+
+static int take_rights(struct aifs *fs)
+{
+    int n = getgroups(0, NULL);
+
+    fs->cred.uid = geteuid();
+    fs->cred.gid = getegid();
+    if (n <= 0)
+        return 0;
+    fs->groups = mem_array((size_t)n, sizeof *fs->groups);
+    if (!fs->groups)
+        return -ENOMEM;
+    static_assert(sizeof(gid_t) == sizeof(uint32_t), "group ids");
+    n = getgroups(n, fs->groups);
+    fs->cred.n_groups = n > 0 ? (uint32_t)n : 0;
+    fs->cred.groups = fs->groups;
+    return 0;
+}
+
+struct mount_call {
+    struct lib_call call;
+    struct reactor_timer timer;
+    bool ended;
+};
+
+static void mount_over(struct core_req *q, int status)
+{
+    struct mount_call *m = container_of(q, struct mount_call, call.q);
+
+    m->ended = true;
+    reactor_timer_cancel(m->call.fs->reactor, &m->timer);
+    lib_call_done(&m->call, status == -EINTR ? -ETIMEDOUT : status);
+}
+
+static void mount_timer(struct reactor_timer *t)
+{
+    core_cancel(&container_of(t, struct mount_call, timer)->call.q);
+}
+
+static void mount_begin(struct lib_call *c)
+{
+    struct mount_call *m = container_of(c, struct mount_call, call);
+
+    reactor_timer_init(&m->timer, mount_timer);
+    core_mount(c->fs->core, &c->q);
+    if (!m->ended)
+        reactor_timer_start(c->fs->reactor, &m->timer,
+                            reactor_now_ns(c->fs->reactor) + c->fs->mount_timeout_ns);
+}
+
+static void unmount_begin(struct lib_call *c)
+{
+    core_unmount(c->fs->core, &c->q, c->n1 != 0);
+}
+
+static void fs_free(struct aifs *fs)
+{
+    if (fs->core)
+        core_destroy(fs->core);
+    if (fs->reactor)
+        reactor_destroy(fs->reactor);
+    mem_free(fs->groups);
+    mem_free(fs);
+}
+
+/* The core is taken down on its thread, which then ends. */
+static int take_down(struct aifs *fs, bool force)
+{
+    struct lib_call c;
+    int err;
+
+    lib_call_init(&c, fs, unmount_begin);
+    c.n1 = force;
+    err = lib_call_run(&c);
+    reactor_stop(fs->reactor);
+    pthread_join(fs->thread, NULL);
+    fs_free(fs);
+    return err;
+}
+
+static int fs_start(struct aifs *fs, struct mount_args *m)
+{
+    struct reactor_options ro = {.name = "aifs-lib"};
+    struct mount_call call = {0};
+    int err = take_rights(fs);
+
+    err = err ? err : reactor_create(&ro, &fs->reactor);
+    err = err ? err : core_create(fs->reactor, &m->core, &fs->core);
+    err = err ? err : thread_start(&fs->thread, "aifs-lib", reactor_main, fs->reactor);
+    if (err) {
+        fs_free(fs);
+        return fail(err, "cannot start: %s", err_text(err));
+    }
+    lib_call_init(&call.call, fs, mount_begin);
+    call.call.q.done = mount_over;
+    err = lib_call_run(&call.call);
+    if (!err)
+        return 0;
+    (void)take_down(fs, true);
+    return fail(err, "cannot mount from %s: %s", m->core.mds[0], err_text(err));
+}
+
+static int mount(struct mount_args *m, const char *source, const char *options,
+                 struct aifs **ret_fs)
+{
+    char why[256] = "";
+    struct aifs *fs;
+    int err;
+
+    core_options_default(&m->core);
+    m->key_file = KEY_FILE;
+    m->timeout_ns = 30 * NS_PER_S;
+    m->core.mount = "libaifs";
+    err = parse_source(m, source);
+    err = err ? err : parse_options(m, options);
+    if (err)
+        return err;
+    err = crypto_key_load(m->key_file, &m->core.key, why, sizeof why);
+    if (err)
+        return fail(err, "%s", why);
+    fs = mem_zalloc(sizeof *fs);
+    if (!fs)
+        return fail(-ENOMEM, "out of memory");
+    fs->generation = lib_generation();
+    fs->mount_timeout_ns = m->timeout_ns;
+    err = fs_start(fs, m);
+    if (!err)
+        *ret_fs = fs;
+    return err;
+}
+
+int aifs_mount(const char *source, const char *options, struct aifs **ret_fs)
+{
+    struct mount_args *m = mem_zalloc(sizeof *m);
+    int err;
+
+    if (!m)
+        return lib_errno(fail(-ENOMEM, "out of memory"));
+    err = mount(m, source, options, ret_fs);
+    explicit_bzero(m, sizeof *m);
+    mem_free(m);
+    return lib_errno(err);
+}
+
+int aifs_unmount(struct aifs *fs)
+{
+    if (lib_usable(fs)) /* a child: the thread and the connections are the parent's */
+        return 0;
+    return lib_errno(take_down(fs, false));
+}
+
+static void statfs_begin(struct lib_call *c)
+{
+    core_statfs(c->fs->core, &c->q, core_root(c->fs->core));
+}
+
+int aifs_statvfs(struct aifs *fs, struct statvfs *st)
+{
+    struct lib_call c;
+    int err;
+
+    lib_call_init(&c, fs, statfs_begin);
+    err = lib_call_run(&c);
+    if (err)
+        return lib_errno(err);
+    memset(st, 0, sizeof *st);
+    st->f_bsize = st->f_frsize = 4096;
+    st->f_blocks = c.q.out.statfs.total_bytes / 4096;
+    st->f_bfree = c.q.out.statfs.free_bytes / 4096;
+    st->f_bavail = c.q.out.statfs.avail_bytes / 4096;
+    st->f_files = c.q.out.statfs.files;
+    st->f_ffree = st->f_favail = c.q.out.statfs.files_free;
+    st->f_namemax = MSG_NAME_MAX;
+    return 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asynchronous reads and writes: a batch is one hand-over to the reactor, finished ones gather in
+ * the queue's list, and waiting collects them. Requests end on the reactor, callers wait under the
+ * queue's lock; nothing else is done under it.
+ */
+#include "client/lib/lib_int.h"
+
+#include <errno.h>
+
+struct aifs_queue {
+    struct aifs *fs;
+    pthread_mutex_t lock;
+    pthread_cond_t some;
+    struct list done; /* struct lib_io */
+    unsigned n_done, in_flight;
+};
+
+struct batch {
+    struct reactor_work work;
+    unsigned n;
+    struct lib_io *ios[];
+};
+
+struct aifs_queue *aifs_queue_create(struct aifs *fs)
+{
+    struct aifs_queue *q = mem_zalloc(sizeof *q);
+    pthread_condattr_t attr;
+
+    if (!q) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    q->fs = fs;
+    list_init(&q->done);
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&q->some, &attr);
+    pthread_condattr_destroy(&attr);
+    return q;
+}
+
+int aifs_queue_destroy(struct aifs_queue *q)
+{
+    bool busy;
+
+    pthread_mutex_lock(&q->lock);
+    busy = q->n_done || q->in_flight;
+    pthread_mutex_unlock(&q->lock);
+    if (busy)
+        return lib_errno(-EBUSY);
+    pthread_cond_destroy(&q->some);
+    pthread_mutex_destroy(&q->lock);
+    mem_free(q);
+    return 0;
+}
+
+static void io_over(struct lib_io *io)
+{
+    struct aifs_queue *q = io->queue;
+
+    pthread_mutex_lock(&q->lock);
+    list_push_back(&q->done, &io->link);
+    q->n_done++;
+    q->in_flight--;
+    pthread_cond_signal(&q->some);
+    pthread_mutex_unlock(&q->lock);
+}
+
+static void batch_begin(struct reactor_work *w)
+{
+    struct batch *b = container_of(w, struct batch, work);
+    unsigned k;
+
+    for (k = 0; k < b->n; k++)
+        lib_io_start(b->ios[k]);
+    mem_free(b);
+}
+
+static int batch_fill(struct aifs_queue *q, struct batch *b, struct aifs_io *const *ios, unsigned n)
+{
+    for (b->n = 0; b->n < n; b->n++) {
+        struct aifs_io *r = ios[b->n];
+        struct lib_io *io;
+
+        if ((r->op != AIFS_READ && r->op != AIFS_WRITE) || r->offset < 0 || r->file->fs != q->fs ||
+            r->len > SSIZE_MAX)
+            return -EINVAL;
+        io = lib_io_new(r->file, r->op, r->buf, r->len, (uint64_t)r->offset);
+        if (!io)
+            return -ENOMEM;
+        io->over = io_over;
+        io->many = true;
+        io->request = r;
+        io->queue = q;
+        list_init(&io->link);
+        b->ios[b->n] = io;
+    }
+    return 0;
+}
+
+int aifs_submit(struct aifs_queue *q, struct aifs_io *const *ios, unsigned n)
+{
+    int err = lib_usable(q->fs);
+    struct batch *b;
+
+    if (err || !n)
+        return lib_errno(err);
+    b = mem_alloc(sizeof *b + n * sizeof b->ios[0]);
+    if (!b)
+        return lib_errno(-ENOMEM);
+    err = batch_fill(q, b, ios, n);
+    if (err) {
+        while (b->n)
+            mem_free(b->ios[--b->n]);
+        mem_free(b);
+        return lib_errno(err);
+    }
+    pthread_mutex_lock(&q->lock);
+    q->in_flight += n;
+    pthread_mutex_unlock(&q->lock);
+    b->work.fn = batch_begin;
+    reactor_post(q->fs->reactor, &b->work);
+    return 0;
+}
+
+static struct timespec deadline(int timeout_ms)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += timeout_ms / 1000;
+    t.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_sec++;
+        t.tv_nsec -= 1000000000;
+    }
+    return t;
+}
+
+int aifs_wait(struct aifs_queue *q, struct aifs_io **done, unsigned min, unsigned max,
+              int timeout_ms)
+{
+    struct timespec until = deadline(MAX(timeout_ms, 0));
+    unsigned n = 0;
+
+    if (min > max || max > INT_MAX)
+        return lib_errno(-EINVAL);
+    if (lib_usable(q->fs))
+        return lib_errno(-ENOTCONN);
+    pthread_mutex_lock(&q->lock);
+    min = MIN(min, q->n_done + q->in_flight);
+    while (q->n_done < min && timeout_ms != 0) {
+        if (timeout_ms < 0)
+            pthread_cond_wait(&q->some, &q->lock);
+        else if (pthread_cond_timedwait(&q->some, &q->lock, &until))
+            break;
+    }
+    while (n < max && q->n_done) {
+        struct lib_io *io = list_entry(list_pop_front(&q->done), struct lib_io, link);
+        ssize_t r = lib_io_result(io);
+
+        q->n_done--;
+        done[n] = io->request;
+        done[n++]->result = r < 0 ? -err_to_errno((int)r) : r;
+        mem_free(io);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return (int)n;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a path to an inode, on the reactor: one lookup per component (cached ones cost nothing),
+ * symbolic links spliced in, ".." by remembering the way.
+ *
+ * Failure: what the lookups say; ELOOP after 40 links, ENAMETOOLONG when a path or a directory
+ * chain is too long for us. A way that leads above the mount's root stays at the root.
+ */
+#include "client/lib/lib_int.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+static void step(struct lib_walk *w);
+
+struct lib_walk *lib_walk_new(struct aifs *fs, const char *path, unsigned flags, int *ret_err)
+{
+    size_t len = path ? strlen(path) : 0;
+    struct lib_walk *w;
+
+    *ret_err = !path ? -EFAULT : !len ? -ENOENT : len > LIB_PATH_MAX ? -ENAMETOOLONG : -ENOMEM;
+    if (!len || len > LIB_PATH_MAX)
+        return NULL;
+    w = mem_alloc(sizeof *w);
+    if (!w)
+        return NULL;
+    w->fs = fs;
+    w->follow = flags & LIB_FOLLOW;
+    w->parent_only = flags & LIB_PARENT;
+    w->links = 0;
+    w->at = 0;
+    memcpy(w->path, path, len + 1);
+    *ret_err = 0;
+    return w;
+}
+
+static uint64_t here(const struct lib_walk *w)
+{
+    return w->dirs[w->depth - 1];
+}
+
+/* rest of the path behind [at, at + len), without slashes in front */
+static const char *rest(const struct lib_walk *w, size_t len)
+{
+    const char *r = w->path + w->at + len;
+
+    return r + strspn(r, "/");
+}
+
+static void linked(struct core_req *q, int status)
+{
+    struct lib_walk *w = container_of(q, struct lib_walk, q);
+    const char *tail = rest(w, w->name_len);
+    size_t n = status ? 0 : q->out.bytes.len, t = strlen(tail);
+
+    if (status) {
+        w->done(w, status);
+        return;
+    }
+    if (!n || n + 1 + t > LIB_PATH_MAX) {
+        w->done(w, n ? -ENAMETOOLONG : -ENOENT);
+        return;
+    }
+    memcpy(w->target, q->out.bytes.data, n);
+    w->target[n] = '/';
+    memcpy(w->target + n + 1, tail, t + 1);
+    if (!t)
+        w->target[n] = 0; /* no slash was there */
+    memcpy(w->path, w->target, sizeof w->path);
+    w->at = 0;
+    if (w->path[0] == '/')
+        w->depth = 1;
+    step(w);
+}
+
+static void looked_up(struct core_req *q, int status)
+{
+    struct lib_walk *w = container_of(q, struct lib_walk, q);
+    bool last = rest(w, w->name_len)[0] == 0;
+    bool slash = w->path[w->at + w->name_len] == '/';
+    uint32_t mode = status ? 0 : q->entry.attr.mode;
+
+    if (status) {
+        w->done(w, status);
+        return;
+    }
+    w->entry = q->entry;
+    if (S_ISLNK(mode) && (!last || w->follow || slash)) {
+        if (++w->links > LIB_LINKS_MAX) {
+            w->done(w, -ELOOP);
+            return;
+        }
+        lib_req(w->fs, q, linked, q->arg);
+        core_readlink(w->fs->core, q, w->entry.ino);
+        return;
+    }
+    if (last && !slash) {
+        w->done(w, 0);
+        return;
+    }
+    if (!S_ISDIR(mode) || w->depth == LIB_DEPTH_MAX) {
+        w->done(w, S_ISDIR(mode) ? -ENAMETOOLONG : -ENOTDIR);
+        return;
+    }
+    w->dirs[w->depth++] = w->entry.ino;
+    w->at += w->name_len;
+    step(w);
+}
+
+static void got_here(struct core_req *q, int status)
+{
+    struct lib_walk *w = container_of(q, struct lib_walk, q);
+
+    w->entry = q->entry;
+    w->done(w, status);
+}
+
+/* The next component that is a name. */
+static bool next_name(struct lib_walk *w)
+{
+    for (;;) {
+        const char *at = w->path + w->at;
+
+        at += strspn(at, "/");
+        w->at = (size_t)(at - w->path);
+        w->name_len = (uint32_t)strcspn(at, "/");
+        w->name = at;
+        if (!w->name_len)
+            return false;
+        if (w->name_len == 2 && memcmp(at, "..", 2) == 0)
+            w->depth -= w->depth > 1;
+        else if (w->name_len != 1 || at[0] != '.')
+            return true;
+        w->at += w->name_len;
+    }
+}
+
+static void step(struct lib_walk *w)
+{
+    if (!next_name(w)) {
+        if (w->parent_only) {
+            w->done(w, -EBUSY); /* the root itself, "." or "..": nothing that has a name here */
+            return;
+        }
+        lib_req(w->fs, &w->q, got_here, w->q.arg);
+        core_getattr(w->fs->core, &w->q, here(w));
+        return;
+    }
+    if (w->name_len > MSG_NAME_MAX) {
+        w->done(w, -ENAMETOOLONG);
+        return;
+    }
+    w->parent = here(w);
+    if (w->parent_only && rest(w, w->name_len)[0] == 0) {
+        w->done(w, 0);
+        return;
+    }
+    lib_req(w->fs, &w->q, looked_up, w->q.arg);
+    core_lookup(w->fs->core, &w->q, w->parent, w->name, w->name_len);
+}
+
+void lib_walk_start(struct lib_walk *w, void (*done)(struct lib_walk *w, int status))
+{
+    w->done = done;
+    w->dirs[0] = core_root(w->fs->core);
+    w->depth = 1;
+    step(w);
+}
