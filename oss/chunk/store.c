@@ -61,6 +61,7 @@ static void space_timer(struct reactor_timer *t)
     struct chunk_store *s = container_of(t, struct chunk_store, space_timer);
 
     space_update(s);
+    chunk_metrics_update(s);
     chunk_fold_all(s);
     reactor_timer_start(s->reactor, t, reactor_now_ns(s->reactor) + SPACE_INTERVAL_NS);
 }
@@ -233,6 +234,7 @@ static void store_free(struct chunk_store *s)
     struct hmap_node *n, *next;
     size_t pos;
 
+    chunk_metrics_stop(s);
     chunk_commit_stop(s);
     if (s->chunks.buckets)
         hmap_for_each (n, next, pos, &s->chunks)
@@ -302,6 +304,7 @@ int chunk_store_open(const struct chunk_store_options *o, struct chunk_store **r
         store_free(s);
         return rc;
     }
+    chunk_metrics_start(s);
     reactor_timer_start(s->reactor, &s->space_timer,
                         reactor_now_ns(s->reactor) + SPACE_INTERVAL_NS);
     LOG_INFO(s->tag, "%s: %llu chunks, %llu MiB used of %llu", s->path,

@@ -161,7 +161,15 @@ struct chunk_store {
     struct chunk_op close_op;
 
     struct stat_counter n_commits, n_syncs, n_errors, n_logged, n_folded, n_moves, n_copied;
+    struct stat_gauge g_used, g_free, g_dirty, g_log;
+    char labels[64];
+    bool counted; /* registered */
 };
+
+/* ---- metrics.c ---- */
+void chunk_metrics_start(struct chunk_store *s);
+void chunk_metrics_stop(struct chunk_store *s);
+void chunk_metrics_update(struct chunk_store *s); /* the gauges */
 
 /* ---- op.c: running an operation ---- */
 

@@ -3,9 +3,11 @@
 #include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -204,6 +206,34 @@ START_TEST(a_full_target_says_so_early_and_overwriting_and_deleting_still_work)
         ck_assert_int_eq(rig_write(&rig, 5, c, 1, 0, data, CB, false), 0);
     ck_assert_int_eq(rig_destroy_ino(&rig, 5), 0);
     ck_assert_uint_eq(stat_now().used_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_full_file_system_is_met_before_the_index_runs_out_of_room)
+{
+    uint64_t n = 0;
+    int rc;
+
+    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("none", rig.dir, "tmpfs", 0, "size=48m")) {
+        printf("no right to mount: not tested\n");
+        return;
+    }
+    rig.options.capacity_bytes = 0;
+    rig_open(&rig);
+    while (!(rc = rig_write(&rig, 5, n, 0, 0, data, 300000, n % 5 == 0)))
+        n++;
+    ck_assert_int_eq(rc, -ENOSPC);
+    ck_assert_uint_ge(n, 25);
+    ck_assert_int_eq(rig_commit(&rig, 0), 0);
+    for (uint32_t i = 0; i < 2000; i++) /* the index still takes what it must */
+        ck_assert_int_eq(rig_write(&rig, 5, i % n, 0, i % 200 * 500, data + i, 100, true), 0);
+    rig_reopen(&rig);
+    ck_assert_int_eq(rig_destroy_ino(&rig, 5), 0);
+    for (uint64_t c = 0; c < n / 2; c++) /* the index has grown meanwhile */
+        ck_assert_int_eq(rig_write(&rig, 6, c, 0, 0, data, 300000, false), 0);
+    rig_close(&rig);
+    umount(rig.dir);
 }
 END_TEST
 
@@ -493,6 +523,7 @@ int main(void)
     tcase_add_test(t, a_large_overwrite_takes_a_new_slot_and_gives_the_old_one_back);
     tcase_add_test(t, the_log_is_folded_and_stays_within_its_bound);
     tcase_add_test(t, a_full_target_says_so_early_and_overwriting_and_deleting_still_work);
+    tcase_add_test(t, a_full_file_system_is_met_before_the_index_runs_out_of_room);
     tcase_add_test(t, a_truncate_is_applied_once_and_older_requests_are_refused);
     tcase_add_test(t, a_destroyed_inode_stays_dead_over_a_restart);
     tcase_add_test(t, a_tombstone_is_forgotten_after_its_time);
