@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a shard can execute, by operation. */
+#include "mds/cluster/exec.h"
 #include "mds/ops/exec.h"
+#include "mds/session/exec.h"
 
 shard_exec_fn *const mds_exec_table[SHARD_OP_LIMIT] = {
     [RPC_OP_SETATTR] = exec_setattr,
@@ -25,4 +27,10 @@ shard_exec_fn *const mds_exec_table[SHARD_OP_LIMIT] = {
     [SHARD_OP_SIZE_RECOVERED] = exec_size_recovered,
     [SHARD_OP_SIZE_UNSURE] = exec_size_unsure,
     [SHARD_OP_TIMES] = exec_times,
+    [SHARD_OP_SESSION_CREATE] = exec_session_create,
+    [SHARD_OP_SESSION_EVICT] = exec_session_evict,
+    [SHARD_OP_SESSION_REMOVE] = exec_session_remove,
+    [SHARD_OP_FENCE_FORGET] = exec_fence_forget,
+    [SHARD_OP_BOOT] = exec_boot,
+    [SHARD_OP_MAP_SET] = exec_map_set,
 };

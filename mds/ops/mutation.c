@@ -128,10 +128,12 @@ static void mutate_answer(struct mds_op *o)
     }
     mutate_finish(o, &out);
     mutate_kick(o->mds, e->result);
-    if (rep && out.lease != promised)
+    if (rep && (out.lease != promised || out.lease_seq != rep->inode.lease_seq)) {
         rep->inode.lease = out.lease;
-    else
+        rep->inode.lease_seq = out.lease_seq;
+    } else {
         rep = NULL;
+    }
     if (e->status == 0 && (e->result & SHARD_R_PUNCH) && !rep) {
         o->punch = (struct mds_punch_wait){
             .ino = e->result_ino, .timeout_ns = PUNCH_REPLY_WAIT_NS, .done = punch_reply};
@@ -178,6 +180,7 @@ static void mutate_local(struct mds_op *o)
         return;
     }
     rep.inode.lease = out.lease;
+    rep.inode.lease_seq = out.lease_seq;
     op_reply(o, rc, rc == 0 ? &rep : NULL);
 }
 

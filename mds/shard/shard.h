@@ -53,8 +53,7 @@ enum shard_op {
     SHARD_OP_FENCE_FORGET,
     SHARD_OP_BOOT, /* a new leader: counts COUNTER_BOOT */
     /* mds/cluster */
-    SHARD_OP_MAP_SET = RPC_OP_LIMIT + 32,
-    SHARD_OP_NODE_REGISTER,
+    SHARD_OP_MAP_SET = RPC_OP_LIMIT + 32, /* [struct cluster_map_set] */
     SHARD_OP_LIMIT = RPC_OP_LIMIT + 64
 };
 

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Changes of the cluster map. Pure. What comes from an OSS or an operator is checked here against
+ * what a map can hold; everything else is map_add_...() of proto/.
+ */
+#include "mds/cluster/change.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/mem.h"
+
+static struct map_node *node_by_uuid(const struct cluster_map *m, const struct uuid *uuid)
+{
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        if (uuid_equal(&m->nodes[i].uuid, uuid))
+            return &m->nodes[i];
+    }
+    return NULL;
+}
+
+static struct map_target *target_by_uuid(const struct cluster_map *m, const struct uuid *uuid)
+{
+    for (uint32_t i = 0; i < m->n_targets; i++) {
+        if (uuid_equal(&m->targets[i].uuid, uuid))
+            return &m->targets[i];
+    }
+    return NULL;
+}
+
+uint32_t change_node_id(const struct cluster_map *m, const struct uuid *uuid)
+{
+    const struct map_node *n = node_by_uuid(m, uuid);
+
+    return n ? n->id : 0;
+}
+
+uint32_t change_target_id(const struct cluster_map *m, const struct uuid *uuid)
+{
+    const struct map_target *t = target_by_uuid(m, uuid);
+
+    return t ? t->id : 0;
+}
+
+static uint32_t next_node_id(const struct cluster_map *m)
+{
+    return m->n_nodes ? m->nodes[m->n_nodes - 1].id + 1 : 1;
+}
+
+static uint32_t next_target_id(const struct cluster_map *m)
+{
+    return m->n_targets ? m->targets[m->n_targets - 1].id + 1 : 1;
+}
+
+static bool text_fits(struct msg_bytes b, size_t size)
+{
+    return b.len < size && (b.len == 0 || !memchr(b.data, '\0', b.len));
+}
+
+static void text_copy(char *to, struct msg_bytes b)
+{
+    if (b.len)
+        memcpy(to, b.data, b.len);
+}
+
+/* ---- this server ---- */
+
+int change_self(struct cluster_map *m, const struct change_self *self)
+{
+    struct map_node node = {.type = MAP_NODE_MDS, .uuid = self->uuid, .n_addresses = 1};
+    struct map_shard *shards;
+    struct map_node *old = NULL;
+    uint32_t pool;
+    int rc = 0;
+
+    snprintf(node.alias, sizeof node.alias, "%s", self->alias);
+    snprintf(node.addresses[0], sizeof node.addresses[0], "%s", self->address);
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        if (m->nodes[i].type == MAP_NODE_MDS)
+            old = &m->nodes[i];
+    }
+    if (old) {
+        node.id = old->id;
+        if (!memcmp(&node, old, sizeof node))
+            return CHANGE_NONE;
+        *old = node;
+        return 0;
+    }
+    node.id = next_node_id(m);
+    rc = map_add_node(m, &node);
+    if (rc == 0 && m->n_pools == 0)
+        rc = map_add_pool(m, CHANGE_DEFAULT_POOL, &pool);
+    if (rc < 0)
+        return rc;
+    shards = mem_realloc(m->shards, sizeof *shards);
+    if (!shards)
+        return -ENOMEM;
+    m->shards = shards;
+    m->n_shards = 1;
+    shards[0] = (struct map_shard){.id = 0, .node = node.id};
+    return 0;
+}
+
+/* ---- servers ---- */
+
+static int register_node(struct cluster_map *m, const struct msg_register_req *req,
+                         struct map_node *ret_node, bool *changed)
+{
+    struct map_node node = {.type = MAP_NODE_OSS, .uuid = req->node};
+    struct map_node *old = node_by_uuid(m, &req->node);
+
+    if (req->n_addresses == 0 || !text_fits(req->alias, sizeof node.alias) ||
+        uuid_is_zero(&req->node))
+        return -EINVAL;
+    text_copy(node.alias, req->alias);
+    node.n_addresses = MIN(req->n_addresses, MAP_ADDRS);
+    for (uint32_t i = 0; i < node.n_addresses; i++) {
+        if (!text_fits(req->addresses[i], sizeof node.addresses[i]) || !req->addresses[i].len)
+            return -EINVAL;
+        text_copy(node.addresses[i], req->addresses[i]);
+    }
+    node.id = old ? old->id : next_node_id(m);
+    if (old && old->type != MAP_NODE_OSS)
+        return -EEXIST;
+    *ret_node = node;
+    if (old && !memcmp(old, &node, sizeof node))
+        return 0;
+    *changed = true;
+    if (!old)
+        return map_add_node(m, &node);
+    *old = node;
+    return 0;
+}
+
+static bool alias_taken(const struct cluster_map *m, const char *alias)
+{
+    for (uint32_t i = 0; i < m->n_targets; i++) {
+        if (!strcmp(m->targets[i].alias, alias))
+            return true;
+    }
+    return false;
+}
+
+static int register_new(struct cluster_map *m, const struct map_node *node,
+                        const struct msg_target_stat *s)
+{
+    struct map_target t = {
+        .id = next_target_id(m), .node = node->id, .uuid = s->uuid, .state = MAP_TARGET_ONLINE};
+    const struct map_pool *pool =
+        s->pool.len ? map_pool_by_name(m, s->pool.data, s->pool.len) : &m->pools[0];
+    int rc;
+
+    if (!pool || m->n_pools == 0)
+        return -ENOENT;
+    if (uuid_is_zero(&s->uuid))
+        return -EINVAL;
+    t.pool = pool->id;
+    for (uint32_t i = 1; i <= m->n_targets + 1u; i++) {
+        int n = snprintf(t.alias, sizeof t.alias, "%.50s-%u", node->alias, i);
+
+        if (n > 0 && !alias_taken(m, t.alias))
+            break;
+    }
+    rc = map_add_target(m, &t);
+    return rc < 0 ? rc : map_grow_tables(m, t.pool);
+}
+
+static bool req_has_target(const struct msg_register_req *req, const struct uuid *uuid)
+{
+    for (uint32_t i = 0; i < req->n_targets; i++) {
+        if (uuid_equal(&req->targets[i].uuid, uuid))
+            return true;
+    }
+    return false;
+}
+
+int change_register(struct cluster_map *m, const struct msg_register_req *req)
+{
+    struct map_node node;
+    bool changed = false;
+    int rc = register_node(m, req, &node, &changed);
+
+    for (uint32_t i = 0; rc == 0 && i < req->n_targets; i++) {
+        struct map_target *t = target_by_uuid(m, &req->targets[i].uuid);
+
+        if (!t) {
+            rc = register_new(m, &node, &req->targets[i]);
+            changed = true;
+        } else if (t->node != node.id || t->state != MAP_TARGET_ONLINE) {
+            t->node = node.id;
+            t->state = MAP_TARGET_ONLINE;
+            changed = true;
+        }
+    }
+    for (uint32_t i = 0; rc == 0 && i < m->n_targets; i++) {
+        struct map_target *t = &m->targets[i];
+
+        if (t->node == node.id && t->state == MAP_TARGET_ONLINE && !req_has_target(req, &t->uuid)) {
+            t->state = MAP_TARGET_OFFLINE;
+            changed = true;
+        }
+    }
+    if (rc < 0)
+        return rc;
+    return changed ? 0 : CHANGE_NONE;
+}
+
+int change_offline(struct cluster_map *m, uint32_t node)
+{
+    int rc = CHANGE_NONE;
+
+    for (uint32_t i = 0; i < m->n_targets; i++) {
+        if (m->targets[i].node == node && m->targets[i].state == MAP_TARGET_ONLINE) {
+            m->targets[i].state = MAP_TARGET_OFFLINE;
+            rc = 0;
+        }
+    }
+    return rc;
+}
+
+/* ---- pools ---- */
+
+static bool in_a_chain(const struct cluster_map *m, uint32_t target)
+{
+    for (uint32_t i = 0; i < m->n_chains; i++) {
+        for (uint32_t k = 0; k < m->chains[i].n_targets; k++) {
+            if (m->chains[i].targets[k] == target)
+                return true;
+        }
+    }
+    return false;
+}
+
+static int pool_take(struct cluster_map *m, uint32_t pool, const uint32_t *targets, uint32_t n)
+{
+    int rc = CHANGE_NONE;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct map_target *t = (struct map_target *)map_target(m, targets[i]);
+
+        if (!t)
+            return -ENOENT;
+        if (t->pool == pool)
+            continue;
+        if (in_a_chain(m, t->id))
+            return -EBUSY;
+        t->pool = pool;
+        rc = 0;
+    }
+    if (rc == 0)
+        rc = map_grow_tables(m, pool);
+    return rc;
+}
+
+int change_pool_create(struct cluster_map *m, const char *name, const uint32_t *targets, uint32_t n)
+{
+    uint32_t pool;
+    int rc = map_add_pool(m, name, &pool);
+
+    if (rc == 0)
+        rc = pool_take(m, pool, targets, n);
+    return rc == CHANGE_NONE ? 0 : rc;
+}
+
+int change_pool_add(struct cluster_map *m, const char *name, const uint32_t *targets, uint32_t n)
+{
+    const struct map_pool *pool = map_pool_by_name(m, name, (uint32_t)strlen(name));
+
+    return pool ? pool_take(m, pool->id, targets, n) : -ENOENT;
+}
+
+int change_pool_remove(struct cluster_map *m, const char *name, const uint32_t *targets, uint32_t n)
+{
+    const struct map_pool *pool = map_pool_by_name(m, name, (uint32_t)strlen(name));
+
+    if (!pool)
+        return -ENOENT;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct map_target *t = map_target(m, targets[i]);
+
+        if (!t || t->pool != pool->id)
+            return -ENOENT;
+    }
+    return pool_take(m, m->pools[0].id, targets, n);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes of the cluster map as functions from values to values: each is applied to a copy that
+ * nobody else sees. They return 0 (changed), CHANGE_NONE (the map says so already) or an error,
+ * after which the copy is thrown away. The caller raises the epoch.
+ */
+#ifndef AIFS_MDS_CLUSTER_CHANGE_H
+#define AIFS_MDS_CLUSTER_CHANGE_H
+
+#include "proto/map.h"
+#include "proto/msg.h"
+
+#define CHANGE_NONE         1
+#define CHANGE_DEFAULT_POOL "default"
+
+/* This server and the default pool. */
+struct change_self {
+    struct uuid uuid;
+    const char *alias, *address;
+};
+int change_self(struct cluster_map *m, const struct change_self *self) MUST_USE;
+
+/*
+ * An OSS with its targets: known ones (by uuid) are online again, here; new ones get an id, join
+ * the pool they ask for ("" is the default one) and get their chains. -ENOENT: no such pool;
+ * -EEXIST: the uuid is another kind of server's; -EINVAL: names or addresses that no map can hold.
+ */
+int change_register(struct cluster_map *m, const struct msg_register_req *req) MUST_USE;
+int change_offline(struct cluster_map *m, uint32_t node) MUST_USE;
+
+/*
+ * Targets into a pool. A target that is in a chain may not move: files with a layout of its old
+ * pool could name that chain, and tables only grow (placement is arithmetic on them). So this is
+ * for targets in no pool yet; a pool gets its targets as they are added (target add --pool).
+ * -EBUSY: such a target; -ENOENT: no such pool or target; -EEXIST: create: there is such a pool.
+ */
+int change_pool_create(struct cluster_map *m, const char *name, const uint32_t *targets,
+                       uint32_t n) MUST_USE;
+int change_pool_add(struct cluster_map *m, const char *name, const uint32_t *targets,
+                    uint32_t n) MUST_USE;
+/* Out of the pool, into the default one. */
+int change_pool_remove(struct cluster_map *m, const char *name, const uint32_t *targets,
+                       uint32_t n) MUST_USE;
+/* Id of the node or target with this uuid; 0: none. */
+uint32_t change_node_id(const struct cluster_map *m, const struct uuid *uuid);
+uint32_t change_target_id(const struct cluster_map *m, const struct uuid *uuid);
+
+#endif

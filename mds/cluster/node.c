@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Object storage servers: registration, heartbeats, and who is up.
+ *
+ * Happy path: an OSS registers (its targets get their ids, are online, and their chains exist when
+ * the answer leaves), then sends a heartbeat every second. Silent for CLUSTER_OFFLINE_NS it is
+ * offline: its targets are marked so in the map, and nobody waits for it any more. Failure modes:
+ * a heartbeat of somebody unknown, restarted or declared offline is told to register again, which
+ * gives it the fences it may have missed. A server that was up when the last metadata server ended
+ * gets the same time to come back to this one.
+ */
+#include <string.h>
+
+#include "mds/cluster/cluster_int.h"
+
+/* After a start servers have to notice and connect first. */
+#define FIRST_CONTACT_NS (CLUSTER_OFFLINE_NS + 2 * NS_PER_S)
+#define NODES_MAX        4096u
+#define TARGETS_MAX      1024u /* of one server */
+
+struct cluster_node *cluster_node(struct cluster *c, uint32_t id)
+{
+    for (struct hmap_node *h = hmap_first(&c->nodes, hash_u64(id)); h; h = hmap_next(h)) {
+        struct cluster_node *n = container_of(h, struct cluster_node, by_id);
+
+        if (n->id == id)
+            return n;
+    }
+    return NULL;
+}
+
+int cluster_node_add(struct cluster *c, uint32_t id, struct cluster_node **ret_node)
+{
+    struct cluster_node *n = cluster_node(c, id);
+
+    if (!n) {
+        n = mem_zalloc(sizeof *n);
+        if (!n)
+            return -ENOMEM;
+        n->c = c;
+        n->id = id;
+        n->seen_ns = cluster_now_ns(c);
+        hmap_insert(&c->nodes, &n->by_id, hash_u64(id));
+        list_push_back(&c->node_list, &n->all);
+    }
+    *ret_node = n;
+    return 0;
+}
+
+int cluster_nodes_load(struct cluster *c)
+{
+    const struct cluster_map *m = c->map;
+
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        struct cluster_node *n;
+        int rc;
+
+        if (m->nodes[i].type != MAP_NODE_OSS)
+            continue;
+        rc = cluster_node_add(c, m->nodes[i].id, &n);
+        if (rc < 0)
+            return rc;
+        for (uint32_t k = 0; k < m->n_targets; k++)
+            n->waited_for |=
+                m->targets[k].node == n->id && m->targets[k].state == MAP_TARGET_ONLINE;
+    }
+    return 0;
+}
+
+void cluster_nodes_fini(struct cluster *c)
+{
+    struct list *l;
+
+    while ((l = list_pop_front(&c->node_list))) {
+        struct cluster_node *n = list_entry(l, struct cluster_node, all);
+
+        if (n->peer)
+            rpc_peer_destroy(n->peer);
+        hmap_remove(&c->nodes, &n->by_id);
+        mem_free(n->targets);
+        mem_free(n);
+    }
+}
+
+/* ---- what a server says about its targets ---- */
+
+static struct msg_bytes keep_text(char *to, size_t size, struct msg_bytes from)
+{
+    uint32_t n = MIN(from.len, (uint32_t)size - 1u);
+
+    if (n)
+        memcpy(to, from.data, n);
+    to[n] = '\0';
+    return (struct msg_bytes){to, n};
+}
+
+static void node_stats(struct cluster_node *n, uint32_t n_targets,
+                       const struct msg_target_stat *stats)
+{
+    struct cluster_target *t = n->targets;
+
+    if (n_targets > TARGETS_MAX)
+        n_targets = TARGETS_MAX;
+    if (n_targets != n->n_targets) {
+        t = mem_array(n_targets + 1u, sizeof *t);
+        if (!t)
+            return; /* the figures of the last time */
+        mem_free(n->targets);
+        n->targets = t;
+        n->n_targets = n_targets;
+    }
+    for (uint32_t i = 0; i < n_targets; i++) {
+        t[i].stat = stats[i];
+        t[i].stat.id = change_target_id(n->c->map, &stats[i].uuid);
+        t[i].stat.path = keep_text(t[i].path, sizeof t[i].path, stats[i].path);
+        t[i].stat.pool = keep_text(t[i].pool, sizeof t[i].pool, stats[i].pool);
+    }
+}
+
+/* ---- NODE_REGISTER ---- */
+
+struct registration {
+    struct map_change change;
+    struct cluster *c;
+    struct rpc_req *req;
+};
+
+static int registration_apply(struct map_change *change, struct cluster_map *m)
+{
+    struct registration *r = container_of(change, struct registration, change);
+
+    return change_register(m, r->req->msg);
+}
+
+static int registration_node(struct registration *r, struct cluster_node **ret_node)
+{
+    const struct msg_register_req *msg = r->req->msg;
+    uint32_t id = change_node_id(r->c->map, &msg->node);
+    int rc = cluster_node_add(r->c, id, ret_node);
+
+    if (rc == 0) {
+        struct cluster_node *n = *ret_node;
+
+        stat_gauge_add(&r->c->stats.nodes_up, !n->up);
+        n->up = true;
+        n->waited_for = false;
+        n->boot = msg->boot;
+        n->seen_ns = cluster_now_ns(r->c);
+        n->acked = 0; /* until its next heartbeat: it may have lost this answer */
+        node_stats(n, msg->n_targets, msg->targets);
+    }
+    return rc;
+}
+
+static int registration_reply(struct registration *r, const struct cluster_node *n,
+                              struct msg_register_rep *rep)
+{
+    const struct msg_register_req *msg = r->req->msg;
+    struct cluster *c = r->c;
+    uint32_t *ids = arena_alloc(&r->req->arena, (msg->n_targets + 1u) * sizeof *ids);
+
+    if (!ids)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < msg->n_targets; i++)
+        ids[i] = change_target_id(c->map, &msg->targets[i].uuid);
+    *rep = (struct msg_register_rep){.node_id = n->id,
+                                     .n_targets = msg->n_targets,
+                                     .target_ids = ids,
+                                     .map_epoch = c->map->epoch};
+    rep->n_fences = fence_list_after(&c->fences, 0, MSG_ITEMS_MAX, &rep->fences, &rep->fence_seq);
+    return 0;
+}
+
+static void registration_done(struct map_change *change, int status)
+{
+    struct registration *r = container_of(change, struct registration, change);
+    const struct msg_register_req *msg = r->req->msg;
+    struct cluster *c = r->c;
+    struct msg_register_rep rep;
+    struct cluster_node *n;
+
+    if (status == 0)
+        status = registration_node(r, &n);
+    if (status == 0)
+        status = registration_reply(r, n, &rep);
+    if (status == 0) {
+        stat_inc(&c->stats.registered);
+        LOG_INFO("cluster", "%s registers as node %u with %u targets",
+                 rpc_link_describe(r->req->from), n->id, msg->n_targets);
+    } else {
+        LOG_WARN("cluster", "%s may not register: %s", rpc_link_describe(r->req->from),
+                 status == -ENOENT ? "there is no such pool" : err_text(status));
+    }
+    rpc_reply(r->req, status, status ? NULL : &rep);
+    mem_free(r);
+    if (status == 0 && c->mds->gc_ops && !c->stopping) {
+        c->mds->gc_ops->kick(c->mds, KEY_DESTROY);
+        c->mds->gc_ops->kick(c->mds, KEY_PUNCH);
+        c->mds->gc_ops->kick(c->mds, KEY_RECOVER);
+    }
+    cluster_end(c);
+}
+
+void cluster_serve_register(struct rpc_req *req)
+{
+    struct mds *m = req->handler_arg;
+    struct cluster *c = cluster_of(m);
+    const struct msg_register_req *msg = req->msg;
+    struct registration *r = NULL;
+    int rc = 0;
+
+    if (msg->n_targets > TARGETS_MAX ||
+        (c->nodes.count >= NODES_MAX && change_node_id(c->map, &msg->node) == 0))
+        rc = -AIFS_EBUSY_SERVER;
+    else if (c->stopping)
+        rc = -AIFS_ECANCELLED;
+    else if (!(r = mem_zalloc(sizeof *r)))
+        rc = -ENOMEM;
+    if (rc < 0) {
+        rpc_reply(req, rc, NULL);
+        return;
+    }
+    r->c = c;
+    r->req = req;
+    r->change.apply = registration_apply;
+    r->change.done = registration_done;
+    cluster_begin(c);
+    cluster_change(c, &r->change);
+}
+
+/* ---- HEARTBEAT ---- */
+
+void cluster_serve_heartbeat(struct rpc_req *req)
+{
+    struct mds *m = req->handler_arg;
+    struct cluster *c = cluster_of(m);
+    const struct msg_heartbeat_req *msg = req->msg;
+    struct cluster_node *n = cluster_node(c, msg->node_id);
+    struct msg_heartbeat_rep rep = {.map_epoch = c->map->epoch};
+
+    if (!n || !n->up || !uuid_equal(&n->boot, &msg->boot)) {
+        rep.register_again = true;
+    } else {
+        n->seen_ns = cluster_now_ns(c);
+        if (msg->fence_seq > n->acked && msg->fence_seq <= fence_list_last(&c->fences))
+            n->acked = msg->fence_seq;
+        node_stats(n, msg->n_targets, msg->targets);
+        rep.n_fences = fence_list_after(&c->fences, msg->fence_seq, MSG_ITEMS_MAX, &rep.fences,
+                                        &rep.fence_seq);
+        cluster_fence_check(c);
+    }
+    rpc_reply(req, 0, &rep);
+}
+
+/* ---- silence ---- */
+
+struct offline {
+    struct map_change change;
+    struct cluster *c;
+    uint32_t node;
+};
+
+static int offline_apply(struct map_change *change, struct cluster_map *m)
+{
+    struct offline *o = container_of(change, struct offline, change);
+    const struct cluster_node *n = cluster_node(o->c, o->node);
+
+    return n && n->up ? CHANGE_NONE : change_offline(m, o->node); /* is it back already? */
+}
+
+static void offline_done(struct map_change *change, int status)
+{
+    struct offline *o = container_of(change, struct offline, change);
+    struct cluster *c = o->c;
+
+    if (status < 0)
+        LOG_WARN("cluster", "node %u is offline, but the map does not say so: %s", o->node,
+                 err_name(status));
+    mem_free(o);
+    cluster_end(c);
+}
+
+static void node_offline(struct cluster *c, struct cluster_node *n)
+{
+    const struct map_node *mn = map_node(c->map, n->id);
+    struct offline *o = mem_zalloc(sizeof *o);
+
+    if (!o)
+        return; /* the tick comes again */
+    LOG_WARN("cluster", "node %u (%s) is silent: offline", n->id, mn ? mn->alias : "?");
+    stat_inc(&c->stats.offline);
+    stat_gauge_add(&c->stats.nodes_up, -(int64_t)n->up);
+    n->up = false;
+    n->waited_for = false;
+    o->c = c;
+    o->node = n->id;
+    o->change.apply = offline_apply;
+    o->change.done = offline_done;
+    cluster_begin(c);
+    cluster_change(c, &o->change);
+    cluster_fence_check(c);
+}
+
+void cluster_node_tick(struct cluster *c, uint64_t now_ns)
+{
+    struct list *l;
+
+    list_for_each (l, &c->node_list) {
+        struct cluster_node *n = list_entry(l, struct cluster_node, all);
+        uint64_t limit_ns = n->up ? CLUSTER_OFFLINE_NS : FIRST_CONTACT_NS;
+
+        if ((n->up || n->waited_for) && now_ns > n->seen_ns + limit_ns)
+            node_offline(c, n);
+        else if (n->up && !n->pushing)
+            cluster_fence_send(n);
+    }
+}
+
+bool cluster_target_fenced(struct mds *m, uint32_t target, uint64_t fence)
+{
+    struct cluster *c = cluster_of(m);
+    const struct map_target *t = map_target(c->map, target);
+    const struct cluster_node *n = t ? cluster_node(c, t->node) : NULL;
+
+    return cluster_target_up(m, target) && n->acked >= fence;
+}
+
+bool cluster_target_up(struct mds *m, uint32_t target)
+{
+    struct cluster *c = cluster_of(m);
+    const struct map_target *t = map_target(c->map, target);
+    const struct cluster_node *n = t ? cluster_node(c, t->node) : NULL;
+
+    return n && n->up && t->state == MAP_TARGET_ONLINE;
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * STATUS and statfs. The lengths of the queues are counted in the store, on a worker, up to a
+ * bound; everything else is in memory. Failure modes: out of memory.
+ */
+#include <string.h>
+
+#include "mds/cluster/cluster_int.h"
+#include "mds/session/session.h"
+
+#define COUNT_MAX 1000000u
+
+struct status {
+    struct worker_job job;
+    struct cluster *c;
+    struct rpc_req *req;
+    struct msg_status_rep rep;
+    int error;
+};
+
+static int count_one(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+    uint64_t *n = arg;
+
+    (void)key;
+    (void)key_len;
+    (void)value;
+    (void)len;
+    return ++*n >= COUNT_MAX;
+}
+
+static int count(struct view *v, enum key_type type, uint64_t *ret_n)
+{
+    struct key k;
+
+    *ret_n = 0;
+    key_single(&k, type);
+    return view_scan(v, &k, NULL, count_one, ret_n);
+}
+
+static void status_run(struct worker_job *j)
+{
+    struct status *s = container_of(j, struct status, job);
+    struct view v;
+
+    view_pin(s->c->mds->shards[0], &v);
+    s->rep.inodes = view_counter(&v, COUNTER_INODES);
+    s->error = count(&v, KEY_DESTROY, &s->rep.destroy_queue);
+    if (s->error == 0)
+        s->error = count(&v, KEY_PUNCH, &s->rep.punch_queue);
+    if (s->error == 0)
+        s->error = count(&v, KEY_RECOVER, &s->rep.recovery_queue);
+    if (s->error == 0)
+        s->error = count(&v, KEY_ORPHAN, &s->rep.orphans);
+    view_unpin(&v);
+}
+
+static int status_nodes(struct status *s)
+{
+    struct cluster *c = s->c;
+    struct arena *a = &s->req->arena;
+    struct msg_node_live *nodes = arena_alloc(a, (c->nodes.count + 1) * sizeof *nodes);
+    uint64_t now_ns = cluster_now_ns(c);
+    struct list *l;
+
+    if (!nodes)
+        return -ENOMEM;
+    s->rep.nodes = nodes;
+    list_for_each (l, &c->node_list) {
+        const struct cluster_node *n = list_entry(l, struct cluster_node, all);
+        struct msg_target_stat *stats = arena_alloc(a, (n->n_targets + 1u) * sizeof *stats);
+
+        if (!stats)
+            return -ENOMEM;
+        for (uint32_t i = 0; i < n->n_targets; i++)
+            stats[i] = n->targets[i].stat;
+        nodes[s->rep.n_nodes++] = (struct msg_node_live){.id = n->id,
+                                                         .seen_ns_ago = now_ns - n->seen_ns,
+                                                         .n_targets = n->n_targets,
+                                                         .targets = stats};
+    }
+    return 0;
+}
+
+static void status_done(struct worker_job *j)
+{
+    struct status *s = container_of(j, struct status, job);
+    struct cluster *c = s->c;
+    struct mds *m = c->mds;
+    struct shard_stats stats;
+    int rc = s->error;
+
+    shard_get_stats(m->shards[0], &stats);
+    s->rep.fs = m->fs;
+    s->rep.fs_name = (struct msg_bytes){m->conf.fs_name, (uint32_t)strlen(m->conf.fs_name)};
+    s->rep.version = (struct msg_bytes){AIFS_VERSION, sizeof AIFS_VERSION - 1};
+    s->rep.uptime_ns = cluster_now_ns(c) - m->started_ns;
+    s->rep.map_epoch = c->map->epoch;
+    s->rep.commits = stats.commits;
+    s->rep.operations = stats.entries;
+    if (rc == 0)
+        rc = status_nodes(s);
+    if (rc == 0 && m->session)
+        rc = session_list(m, &s->req->arena, &s->rep.sessions, &s->rep.n_sessions);
+    rpc_reply(s->req, rc, rc ? NULL : &s->rep);
+    mem_free(s);
+    cluster_end(c);
+}
+
+void cluster_serve_status(struct rpc_req *req)
+{
+    struct mds *m = req->handler_arg;
+    struct cluster *c = cluster_of(m);
+    struct status *s = c->stopping ? NULL : mem_zalloc(sizeof *s);
+
+    if (!s) {
+        rpc_reply(req, c->stopping ? -AIFS_ECANCELLED : -ENOMEM, NULL);
+        return;
+    }
+    s->c = c;
+    s->req = req;
+    s->job.run = status_run;
+    s->job.done = status_done;
+    cluster_begin(c);
+    worker_pool_submit(m->workers, m->reactor, &s->job);
+}
+
+void cluster_statfs(struct mds *m, struct msg_statfs_rep *ret_rep)
+{
+    struct cluster *c = cluster_of(m);
+    struct list *l;
+
+    memset(ret_rep, 0, sizeof *ret_rep);
+    list_for_each (l, &c->node_list) {
+        const struct cluster_node *n = list_entry(l, struct cluster_node, all);
+
+        for (uint32_t i = 0; i < n->n_targets; i++) {
+            ret_rep->total_bytes += n->targets[i].stat.total_bytes;
+            ret_rep->free_bytes += n->targets[i].stat.free_bytes;
+        }
+    }
+    ret_rep->avail_bytes = ret_rep->free_bytes;
+}

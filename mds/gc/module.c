@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The gc module as a whole: kicks, the timer, calls to the targets, start and stop. At start every
+ * queue is looked at once: what the last process left is done before anybody asks.
+ */
+#include "mds/gc/gc_int.h"
+
+#define TIMER_NS      (500 * NS_PER_MS)
+#define TIMER_WAIT_NS (50 * NS_PER_MS) /* while somebody waits */
+
+static void stop_check(struct gc *gc)
+{
+    void (*stopped)(void *arg) = gc->stopped;
+
+    if (gc->outstanding || !stopped)
+        return;
+    gc->stopped = NULL;
+    stopped(gc->stopped_arg);
+}
+
+void gc_begin(struct gc *gc)
+{
+    gc->outstanding++;
+}
+
+void gc_end(struct gc *gc)
+{
+    gc->outstanding--;
+    stop_check(gc);
+}
+
+int gc_call(struct gc *gc, uint32_t target, struct gc_call *c)
+{
+    int rc;
+
+    c->rpc.timeout_ns = GC_CALL_NS;
+    rc = gc->stopping ? -AIFS_EDOWN : cluster_target_call(gc->mds, target, &c->rpc);
+    if (rc < 0) {
+        rpc_call_fini(&c->rpc);
+        return rc;
+    }
+    list_push_back(&gc->calls, &c->all);
+    gc_begin(gc);
+    return 0;
+}
+
+void gc_call_end(struct gc *gc, struct gc_call *c)
+{
+    list_remove(&c->all);
+    rpc_call_fini(&c->rpc);
+    gc_end(gc);
+}
+
+struct gc_queue *gc_queue(struct gc *gc, enum key_type type)
+{
+    return type == KEY_DESTROY ? &gc->destroy : type == KEY_PUNCH ? &gc->punch : &gc->recover;
+}
+
+static void gc_kick(struct mds *m, enum key_type type)
+{
+    struct gc_queue *q = gc_queue(gc_of(m), type);
+
+    gc_scan(q);
+}
+
+static void timer(struct reactor_timer *t)
+{
+    struct gc *gc = container_of(t, struct gc, timer);
+    struct gc_queue *all[] = {&gc->destroy, &gc->punch, &gc->recover};
+    uint64_t now_ns = reactor_now_ns(gc->mds->reactor);
+
+    for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
+        gc_items_rested(all[i], now_ns);
+        if (all[i]->next_ns && now_ns >= all[i]->next_ns) {
+            all[i]->next_ns = 0;
+            gc_scan(all[i]);
+        }
+    }
+    gc_wait_check(gc);
+    reactor_timer_start(gc->mds->reactor, &gc->timer,
+                        now_ns + (list_empty(&gc->waits) ? TIMER_NS : TIMER_WAIT_NS));
+}
+
+static const struct mds_gc_ops gc_ops = {.kick = gc_kick, .punch_wait = gc_punch_wait};
+
+static void queue_init(struct gc *gc, struct gc_queue *q, enum key_type type, const char *labels)
+{
+    q->gc = gc;
+    q->type = type;
+    stat_counter_register(&q->done, "aifs_mds_gc_items_total", labels, "queue items done");
+    stat_counter_register(&q->failed, "aifs_mds_gc_failures_total", labels,
+                          "queue items that have to be tried again");
+}
+
+static void queue_fini(struct gc_queue *q)
+{
+    stat_unregister(&q->done.stat);
+    stat_unregister(&q->failed.stat);
+    gc_items_fini(q);
+}
+
+static int gc_start(struct mds *m)
+{
+    struct gc *gc = mem_zalloc(sizeof *gc);
+    int rc;
+
+    if (!gc)
+        return -ENOMEM;
+    gc->mds = m;
+    m->gc = gc; /* freed by the module's free(), also when this fails */
+    list_init(&gc->waits);
+    list_init(&gc->calls);
+    reactor_timer_init(&gc->timer, timer);
+    queue_init(gc, &gc->destroy, KEY_DESTROY, "queue=\"destroy\"");
+    queue_init(gc, &gc->punch, KEY_PUNCH, "queue=\"punch\"");
+    queue_init(gc, &gc->recover, KEY_RECOVER, "queue=\"recover\"");
+    rc = hmap_init(&gc->destroy.items, 16);
+    if (rc == 0)
+        rc = hmap_init(&gc->punch.items, 16);
+    if (rc == 0)
+        rc = hmap_init(&gc->recover.items, 16);
+    if (rc < 0)
+        return rc;
+    m->gc_ops = &gc_ops;
+    reactor_timer_start(m->reactor, &gc->timer, reactor_now_ns(m->reactor) + TIMER_NS);
+    gc_scan(&gc->destroy);
+    gc_scan(&gc->punch);
+    gc_scan(&gc->recover);
+    return 0;
+}
+
+static void stop_run(struct reactor_work *work)
+{
+    gc_end(container_of(work, struct gc, stop));
+}
+
+static void gc_stop(struct mds *m, void (*stopped)(void *arg), void *arg)
+{
+    struct gc *gc = gc_of(m);
+    struct list *l, *next;
+
+    gc_begin(gc); /* until stop_run() */
+    gc->stopping = true;
+    gc->stopped = stopped;
+    gc->stopped_arg = arg;
+    reactor_timer_cancel(m->reactor, &gc->timer);
+    list_for_each_safe (l, next, &gc->calls)
+        rpc_call_cancel(&list_entry(l, struct gc_call, all)->rpc);
+    gc_waits_fail(gc);
+    gc->stop.fn = stop_run;
+    reactor_defer(m->reactor, &gc->stop);
+}
+
+static void gc_free(struct mds *m)
+{
+    struct gc *gc = gc_of(m);
+
+    if (!gc)
+        return;
+    m->gc = NULL;
+    m->gc_ops = NULL;
+    reactor_timer_cancel(m->reactor, &gc->timer);
+    queue_fini(&gc->destroy);
+    queue_fini(&gc->punch);
+    queue_fini(&gc->recover);
+    mem_free(gc);
+}
+
+const struct mds_module mds_gc_module = {
+    .name = "gc", .start = gc_start, .stop = gc_stop, .free = gc_free};

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reading a queue.
+ *
+ * Happy path: a kick starts a scan: a worker reads a page of items, those that can be worked on are
+ * started, and the next page follows while there is room; an empty queue costs one look. A kick
+ * during a scan makes it start over. Failure modes: items whose targets are down are skipped and
+ * found again by the next scan (a registration, or the timer with growing distance).
+ */
+#include <stdlib.h>
+
+#include "mds/gc/gc_int.h"
+
+static int scan_seen(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+    struct gc_queue *q = arg;
+    struct gc_seen *seen = &q->seen[q->n_seen];
+    int rc = key_len == 9 ? rec_queue_decode(value, len, &seen->item) : -AIFS_ECORRUPT;
+
+    if (rc < 0)
+        return rc;
+    seen->ino = key_number_of(key);
+    return ++q->n_seen == GC_PAGE;
+}
+
+static void scan_run(struct worker_job *j)
+{
+    struct gc_queue *q = container_of(j, struct gc_queue, job);
+    struct key prefix, from;
+    struct view v;
+
+    q->n_seen = 0;
+    key_single(&prefix, q->type);
+    key_number(&from, q->type, q->from);
+    view_pin(q->gc->mds->shards[0], &v);
+    q->error = view_scan(&v, &prefix, &from, scan_seen, q);
+    view_unpin(&v);
+}
+
+static void scan_done(struct worker_job *j);
+
+static void scan_page(struct gc_queue *q)
+{
+    q->scanning = true;
+    q->job.run = scan_run;
+    q->job.done = scan_done;
+    gc_begin(q->gc);
+    worker_pool_submit(q->gc->mds->workers, q->gc->mds->reactor, &q->job);
+}
+
+/* The end of the queue was reached. */
+static void scan_over(struct gc_queue *q)
+{
+    uint64_t now_ns = reactor_now_ns(q->gc->mds->reactor);
+
+    q->idle_ns = q->progress || !q->idle_ns ? GC_IDLE_NS : MIN(q->idle_ns * 2, GC_IDLE_MAX_NS);
+    q->next_ns = q->skipped ? now_ns + q->idle_ns : 0;
+    q->progress = false;
+}
+
+static void scan_items(struct gc_queue *q)
+{
+    for (uint32_t i = 0; i < q->n_seen; i++) {
+        q->from = q->seen[i].ino;
+        if (q->n_active >= GC_ACTIVE_MAX) {
+            q->stalled = true;
+            return;
+        }
+        gc_item_start(q, &q->seen[i]);
+    }
+    q->from++;
+    if (q->n_seen == GC_PAGE)
+        scan_page(q);
+    else
+        scan_over(q);
+}
+
+static void scan_done(struct worker_job *j)
+{
+    struct gc_queue *q = container_of(j, struct gc_queue, job);
+    struct gc *gc = q->gc;
+
+    q->scanning = false;
+    if (q->error < 0) {
+        LOG_ERROR("gc", "queue %#x: %s", q->type, err_name(q->error));
+        q->skipped = true;
+        scan_over(q);
+    } else if (gc->stopping) {
+        scan_over(q);
+    } else if (q->type == KEY_DESTROY && q->n_seen) {
+        q->from = q->seen[q->n_seen - 1].ino + 1;
+        gc_destroy_page(q);
+    } else if (q->n_seen) {
+        scan_items(q);
+    } else {
+        scan_over(q);
+    }
+    if (q->again && !q->scanning && !q->batch)
+        gc_scan(q);
+    gc_end(gc);
+}
+
+void gc_scan(struct gc_queue *q)
+{
+    q->again = q->scanning || q->batch;
+    if (q->again || q->gc->stopping)
+        return;
+    q->stalled = q->skipped = false;
+    q->from = 0;
+    scan_page(q);
+}
+
+void gc_scan_resume(struct gc_queue *q)
+{
+    if (q->scanning || q->batch || q->gc->stopping)
+        return;
+    if (q->again) {
+        gc_scan(q);
+    } else if (q->type == KEY_DESTROY || (q->stalled && q->n_active <= GC_ACTIVE_MAX / 2)) {
+        q->stalled = false;
+        scan_page(q);
+    }
+}
+
+/* ---- targets ---- */
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static void targets_unique(struct gc_targets *t)
+{
+    uint32_t n = 0;
+
+    qsort(t->ids, t->n, sizeof *t->ids, compare_ids);
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (n == 0 || t->ids[n - 1] != t->ids[i])
+            t->ids[n++] = t->ids[i];
+    }
+    t->n = n;
+}
+
+int gc_targets(struct gc *gc, const struct msg_layout *l, struct gc_targets *ret_targets)
+{
+    const struct cluster_map *m = gc->mds->cluster_ops->map(gc->mds);
+    struct gc_targets t = {0};
+
+    if (l->table_len == 0) { /* a file that never could have chunks */
+        *ret_targets = t;
+        return 0;
+    }
+    if (layout_check(l) < 0)
+        return -AIFS_ESTALE_MAP;
+    t.ids = mem_array((size_t)l->stripe_count * MSG_COPIES_MAX, sizeof *t.ids);
+    if (!t.ids)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < l->stripe_count; i++) {
+        const struct map_chain *c = layout_chain(l, m, i);
+
+        for (uint32_t k = 0; c && k < c->n_targets; k++)
+            t.ids[t.n++] = c->targets[k];
+        if (!c) {
+            mem_free(t.ids);
+            return -AIFS_ESTALE_MAP;
+        }
+    }
+    if (t.n)
+        targets_unique(&t);
+    *ret_targets = t;
+    return 0;
+}
+
+bool gc_targets_up(struct gc *gc, const struct gc_targets *t)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (!cluster_target_up(gc->mds, t->ids[i]))
+            return false;
+    }
+    return true;
+}

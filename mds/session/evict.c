@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Eviction, step by step (docs/protocols.md section 7):
+ *
+ *   ENTRY   the record says evicted, with a fence; files it may have been writing are queued for
+ *           recovery of their size. From here on every request of the session is refused.
+ *   FENCE   every OSS that is up has acknowledged the fence. One that is not gets it before it is
+ *           asked for sizes; until then files with chunks there stay held.
+ *   SAFE    its client's own count of the lease time is over: it does not serve from its caches
+ *           any more. Nothing to wait for when the client is known to be gone.
+ *   SEAL    opens and leases are free, but for files whose size is still being recovered: those
+ *           become free one by one (mds/gc).
+ *   REMOVE  the record goes.
+ *
+ * Failure modes: after a restart the steps begin again at FENCE, from the record and the recovery
+ * queue; each of them can be repeated. An OSS that stays away delays only the files it has chunks
+ * of.
+ */
+#include "common/fault/fault.h"
+#include "mds/session/session_int.h"
+
+static void evict_advance(struct session_module *mod, struct session *s);
+
+static void evict_answer_close(struct session *s, int status)
+{
+    struct rpc_req *req = s->closing;
+
+    s->closing = NULL;
+    if (req)
+        rpc_reply(req, status, NULL);
+}
+
+/* ---- REMOVE ---- */
+
+static void removed(struct mds_submit *submit)
+{
+    struct session *s = container_of(submit, struct session, submit);
+    struct session_module *mod = s->mod;
+    int rc = submit->entry.status;
+
+    mds_submit_fini(submit);
+    evict_answer_close(s, rc);
+    if (rc < 0) {
+        LOG_ERROR("session", "%llu: its record is still there: %s", (unsigned long long)s->id,
+                  err_name(rc));
+    } else {
+        while (!list_empty(&s->uses)) /* opened in the last moment before it closed */
+            session_use_drop(mod, list_entry(s->uses.next, struct session_use, of_session));
+        session_free(mod, s);
+    }
+    session_end(mod);
+}
+
+void session_remove(struct session_module *mod, struct session *s)
+{
+    s->msg.remove = (struct session_remove){.session = s->id};
+    session_begin(mod);
+    mds_submit(mod->mds, &s->submit, mod->mds->shards[0], SHARD_OP_SESSION_REMOVE, &s->msg.remove,
+               SHARD_E_FREES, removed);
+}
+
+/* ---- SEAL ---- */
+
+static void evict_release(struct session_module *mod, struct session *s)
+{
+    struct list *l, *next;
+
+    s->phase = PHASE_SEAL;
+    list_for_each_safe (l, next, &s->uses) {
+        struct session_use *u = list_entry(l, struct session_use, of_session);
+
+        if (!u->held)
+            session_use_drop(mod, u);
+    }
+    s->reclaiming = false;
+    session_grace_check(mod);
+    evict_advance(mod, s);
+}
+
+void session_item_done(struct mds *m, enum key_type queue, uint64_t ino)
+{
+    struct session_module *mod = session_module(m);
+    struct session_file *f = session_file_find(mod, ino);
+    struct list *l, *next;
+
+    if (!f)
+        return;
+    f->n_woken++; /* keeps it while its uses go */
+    list_for_each_safe (l, next, &f->uses) {
+        struct session_use *u = list_entry(l, struct session_use, of_file);
+        struct session *s = u->s;
+
+        if (u->held != queue)
+            continue;
+        u->held = 0;
+        s->n_held--;
+        if (s->phase == PHASE_SEAL) {
+            session_use_drop(mod, u);
+            evict_advance(mod, s);
+        }
+    }
+    f->n_woken--;
+    session_wake_queue(mod, f);
+    session_file_put(mod, f);
+}
+
+/* ---- SAFE ---- */
+
+void session_evict_tick(struct session_module *mod, struct session *s, uint64_t now_ns)
+{
+    uint64_t lease_ns = mod->mds->conf.lease_ns;
+
+    if (s->phase == PHASE_LIVE && now_ns > s->renewed_ns + lease_ns)
+        session_evict(mod, s, "was not renewed in time", true);
+    else if (s->phase == PHASE_SAFE && now_ns > s->renewed_ns + lease_ns)
+        evict_release(mod, s);
+}
+
+uint64_t session_fence(struct mds *m, uint64_t session)
+{
+    struct session *s = session_find(session_module(m), session);
+
+    if (!s)
+        return 0;
+    return s->phase >= PHASE_FENCE ? s->fence : UINT64_MAX;
+}
+
+/* ---- FENCE ---- */
+
+static void evict_fenced(struct cluster_fence_wait *w)
+{
+    struct session *s = container_of(w, struct session, fenced);
+    struct session_module *mod = s->mod;
+
+    FAULT_CRASH("mds.evict.after_fence");
+    s->phase = PHASE_SAFE;
+    if (s->n_held && mod->mds->gc_ops)
+        mod->mds->gc_ops->kick(mod->mds, KEY_RECOVER);
+    session_evict_tick(mod, s, session_now_ns(mod));
+}
+
+void session_evict_resume(struct session_module *mod, struct session *s)
+{
+    s->phase = PHASE_FENCE;
+    s->fenced = (struct cluster_fence_wait){.fence = s->fence, .done = evict_fenced};
+    cluster_fence_push(mod->mds, s->id, s->generation, &s->fenced);
+}
+
+static void evict_advance(struct session_module *mod, struct session *s)
+{
+    if (s->phase != PHASE_SEAL || s->n_held || mod->stopping)
+        return;
+    LOG_INFO("session", "%llu: evicted", (unsigned long long)s->id);
+    s->phase = PHASE_REMOVE;
+    session_remove(mod, s);
+}
+
+/* ---- ENTRY ---- */
+
+void session_use_hold(struct session_use *u, enum key_type queue)
+{
+    u->s->n_held += !u->held;
+    u->held = queue;
+}
+
+static void evict_hold(struct session_module *mod, struct session *s, enum key_type queue,
+                       uint32_t n, const uint64_t *inos)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct session_use *u = session_use_find(mod, s, inos[i]);
+
+        if (u)
+            session_use_hold(u, queue);
+    }
+}
+
+static void evict_committed(struct mds_submit *submit)
+{
+    struct session *s = container_of(submit, struct session, submit);
+    struct session_module *mod = s->mod;
+    const struct session_evicted *rep = submit->entry.reply;
+    struct uuid client = s->client;
+    int rc = submit->entry.status;
+    bool punch = false;
+
+    if (rc == 0) {
+        FAULT_CRASH("mds.evict.after_entry");
+        s->fence = rep->fence;
+        punch = rep->n_punch > 0;
+        evict_hold(mod, s, KEY_RECOVER, rep->n_recover, rep->recover);
+        evict_hold(mod, s, KEY_PUNCH, rep->n_punch, rep->punch);
+    }
+    mds_submit_fini(submit);
+    mem_free(s->inos);
+    s->inos = NULL;
+    evict_answer_close(s, rc);
+    if (rc < 0) { /* nothing has happened: again when it is due the next time */
+        LOG_ERROR("session", "%llu: eviction failed: %s", (unsigned long long)s->id, err_name(rc));
+        s->phase = PHASE_LIVE;
+        s->renewed_ns = session_now_ns(mod);
+    } else {
+        stat_inc(&mod->stats.evicted);
+        session_evict_resume(mod, s);
+        if (punch && mod->mds->gc_ops)
+            mod->mds->gc_ops->kick(mod->mds, KEY_PUNCH);
+        session_serve_opening(mod, &client);
+    }
+    session_end(mod);
+}
+
+/* Every file it may have been writing, with or without a lease. */
+static uint32_t evict_collect(struct session *s)
+{
+    uint32_t n = 0;
+    struct list *l;
+
+    s->inos = mem_array(s->n_leases + s->n_opens + 1u, sizeof *s->inos);
+    if (!s->inos)
+        return UINT32_MAX;
+    list_for_each (l, &s->uses) {
+        const struct session_use *u = list_entry(l, struct session_use, of_session);
+
+        if (u->lease.kind == MSG_LEASE_WRITE || u->n_write)
+            s->inos[n++] = u->f->ino;
+    }
+    return n;
+}
+
+/* safe: its client can not be serving from caches under its leases any more. */
+void session_evict(struct session_module *mod, struct session *s, const char *why, bool safe)
+{
+    struct list *l;
+    uint32_t n;
+
+    if (s->phase != PHASE_LIVE || mod->stopping)
+        return;
+    n = evict_collect(s);
+    if (n == UINT32_MAX) {
+        LOG_WARN("session", "%llu: out of memory, evicted later", (unsigned long long)s->id);
+        return;
+    }
+    LOG_WARN("session", "%llu (%s, pid %u) %s: evicting it", (unsigned long long)s->id, s->host,
+             s->pid, why);
+    s->phase = PHASE_ENTRY;
+    s->why = why;
+    if (safe)
+        s->renewed_ns = 0;
+    list_for_each (l, &s->uses)
+        session_recall_end(list_entry(l, struct session_use, of_session));
+    session_fail_waits(mod, s->id, -AIFS_ESESSION);
+    s->msg.evict = (struct session_evict){.session = s->id, .n_inos = n, .inos = s->inos};
+    session_begin(mod);
+    mds_submit(mod->mds, &s->submit, mod->mds->shards[0], SHARD_OP_SESSION_EVICT, &s->msg.evict,
+               SHARD_E_FREES, evict_committed);
+}

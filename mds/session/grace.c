@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * After a restart: sessions are read from the store, opens and leases come back from their clients.
+ *
+ * Happy path: each session reconnects and sends RECLAIM; with the last of them the grace period
+ * ends, changes that had to wait go on, and orphans that nobody has reclaimed are destroyed.
+ * Failure modes: a session that does not come back is evicted after its lease time, and the grace
+ * period lasts until it is fenced: what it had under a write lease, nobody knows.
+ */
+#include <sys/stat.h>
+
+#include "mds/session/session_int.h"
+
+#define ORPHAN_PAGE  256u
+#define OPEN_ID_BITS 40 /* of open ids and lease sequences: below the boot */
+
+/* ---- what was there ---- */
+
+struct load {
+    struct session_module *mod;
+    bool live;
+};
+
+static int load_session(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+    struct load *load = arg;
+    struct session *s;
+    int rc;
+
+    if (key_len != 9)
+        return -AIFS_ECORRUPT;
+    rc = session_add(load->mod, key_number_of(key), value, (uint32_t)len, &s);
+    if (rc < 0) {
+        LOG_ERROR("session", "%llu: its record: %s", (unsigned long long)key_number_of(key),
+                  err_name(rc));
+        return rc;
+    }
+    s->reclaiming = s->phase == PHASE_LIVE;
+    load->live |= s->reclaiming;
+    if (s->phase != PHASE_LIVE)
+        s->renewed_ns = 0;
+    return 0;
+}
+
+/* What a dead writer holds, as long as its file is not put right. */
+static int load_recovery(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+    struct load *load = arg;
+    struct mds_queue_item item;
+    struct session_file *f;
+    struct session_use *u;
+    struct session *s;
+    int rc = key_len == 9 ? rec_queue_decode(value, len, &item) : -AIFS_ECORRUPT;
+
+    if (rc < 0)
+        return rc;
+    s = session_find(load->mod, item.session);
+    if (!s || s->phase == PHASE_LIVE)
+        return 0;
+    rc = session_file_get(load->mod, key_number_of(key), &f);
+    if (rc == 0)
+        rc = session_use_get(load->mod, s, f, &u);
+    if (rc < 0)
+        return rc;
+    session_use_hold(u, (enum key_type)((const uint8_t *)key)[0]);
+    session_lease_set(load->mod, u, MSG_LEASE_WRITE, 0);
+    u->told = u->lease;
+    return 0;
+}
+
+static int load_boot(struct session_module *mod)
+{
+    const struct session_booted *rep;
+    struct shard_entry e;
+    int rc;
+
+    shard_entry_init(&e, SHARD_OP_BOOT, NULL, NULL, NULL);
+    rc = shard_run(mod->mds->shards[0], &e);
+    if (rc == 0) {
+        rep = e.reply;
+        mod->next_id = rep->boot << OPEN_ID_BITS;
+    }
+    shard_entry_fini(&e);
+    return rc;
+}
+
+int session_load(struct session_module *mod)
+{
+    struct load load = {.mod = mod};
+    struct view v;
+    struct key k;
+    int rc = load_boot(mod);
+
+    if (rc < 0)
+        return rc;
+    view_pin(mod->mds->shards[0], &v);
+    key_single(&k, KEY_SESSION);
+    rc = view_scan(&v, &k, NULL, load_session, &load);
+    key_single(&k, KEY_RECOVER);
+    if (rc == 0)
+        rc = view_scan(&v, &k, NULL, load_recovery, &load);
+    key_single(&k, KEY_PUNCH);
+    if (rc == 0)
+        rc = view_scan(&v, &k, NULL, load_recovery, &load);
+    view_unpin(&v);
+    mod->grace = load.live;
+    return rc;
+}
+
+/* ---- orphans ---- */
+
+struct session_orphans {
+    struct worker_job job;
+    struct session_module *mod;
+    uint64_t from;
+    uint32_t n;
+    bool running, over;
+    int error;
+    uint64_t inos[ORPHAN_PAGE];
+};
+
+static int orphan_seen(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+    struct session_orphans *o = arg;
+
+    (void)value;
+    (void)len;
+    if (key_len == 9)
+        o->inos[o->n++] = key_number_of(key);
+    return o->n == ORPHAN_PAGE;
+}
+
+static void orphans_run(struct worker_job *j)
+{
+    struct session_orphans *o = container_of(j, struct session_orphans, job);
+    struct key prefix, from;
+    struct view v;
+
+    o->n = 0;
+    key_single(&prefix, KEY_ORPHAN);
+    key_number(&from, KEY_ORPHAN, o->from);
+    view_pin(o->mod->mds->shards[0], &v);
+    o->error = view_scan(&v, &prefix, &from, orphan_seen, o);
+    view_unpin(&v);
+}
+
+static void orphans_done(struct worker_job *j)
+{
+    struct session_orphans *o = container_of(j, struct session_orphans, job);
+    struct session_module *mod = o->mod;
+
+    if (o->error < 0)
+        LOG_ERROR("session", "looking for orphans: %s", err_name(o->error));
+    o->running = false;
+    o->over = o->error < 0 || o->n < ORPHAN_PAGE || mod->stopping;
+    mod->n_releasing++; /* the page counts as one until all of it is submitted */
+    for (uint32_t i = 0; i < o->n && !mod->stopping; i++) {
+        struct session_file *f;
+
+        if (session_file_get(mod, o->inos[i], &f) < 0)
+            continue; /* after the next start */
+        f->orphan = true;
+        session_orphan_check(mod, f);
+        session_file_put(mod, f);
+    }
+    if (o->n)
+        o->from = o->inos[o->n - 1] + 1;
+    if (--mod->n_releasing == 0)
+        session_orphans_continue(mod);
+    session_end(mod);
+}
+
+void session_orphans_continue(struct session_module *mod)
+{
+    struct session_orphans *o = mod->orphans;
+
+    if (!o || o->running)
+        return;
+    if (o->over || mod->stopping) {
+        mod->orphans = NULL;
+        mem_free(o);
+        return;
+    }
+    o->running = true;
+    o->job.run = orphans_run;
+    o->job.done = orphans_done;
+    session_begin(mod);
+    worker_pool_submit(mod->mds->workers, mod->mds->reactor, &o->job);
+}
+
+void session_grace_start(struct session_module *mod)
+{
+    mod->grace_end_ns = 0;
+    if (mod->grace) {
+        LOG_INFO("session", "waiting for sessions from before the restart");
+        return;
+    }
+    mod->orphans = mem_zalloc(sizeof *mod->orphans);
+    if (!mod->orphans) {
+        LOG_WARN("session", "out of memory: orphans are kept until the next start");
+        return;
+    }
+    mod->orphans->mod = mod;
+    session_orphans_continue(mod);
+}
+
+bool session_grace_over(struct mds *m)
+{
+    return !session_module(m)->grace;
+}
+
+void session_grace_check(struct session_module *mod)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    if (!mod->grace)
+        return;
+    hmap_for_each (n, next, pos, &mod->sessions) {
+        if (container_of(n, struct session, by_id)->reclaiming)
+            return;
+    }
+    LOG_INFO("session", "every session from before the restart is back or evicted");
+    mod->grace = false;
+    session_wake_list(mod, &mod->grace_waits);
+    session_grace_start(mod);
+}
+
+/* ---- RECLAIM ---- */
+
+/* Leases were granted without conflict before; only a client that is wrong brings one here. */
+static void reclaim_lease(struct session_module *mod, struct session_use *u,
+                          const struct msg_reclaim_item *item)
+{
+    struct lease_users users;
+
+    if (item->lease == MSG_LEASE_NONE || u->told.kind != MSG_LEASE_NONE)
+        return;
+    session_lease_set(mod, u, item->lease, item->lease_seq);
+    u->told = u->lease;
+    session_users(u, &users);
+    if (users.others && (item->lease == MSG_LEASE_WRITE || users.others_write))
+        session_recall(mod, u, MSG_LEASE_NONE);
+}
+
+static int reclaim_open(struct session_module *mod, struct session *s,
+                        const struct msg_reclaim_item *item, uint32_t inode_flags)
+{
+    struct session_open *o = session_open_find(mod, item->open_id);
+    struct session_file *f;
+    struct session_use *u;
+    int rc;
+
+    if (o && (o->session != s->id || !o->use || o->use->f->ino != item->ino))
+        return -AIFS_EPROTO;
+    if (!o && item->open_id >> OPEN_ID_BITS >= mod->next_id >> OPEN_ID_BITS)
+        return 0; /* of this boot: it was closed */
+    rc = session_file_get(mod, item->ino, &f);
+    if (rc < 0)
+        return rc;
+    rc = session_use_get(mod, s, f, &u);
+    if (rc < 0) {
+        session_file_put(mod, f);
+        return rc;
+    }
+    if (!o) {
+        o = session_open_new(mod, s, item->open_id, item->open_flags);
+        rc = o ? 0 : -AIFS_EBUSY_SERVER;
+    }
+    if (o && !o->use) {
+        o->confirmed = true;
+        session_open_attach(o, u);
+        stat_inc(&mod->stats.reclaimed);
+    }
+    f->orphan |= (inode_flags & INODE_ORPHAN) != 0;
+    if (rc == 0)
+        reclaim_lease(mod, u, item);
+    session_use_put(mod, u);
+    return rc;
+}
+
+static int reclaim_item(struct session_module *mod, struct session *s,
+                        const struct msg_reclaim_item *item)
+{
+    struct shard *shard = mds_shard_of(mod->mds, item->ino);
+    struct mds_inode in;
+    struct view v;
+    int rc;
+
+    if (!shard || item->open_id == 0)
+        return -AIFS_EPROTO;
+    view_begin(shard, &v);
+    rc = view_inode(&v, item->ino, &in);
+    view_end(&v);
+    if (rc == -ENOENT)
+        return 0; /* its operations will say so */
+    return rc < 0 ? rc : reclaim_open(mod, s, item, in.flags);
+}
+
+void session_reclaim(struct rpc_req *req)
+{
+    struct mds *m = req->handler_arg;
+    struct session_module *mod = session_module(m);
+    const struct msg_reclaim_req *msg = req->msg;
+    struct session *s = session_find(mod, req->header.session);
+    int rc = session_check(m, req);
+
+    for (uint32_t i = 0; rc == 0 && i < msg->n_items; i++)
+        rc = reclaim_item(mod, s, &msg->items[i]);
+    if (rc == 0 && msg->last && s->reclaiming) {
+        s->reclaiming = false;
+        session_grace_check(mod);
+    }
+    rpc_reply(req, rc, NULL);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the session module.
+ *
+ *   table.c    sessions, files, uses (what one session does with one file), opens
+ *   prepare.c  freezing, waiting, deciding; finish.c what comes of it
+ *   recall.c   leases taken back; glimpse.c sizes asked from writers
+ *   serve.c    SESSION_OPEN RENEW CLOSE, CLOSE; data.c LEASE_GET LEASE_RELEASE
+ *   grace.c    restart, RECLAIM, orphans; evict.c the steps of an eviction
+ *   module.c   start, stop, the tick
+ *
+ * Nothing here is durable but what mds/session/exec.h commits: opens and leases live as long as
+ * this process and are reclaimed from the clients after a restart.
+ */
+#ifndef AIFS_MDS_SESSION_SESSION_INT_H
+#define AIFS_MDS_SESSION_SESSION_INT_H
+
+#include "common/base/err.h"
+#include "common/base/hmap.h"
+#include "common/base/list.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/stat/stat.h"
+#include "mds/cluster/cluster.h"
+#include "mds/mds.h"
+#include "mds/session/exec.h"
+#include "mds/session/lease.h"
+#include "mds/session/session.h"
+#include "mds/session/session_fmt.h"
+#include "mds/submit.h"
+
+/* Bounds; reaching one is -AIFS_EBUSY_SERVER and counted. */
+#define SESSIONS_MAX      4096u
+#define SESSION_OPENS_MAX 65536u
+#define OPENS_MAX         (1u << 20)
+#define FILES_MAX         (1u << 20)
+#define WAITS_MAX         65536u
+#define OPENINGS_MAX      1024u
+#define GLIMPSES_MAX      4096u /* waiting, per file */
+#define SESSION_SLOTS_MAX 4096u
+
+struct session_file;
+
+enum session_phase {
+    PHASE_LIVE,
+    PHASE_CLOSING, /* nothing held: its record is being removed */
+    PHASE_ENTRY,   /* the eviction is being committed */
+    PHASE_FENCE,   /* until every OSS has the fence */
+    PHASE_SAFE,    /* until its client can not believe in its leases any more */
+    PHASE_SEAL,    /* until the sizes of its files are known */
+    PHASE_REMOVE,  /* its record is being removed */
+};
+
+struct session_slot { /* the last open through this slot, for its retry */
+    uint32_t sequence;
+    uint64_t open_id;
+};
+
+struct session {
+    struct hmap_node by_id, by_client;
+    struct session_module *mod;
+    uint64_t id;
+    uint32_t generation;
+    struct uuid client, node;
+    char host[SESSION_TEXT_BYTES], job[SESSION_TEXT_BYTES], mount[SESSION_PATH_BYTES];
+    uint32_t pid;
+    bool read_only;
+    enum session_phase phase;
+    bool reclaiming; /* known from before the restart, has not said all it had */
+    uint64_t renewed_ns;
+    struct rpc_link *link; /* counted; NULL: not seen yet */
+    uint32_t incarnation;
+    struct list uses;
+    uint32_t n_opens, n_leases;
+    struct session_slot *slots; /* n_slots of them, from the first open on */
+    uint64_t pushed_epoch;      /* of MAP_CHANGED */
+    bool pushing;
+    /* eviction */
+    const char *why;
+    uint64_t fence;
+    uint32_t n_held;
+    struct mds_submit submit;
+    union {
+        struct session_evict evict;
+        struct session_remove remove;
+    } msg;
+    uint64_t *inos;
+    struct cluster_fence_wait fenced;
+    struct rpc_req *closing; /* SESSION_CLOSE to be answered */
+};
+
+/* A file that is open, leased, frozen or waited for. */
+struct session_file {
+    struct hmap_node by_ino;
+    uint64_t ino;
+    struct list uses;
+    uint32_t n_open_uses, n_write_uses; /* sessions that have it open; open for writing */
+    struct lease_inside inside;
+    struct list queue;   /* struct session_wait: for a place inside, in order */
+    uint32_t n_woken;    /* taken from the queue, about to try again: nobody passes them */
+    struct list blocked; /* struct session_wait: inside, until leases are given back */
+    struct session_glimpse *glimpse;
+    bool orphan;    /* no name left: its last close destroys it */
+    bool releasing; /* ORPHAN_RELEASE is under way */
+};
+
+struct session_grant {
+    enum msg_lease kind;
+    uint64_t seq;
+};
+
+/* One session's use of one file. */
+struct session_use {
+    struct hmap_node by_key; /* hash of session and ino */
+    struct list of_session, of_file;
+    struct session *s;
+    struct session_file *f;
+    struct list opens;
+    uint32_t n_opens, n_write;
+    struct session_grant lease; /* what it has */
+    struct session_grant told;  /* what its client has been told in an answer; more is undone
+                                   without asking it */
+    bool growth;                /* see lease_of_get() */
+    enum key_type held;         /* of an evicted session: stays until the file's item in this
+                                   queue is done; 0: it does not */
+    /* recall */
+    struct list recalled; /* on mod->recalled while it is */
+    enum msg_lease keep;
+    uint64_t recall_deadline_ns;
+    bool recall_sent;
+};
+
+struct session_open {
+    struct hmap_node by_id;
+    struct list of_use;      /* or on mod->creating */
+    struct session_use *use; /* NULL: of a file being created, or the session is gone */
+    uint64_t id, session;
+    uint32_t flags;
+    uint32_t users; /* prepares not finished */
+    bool confirmed; /* some answer says it is open */
+    uint32_t slot, sequence;
+    /* a file being created */
+    uint64_t create_order;
+    int64_t create_wall_ns;
+    uint64_t lease_seq;
+};
+
+/* A prepare that waits or is inside files; p->hook. */
+struct session_wait {
+    struct list all; /* mod->waits while it waits */
+    struct list at;  /* where it waits */
+    struct mds_prepare *p;
+    struct session_file *files[SHARD_RESOLVED_MAX];
+    bool entered[SHARD_RESOLVED_MAX];
+    unsigned order[SHARD_RESOLVED_MAX]; /* touches by inode number */
+    struct session_file *woken_from;
+    uint64_t create_order; /* waits for creates up to this one */
+    int failed;            /* status to end with */
+};
+
+struct session_stats {
+    struct stat_counter opened, evicted, recalls, recalls_late, glimpses, waits, refused, reclaimed;
+    struct stat_gauge sessions, opens, files;
+};
+
+/* A call to a client, cancelled when the module stops. */
+struct session_call {
+    struct list all; /* mod->calls */
+    struct rpc_call rpc;
+};
+
+struct session_module {
+    struct mds *mds;
+    struct hmap sessions, clients, files, uses, opens;
+    uint64_t next_id; /* open ids and lease sequences: boot in the high bits */
+    struct list waits, runnable, grace_waits, create_waits, recalled, creating, openings, calls;
+    uint32_t n_waits, n_openings;
+    uint64_t create_order;
+    struct reactor_work run, stop;
+    bool run_queued;
+    struct reactor_timer tick;
+    uint64_t tick_ns, last_tick_ns;
+    bool grace;
+    uint64_t grace_end_ns;
+    uint32_t outstanding; /* calls, entries and jobs under way, for stop */
+    bool stopping;
+    struct session_orphans *orphans; /* the scan for them, while it runs */
+    uint32_t n_releasing;
+    void (*stopped)(void *arg);
+    void *stopped_arg;
+    struct session_stats stats;
+};
+
+static inline struct session_module *session_module(struct mds *m)
+{
+    return m->session;
+}
+
+static inline uint64_t session_now_ns(struct session_module *mod)
+{
+    return reactor_now_ns(mod->mds->reactor);
+}
+
+/* ---- table.c ---- */
+int session_tables_init(struct session_module *mod) MUST_USE;
+void session_tables_fini(struct session_module *mod); /* frees everything in them */
+struct session *session_find(struct session_module *mod, uint64_t id);
+struct session *session_find_client(struct session_module *mod, const struct uuid *client);
+/* From its record; -ENOMEM, -AIFS_EFORMAT, -AIFS_ECORRUPT, -AIFS_EBUSY_SERVER. */
+int session_add(struct session_module *mod, uint64_t id, const void *rec, uint32_t len,
+                struct session **ret_session) MUST_USE;
+void session_free(struct session_module *mod, struct session *s); /* has no uses */
+void session_bind(struct session *s, struct rpc_link *l, uint32_t incarnation);
+
+struct session_file *session_file_find(struct session_module *mod, uint64_t ino);
+int session_file_get(struct session_module *mod, uint64_t ino,
+                     struct session_file **ret_file) MUST_USE;
+void session_file_put(struct session_module *mod, struct session_file *f); /* frees it if unused */
+
+struct session_use *session_use_find(struct session_module *mod, struct session *s, uint64_t ino);
+int session_use_get(struct session_module *mod, struct session *s, struct session_file *f,
+                    struct session_use **ret_use) MUST_USE;
+void session_use_put(struct session_module *mod, struct session_use *u);  /* frees it if unused */
+void session_use_drop(struct session_module *mod, struct session_use *u); /* opens and lease too */
+void session_lease_set(struct session_module *mod, struct session_use *u, enum msg_lease kind,
+                       uint64_t seq);
+
+struct session_open *session_open_find(struct session_module *mod, uint64_t id);
+struct session_open *session_open_new(struct session_module *mod, struct session *s, uint64_t id,
+                                      uint32_t flags);
+void session_open_attach(struct session_open *o, struct session_use *u);
+void session_open_detach(struct session_open *o);
+void session_open_free(struct session_module *mod, struct session_open *o); /* detached */
+/* Closes; the session's lease goes with its last open of the file. */
+void session_open_close(struct session_module *mod, struct session_open *o);
+/* By this session, of this file, for writing if so asked: else NULL. */
+struct session_open *session_open_of(struct session_module *mod, uint64_t id, uint64_t session,
+                                     uint64_t ino, bool writing);
+
+/* ---- prepare.c, finish.c ---- */
+int session_check(struct mds *m, struct rpc_req *req) MUST_USE;
+void session_prepare(struct mds *m, struct mds_prepare *p);
+void session_finish(struct mds *m, struct mds_prepare *p, struct mds_outcome *o);
+void session_wait_step(struct session_module *mod, struct session_wait *w);
+void session_wait_fail(struct session_module *mod, struct session_wait *w, int status);
+void session_fail_waits(struct session_module *mod, uint64_t session, int status); /* 0: of all */
+void session_timeout_waits(struct session_module *mod, uint64_t now_ns);
+void session_leave(struct session_module *mod, struct session_wait *w); /* all files it is inside */
+void session_wake_blocked(struct session_module *mod, struct session_file *f);
+void session_wake_queue(struct session_module *mod, struct session_file *f);
+void session_wake_list(struct session_module *mod, struct list *waits);
+void session_wake_creates(struct session_module *mod);
+void session_file_changed(struct session_module *mod, struct session_file *f); /* leases or opens
+                                                                                  are fewer */
+void session_users(struct session_use *u, struct lease_users *ret_users);
+/* Takes the lease that an open or LEASE_GET may have. */
+void session_grant(struct session_module *mod, struct session_use *u, unsigned access,
+                   uint32_t wanted);
+void session_orphan_check(struct session_module *mod, struct session_file *f);
+
+/* ---- recall.c, glimpse.c ---- */
+/* Is there a lease of somebody else in the way? Sees to it that it goes. */
+bool session_recall_conflicts(struct session_module *mod, struct session_file *f, uint64_t session,
+                              unsigned access, uint32_t open_flags);
+void session_recall(struct session_module *mod, struct session_use *u, enum msg_lease keep);
+void session_recall_end(struct session_use *u);
+void session_recall_resend(struct session *s); /* it has a new link */
+void session_recall_tick(struct session_module *mod, uint64_t now_ns);
+bool session_glimpse(struct mds *m, struct mds_glimpse *g);
+
+/* ---- serve.c, data.c ---- */
+void session_serve_start(struct session_module *mod);
+void session_serve_opening(struct session_module *mod, const struct uuid *client);
+void session_serve_stop(struct session_module *mod);
+void session_data_start(struct session_module *mod);
+
+/* ---- grace.c ---- */
+int session_load(struct session_module *mod) MUST_USE; /* at start: what was there */
+void session_use_hold(struct session_use *u, enum key_type queue);
+bool session_is_writing(struct mds *m, uint64_t session, uint64_t ino);
+void session_grace_start(struct session_module *mod);
+void session_grace_check(struct session_module *mod);
+void session_reclaim(struct rpc_req *req);
+void session_orphans_continue(struct session_module *mod); /* no release is under way */
+
+/* ---- evict.c ---- */
+void session_evict(struct session_module *mod, struct session *s, const char *why, bool safe);
+void session_evict_resume(struct session_module *mod, struct session *s);
+void session_evict_tick(struct session_module *mod, struct session *s, uint64_t now_ns);
+void session_remove(struct session_module *mod, struct session *s);
+
+/* ---- module.c ---- */
+void session_begin(struct session_module *mod); /* something outstanding */
+void session_end(struct session_module *mod);
+void session_call(struct session_module *mod, struct session *s, struct rpc_link *l,
+                  struct session_call *c); /* c->rpc is initialised */
+void session_call_end(struct session_module *mod, struct session_call *c); /* last in its done() */
+
+#endif
