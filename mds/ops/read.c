@@ -160,16 +160,43 @@ static struct mds_op *read_inode(struct mds *m, struct rpc_req *r, uint64_t ino,
     return o;
 }
 
+/* Attributes and inline contents of one moment, for whoever may read or write the file. */
+static int getattr_with_data(struct mds_op *o, struct rpc_req *r)
+{
+    const struct msg_ino_req *req = r->msg;
+    struct mds_inode in;
+    struct view v;
+    int rc;
+
+    view_begin(o->shard, &v);
+    rc = view_inode(&v, req->ino, &in);
+    if (rc == 0 && ns_access(&in, &req->cred, NS_READ) < 0)
+        rc = ns_access(&in, &req->cred, NS_WRITE);
+    if (rc == 0)
+        fill_inode(&in, &o->rep.inode);
+    if (rc == 0 && S_ISREG(in.mode) && (in.flags & INODE_INLINE))
+        rc = fill_data(&v, r, KEY_INLINE, &in, &o->rep.inode);
+    view_end(&v);
+    return rc;
+}
+
 void op_getattr(struct mds *m, struct rpc_req *r)
 {
     const struct msg_ino_req *req = r->msg;
     struct mds_inode in;
     struct mds_op *o = read_inode(m, r, req->ino, &in);
+    int rc = 0;
 
     if (!o)
         return;
-    fill_inode(&in, &o->rep.inode);
-    reply_attr(o);
+    if (req->flags & MSG_INO_DATA)
+        rc = getattr_with_data(o, r);
+    else
+        fill_inode(&in, &o->rep.inode);
+    if (rc < 0)
+        op_reply(o, rc, NULL);
+    else
+        reply_attr(o);
 }
 
 void op_readlink(struct mds *m, struct rpc_req *r)
