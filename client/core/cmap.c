@@ -19,8 +19,22 @@ static bool same_addresses(const struct oss_node *o, const struct map_node *n)
     return true;
 }
 
+/* A new connection: servers finish or drop what came by older ones before they serve this. */
+static void node_up(struct rpc_peer *p, struct rpc_link *l, bool rebooted, void *arg)
+{
+    struct oss_node *o = arg;
+
+    (void)l;
+    (void)rebooted;
+    o->incarnation++;
+    oss_new_link(o->core, o);
+    commit_new_link(o->core, o);
+    rpc_peer_ready(p);
+}
+
 static int node_connect(struct core *c, struct oss_node *o, const struct map_node *n)
 {
+    static const struct rpc_peer_events events = {.up = node_up};
     const char *addresses[MAP_ADDRS];
     uint32_t i;
 
@@ -31,7 +45,7 @@ static int node_connect(struct core *c, struct oss_node *o, const struct map_nod
         addresses[i] = o->addresses[i];
     if (!i)
         return -AIFS_EDOWN;
-    return rpc_peer_create(c->node, addresses, i, NULL, o, &o->peer);
+    return rpc_peer_create(c->node, addresses, i, &events, o, &o->peer);
 }
 
 static struct oss_node *node_find(struct core *c, uint32_t id)
@@ -47,7 +61,7 @@ static struct oss_node *node_find(struct core *c, uint32_t id)
     return NULL;
 }
 
-struct rpc_peer *oss_peer_of(struct core *c, uint32_t target)
+struct oss_node *oss_node_of(struct core *c, uint32_t target)
 {
     const struct map_target *t = c->map ? map_target(c->map, target) : NULL;
     const struct map_node *n = t ? map_node(c->map, t->node) : NULL;
@@ -72,7 +86,7 @@ struct rpc_peer *oss_peer_of(struct core *c, uint32_t target)
             return NULL;
         }
     }
-    return o->peer;
+    return o;
 }
 
 static void follow_addresses(struct core *c)

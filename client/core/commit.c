@@ -326,16 +326,17 @@ static void commit_called(struct rpc_call *call, int status)
 
 static void commit_send(struct oss_target *t)
 {
-    struct rpc_peer *peer = oss_peer_of(t->core, t->id);
+    struct oss_node *o = oss_node_of(t->core, t->id);
 
-    if (!peer) {
+    if (!o) {
         commit_failed(t, -AIFS_EDOWN);
         return;
     }
     rpc_call_fini(&t->commit_call);
     rpc_call_init(&t->commit_call, RPC_OP_OSS_COMMIT, &t->commit_req, commit_called, t);
-    oss_call_header(t->core, &t->commit_call);
-    rpc_peer_call(peer, &t->commit_call);
+    oss_call_header(t->core, &t->commit_call, o);
+    t->commit_node = o;
+    rpc_peer_call(o->peer, &t->commit_call);
 }
 
 static void commit_timer(struct reactor_timer *timer)
@@ -369,6 +370,19 @@ static void commit_run(struct oss_target *t)
     t->core->commits_busy++;
     t->commit_sent_ns = reactor_now_ns(t->core->reactor);
     commit_send(t);
+}
+
+void commit_new_link(struct core *c, const struct oss_node *o)
+{
+    struct hmap_node *h, *next;
+    size_t pos;
+
+    hmap_for_each (h, next, pos, &c->oss_targets) {
+        struct oss_target *t = container_of(h, struct oss_target, node);
+
+        if (t->commit_busy && t->commit_node == o)
+            t->commit_call.incarnation = o->incarnation;
+    }
 }
 
 void commit_cancel_all(struct core *c)

@@ -151,6 +151,7 @@ struct oss_node {
     uint32_t id;
     struct core *core;
     struct rpc_peer *peer;
+    uint32_t incarnation; /* of its connection */
     uint32_t n_addresses;
     char addresses[MAP_ADDRS][MAP_ADDR_BYTES];
     char alias[MAP_NAME_BYTES];
@@ -174,6 +175,7 @@ struct oss_target {
     uint64_t commit_inos[MSG_RANGES_MAX];
     struct reactor_timer commit_timer;
     unsigned commit_attempt;
+    struct oss_node *commit_node;
     uint64_t commit_ticket, commit_sent_ns;
     bool commit_busy;
 };
@@ -192,6 +194,7 @@ struct oss_io {
     struct core_req *q;       /* direct: whom it works for */
     struct buf *buf;          /* referenced while the transfer lasts, or NULL */
     struct oss_target *target;
+    struct oss_node *node; /* sent to */
     struct rpc_call call;
     union {
         struct msg_read_req read;
@@ -218,12 +221,16 @@ void oss_io_cancel(struct oss_io *io);
 struct oss_target *oss_target_of(struct core *c, const struct msg_layout *l,
                                  uint64_t chunk);               /* NULL: map too old */
 struct oss_target *oss_target_get(struct core *c, uint32_t id); /* NULL: no memory */
-struct rpc_peer *oss_peer_of(struct core *c, uint32_t target);  /* NULL: not in the map */
+struct oss_node *oss_node_of(struct core *c,
+                             uint32_t target); /* with a peer; NULL: not in the map */
 void oss_tick(struct core *c, uint64_t now);
 void oss_fail_all(struct core *c);
 void oss_fini(struct core *c);
 uint64_t oss_want_grant(const struct core *c);
-void oss_call_header(struct core *c, struct rpc_call *call);
+void oss_call_header(struct core *c, struct rpc_call *call, const struct oss_node *o);
+void oss_new_link(struct core *c,
+                  const struct oss_node *o); /* unanswered calls carry the new incarnation */
+void commit_new_link(struct core *c, const struct oss_node *o);
 
 /* What an inode has written to a target and not yet committed. */
 struct inode_target {
@@ -346,6 +353,7 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a);
 /* Takes the inode of a reply into the cache: NULL when the message is not acceptable or memory is
  * short. */
 struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m);
+bool inode_layout_ok(const struct msg_inode *m);
 bool inode_attr_fresh(const struct core_inode *i);
 void inode_expire(struct core *c, uint64_t ino); /* attributes must be asked for again */
 void inode_entry(const struct core_inode *i, struct core_entry *ret_entry);

@@ -70,7 +70,7 @@ static struct mds_op *fetch(struct core_req *q, void (*done)(struct mds_op *op, 
     if (op) {
         op->msg.ino.ino = q->p.inode->ino;
         op->msg.ino.flags = MSG_INO_DATA;
-        mds_op_cred(op, &op->msg.ino.cred, &q->cred);
+        mds_op_cred(op, &op->msg.ino.cred, &q->p.file->cred);
         op->inode = inode_ref(q->p.inode);
     }
     return op;
@@ -274,6 +274,6 @@ void inline_write_direct(struct core_req *q)
         .truncate_gen = i->attr.truncate_gen,
         .layout_generation = i->layout.generation,
     };
-    mds_op_cred(op, &op->msg.write_inline.cred, &q->cred);
+    mds_op_cred(op, &op->msg.write_inline.cred, &q->p.file->cred);
     req_call(q, op, "waits for the metadata server: WRITE_INLINE");
 }

@@ -150,14 +150,26 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
     i->attr_expire_ns = reactor_now_ns(i->core->reactor) + i->core->o.attr_ns;
 }
 
+/* A file made while its pool had no targets has no place for chunks; it can still be a small one.
+ */
+bool inode_layout_ok(const struct msg_inode *m)
+{
+    return !S_ISREG(m->attr.mode) || layout_check(&m->layout) == 0 ||
+           (m->layout.table_len == 0 && m->attr.flags & MSG_ATTR_INLINE);
+}
+
 void inode_merge(struct core_inode *i, const struct msg_inode *m, bool with_layout)
 {
-    if (with_layout && S_ISREG(m->attr.mode) && layout_check(&m->layout) == 0 &&
+    if (with_layout && S_ISREG(m->attr.mode) && inode_layout_ok(m) &&
         (!i->layout_known || m->layout.generation >= i->layout.generation)) {
+        struct msg_layout l = m->layout;
+
+        if (!l.table_len)
+            l.chunk_bytes = CORE_LARGE_BYTES;
         if (i->layout_known && i->n_blocks &&
-            stripe_block_bytes(&i->layout) != stripe_block_bytes(&m->layout))
+            stripe_block_bytes(&i->layout) != stripe_block_bytes(&l))
             blocks_drop_all(i, false);
-        i->layout = m->layout;
+        i->layout = l;
         i->layout_known = true;
     }
     inode_merge_attr(i, &m->attr);
@@ -167,7 +179,7 @@ struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m)
 {
     struct core_inode *i;
 
-    if (!m->attr.ino || (S_ISREG(m->attr.mode) && layout_check(&m->layout)))
+    if (!m->attr.ino || !inode_layout_ok(m))
         return NULL;
     i = inode_get(c, m->attr.ino);
     if (i)

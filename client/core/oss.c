@@ -112,9 +112,21 @@ struct oss_target *oss_target_get(struct core *c, uint32_t id)
     return t;
 }
 
+void oss_new_link(struct core *c, const struct oss_node *o)
+{
+    struct list *l;
+
+    list_for_each (l, &c->ios) {
+        struct oss_io *io = list_entry(l, struct oss_io, all);
+
+        if (io->sent && io->node == o)
+            io->call.incarnation = o->incarnation;
+    }
+}
+
 struct oss_target *oss_target_of(struct core *c, const struct msg_layout *l, uint64_t chunk)
 {
-    const struct map_chain *chain = c->map ? layout_chain(l, c->map, chunk) : NULL;
+    const struct map_chain *chain = c->map && l->table_len ? layout_chain(l, c->map, chunk) : NULL;
 
     return chain && chain->n_targets ? oss_target_get(c, chain->targets[0]) : NULL;
 }
@@ -124,12 +136,12 @@ uint64_t oss_want_grant(const struct core *c)
     return MAX(c->max_dirty / 4, (uint64_t)4 * CORE_LARGE_BYTES);
 }
 
-void oss_call_header(struct core *c, struct rpc_call *call)
+void oss_call_header(struct core *c, struct rpc_call *call, const struct oss_node *o)
 {
     call->flags = RPC_CALL_WAIT;
     call->session = c->session.id;
     call->generation = c->session.generation;
-    call->incarnation = c->session.incarnation;
+    call->incarnation = o->incarnation;
     call->job = c->job;
     call->map_epoch = c->map ? c->map->epoch : 0;
     c->stats.oss_calls++;
@@ -308,14 +320,15 @@ static void fill_write(struct oss_io *io)
     io->call.n_bulk_out = io->n_iov;
 }
 
-static void io_send(struct oss_io *io, struct rpc_peer *peer)
+static void io_send(struct oss_io *io, struct oss_node *o)
 {
     struct core *c = io->core;
 
     rpc_call_fini(&io->call);
     rpc_call_init(&io->call, io->kind == OSS_IO_READ ? RPC_OP_OSS_READ : RPC_OP_OSS_WRITE, &io->msg,
                   io_called, io);
-    oss_call_header(c, &io->call);
+    oss_call_header(c, &io->call, o);
+    io->node = o;
     if (io->kind == OSS_IO_READ) {
         io->msg.read = (struct msg_read_req){
             .target = io->target->id,
@@ -332,7 +345,7 @@ static void io_send(struct oss_io *io, struct rpc_peer *peer)
     io->sent = true;
     io->session_epoch = c->session.epoch;
     io->target->in_flight++;
-    rpc_peer_call(peer, &io->call);
+    rpc_peer_call(o->peer, &io->call);
 }
 
 static void target_pump(struct oss_target *t)
@@ -350,15 +363,15 @@ static void target_pump(struct oss_target *t)
 static void io_go(struct oss_io *io)
 {
     struct core *c = io->core;
-    struct rpc_peer *peer;
+    struct oss_node *node;
 
     if (io->cancelled || c->forced) {
         io_finish(io, c->forced ? -EIO : -EINTR);
         return;
     }
     io->target = oss_target_of(c, &io->inode->layout, io->range.chunk);
-    peer = io->target ? oss_peer_of(c, io->target->id) : NULL;
-    if (!peer) {
+    node = io->target ? oss_node_of(c, io->target->id) : NULL;
+    if (!node) {
         io_failed(io, io->target ? -AIFS_EDOWN : -AIFS_ESTALE_MAP);
         return;
     }
@@ -367,7 +380,7 @@ static void io_go(struct oss_io *io)
         list_push_back(&io->target->queue, &io->link);
         return;
     }
-    io_send(io, peer);
+    io_send(io, node);
 }
 
 void oss_io_submit(struct oss_io *io)

@@ -19,6 +19,8 @@ static void write_end(struct core_req *q, int status)
 {
     struct core_inode *i = q->p.inode;
 
+    if (status && i->lease_temporary)
+        lease_give_up(i, MSG_LEASE_NONE);
     q->p.file->busy--;
     if (q->p.entered)
         gate_leave(i);
@@ -179,6 +181,10 @@ static void write_inline(struct core_req *q)
         return;
     }
     if (MAX(end, old) > q->p.core->session.inline_max) {
+        if (!i->layout.table_len) {
+            write_end(q, -ENOSPC);
+            return;
+        }
         inline_grow(i);
         write_striped(q);
         return;

@@ -116,6 +116,10 @@ void fake_contents(struct fake_cluster *f, struct fake_inode *i, uint64_t offset
 /* Shared by the two halves. */
 void fake_mds_start(struct fake_cluster *f);
 void fake_oss_start(struct fake_cluster *f, unsigned index);
+struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req);
+struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name,
+                             uint32_t mode);
+void fake_mds_handle(struct rpc_req *req);
 void fake_run_until(struct reactor *r, const bool *flag);
 
 #endif

@@ -10,7 +10,7 @@
 #include "common/base/err.h"
 #include "tests/support/fake_cluster.h"
 
-static struct fake_session *session_of(struct fake_cluster *f, const struct rpc_req *req)
+struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req)
 {
     unsigned k;
 
@@ -45,8 +45,8 @@ struct fake_inode *fake_inode(struct fake_cluster *f, const char *name)
     return find(f, 1, &(struct msg_bytes){name, (uint32_t)strlen(name)});
 }
 
-static struct fake_inode *make(struct fake_cluster *f, uint64_t parent,
-                               const struct msg_bytes *name, uint32_t mode)
+struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name,
+                             uint32_t mode)
 {
     struct fake_inode *i;
     unsigned k = 1;
@@ -95,7 +95,7 @@ static void fill(const struct fake_inode *i, uint64_t session, struct msg_inode 
 static void answer(struct fake_cluster *f, struct rpc_req *req, int status, struct fake_inode *i,
                    uint64_t open_id, bool created)
 {
-    struct fake_session *s = session_of(f, req);
+    struct fake_session *s = fake_session_of(f, req);
     struct msg_inode_rep rep = {.open_id = open_id, .created = created};
     uint32_t slot = req->header.slot;
 
@@ -269,7 +269,7 @@ static void do_create(struct fake_cluster *f, struct rpc_req *req)
     }
     bool created = !i;
     if (!i)
-        i = make(f, m->parent, &m->name, m->mode);
+        i = fake_make(f, m->parent, &m->name, m->mode);
     if (m->flags & MSG_CREATE_OPEN)
         open_as(f, req, i, (m->open_flags & O_ACCMODE) != O_RDONLY, created);
     else
@@ -508,10 +508,10 @@ static void execute(struct fake_cluster *f, struct rpc_req *req)
     }
 }
 
-static void handle(struct rpc_req *req)
+void fake_mds_handle(struct rpc_req *req)
 {
     struct fake_cluster *f = req->handler_arg;
-    struct fake_session *s = session_of(f, req);
+    struct fake_session *s = fake_session_of(f, req);
     uint32_t slot = req->header.slot;
 
     f->calls[req->header.op]++;
@@ -540,220 +540,4 @@ static void handle(struct rpc_req *req)
         ck_assert_int_gt((int32_t)(req->header.slot_sequence - s->slots[slot - 1].sequence), 0);
     }
     execute(f, req);
-}
-
-/* ---- sessions ---- */
-
-static void handle_session(struct rpc_req *req)
-{
-    struct fake_cluster *f = req->handler_arg;
-    const struct msg_session_open_req *m = req->msg;
-    struct msg_session_open_rep rep = {.generation = 1,
-                                       .slots = 64,
-                                       .lease_ns = 15 * NS_PER_S,
-                                       .root = 1,
-                                       .map_epoch = 1,
-                                       .inline_max = FAKE_INLINE_MAX};
-    unsigned k = 0;
-
-    f->calls[req->header.op]++;
-    while (k < FAKE_SESSIONS - 1 && f->sessions[k].id)
-        k++;
-    memset(&f->sessions[k], 0, sizeof f->sessions[k]);
-    f->sessions[k].id = rep.session = ++f->next_session;
-    f->sessions[k].client = m->client;
-    f->sessions[k].link = req->from;
-    rpc_reply(req, 0, &rep);
-}
-
-static void handle_renew(struct rpc_req *req)
-{
-    struct fake_cluster *f = req->handler_arg;
-    struct fake_session *s = session_of(f, req);
-    struct msg_renew_rep rep = {.lease_ns = 15 * NS_PER_S, .map_epoch = 1};
-
-    f->calls[req->header.op]++;
-    if (s)
-        s->link = req->from;
-    if (req->header.op == RPC_OP_SESSION_RENEW) {
-        rpc_reply(req, s ? 0 : -AIFS_ESESSION, s ? &rep : NULL);
-        return;
-    }
-    if (s && req->header.op == RPC_OP_SESSION_CLOSE)
-        s->id = 0;
-    rpc_reply(req, s ? 0 : -AIFS_ESESSION, s ? &(struct msg_empty){0} : NULL);
-}
-
-static void handle_map(struct rpc_req *req)
-{
-    struct fake_cluster *f = req->handler_arg;
-    struct msg_map_rep rep = {.map = f->map};
-
-    rpc_reply(req, 0, &rep);
-}
-
-static void link_down(struct rpc_link *l, void *arg)
-{
-    struct fake_cluster *f = arg;
-    unsigned k;
-
-    for (k = 0; k < FAKE_SESSIONS; k++)
-        if (f->sessions[k].link == l)
-            f->sessions[k].link = NULL;
-}
-
-void fake_mds_forget_sessions(struct fake_cluster *f)
-{
-    unsigned k, n;
-
-    for (k = 0; k < FAKE_SESSIONS; k++)
-        f->sessions[k].id = 0;
-    for (k = 0; k < FAKE_INODES; k++) {
-        for (n = 0; n < FAKE_HOLDERS; n++) {
-            f->inodes[k].opens[n].session = 0;
-            f->inodes[k].leases[n].session = 0;
-            f->inodes[k].leases[n].lease = MSG_LEASE_NONE;
-        }
-    }
-}
-
-void fake_mds_break_links(struct fake_cluster *f)
-{
-    unsigned k;
-
-    for (k = 0; k < FAKE_SESSIONS; k++)
-        if (f->sessions[k].link)
-            rpc_link_close(f->sessions[k].link, -AIFS_ECONN);
-}
-
-/* ---- life ---- */
-
-static void make_map(struct fake_cluster *f)
-{
-    struct cluster_map empty = {.epoch = 1};
-    struct map_node node = {.id = 1, .type = MAP_NODE_MDS, .alias = "mds1", .n_addresses = 1};
-    uint32_t pool;
-    unsigned k;
-
-    f->map = map_copy(&empty);
-    ck_assert_int_eq(uuid_random(&node.uuid), 0);
-    snprintf(node.addresses[0], sizeof node.addresses[0], "loop:%s", f->name);
-    ck_assert_int_eq(map_add_node(f->map, &node), 0);
-    ck_assert_int_eq(map_add_pool(f->map, "default", &pool), 0);
-    for (k = 0; k < f->n_oss; k++) {
-        struct map_target t = {
-            .id = k + 1, .node = k + 2, .pool = pool, .state = MAP_TARGET_ONLINE};
-
-        node.id = k + 2;
-        node.type = MAP_NODE_OSS;
-        snprintf(node.alias, sizeof node.alias, "oss%u", k + 1);
-        snprintf(node.addresses[0], sizeof node.addresses[0], "loop:%s-oss%u", f->name, k);
-        ck_assert_int_eq(uuid_random(&node.uuid), 0);
-        ck_assert_int_eq(map_add_node(f->map, &node), 0);
-        ck_assert_int_eq(uuid_random(&t.uuid), 0);
-        ck_assert_int_eq(map_add_target(f->map, &t), 0);
-    }
-    ck_assert_int_eq(map_grow_tables(f->map, pool), 0);
-}
-
-static struct buf_pool *mds_pool;
-
-void fake_mds_start(struct fake_cluster *f)
-{
-    static const unsigned ops[] = {
-        RPC_OP_LOOKUP,       RPC_OP_GETATTR,      RPC_OP_SETATTR,      RPC_OP_CREATE, RPC_OP_MKDIR,
-        RPC_OP_UNLINK,       RPC_OP_RMDIR,        RPC_OP_RENAME,       RPC_OP_OPEN,   RPC_OP_CLOSE,
-        RPC_OP_FSYNC,        RPC_OP_WRITE_INLINE, RPC_OP_GROW,         RPC_OP_SIZE,   RPC_OP_STATFS,
-        RPC_OP_APPEND_RANGE, RPC_OP_LEASE_GET,    RPC_OP_LEASE_RELEASE};
-    struct rpc_node_options n = {.key = f->key};
-    struct net_addr a;
-    char text[80], err[128];
-    unsigned k;
-
-    net_options_default(&n.net);
-    n.self.role = CRYPTO_ROLE_SERVER;
-    memcpy(n.self.name, "mds1", 5);
-    ck_assert_int_eq(buf_pool_create("fake-mds", MSG_BULK_MAX, 8, &mds_pool), 0);
-    n.bulk_pool = mds_pool;
-    ck_assert_int_eq(uuid_random(&n.self.node), 0);
-    ck_assert_int_eq(uuid_random(&n.self.boot), 0);
-    ck_assert_int_eq(rpc_node_create(f->reactor, &n, &f->mds), 0);
-    for (k = 0; k < ARRAY_LEN(ops); k++)
-        rpc_node_handle(f->mds, ops[k], handle, f);
-    rpc_node_handle(f->mds, RPC_OP_SESSION_OPEN, handle_session, f);
-    rpc_node_handle(f->mds, RPC_OP_SESSION_RENEW, handle_renew, f);
-    rpc_node_handle(f->mds, RPC_OP_SESSION_CLOSE, handle_renew, f);
-    rpc_node_handle(f->mds, RPC_OP_RECLAIM, handle_renew, f);
-    rpc_node_handle(f->mds, RPC_OP_MAP_GET, handle_map, f);
-    rpc_node_on_link(f->mds, NULL, link_down, f);
-    ck_assert_int_eq(net_addr_resolve(fake_mds_address(f, text), 1, &a, err, sizeof err), 0);
-    ck_assert_int_eq(rpc_node_listen(f->mds, &a, NULL), 0);
-}
-
-const char *fake_mds_address(struct fake_cluster *f, char out[80])
-{
-    snprintf(out, 80, "loop:%s", f->name);
-    return out;
-}
-
-void fake_cluster_start(struct fake_cluster *f, struct reactor *r, unsigned n_oss)
-{
-    unsigned k;
-
-    memset(f, 0, sizeof *f);
-    f->reactor = r;
-    f->n_oss = n_oss;
-    list_init(&f->waiting);
-    snprintf(f->name, sizeof f->name, "fake%d", (int)getpid());
-    ck_assert_int_eq(crypto_key_create(&f->key), 0);
-    make(f, 0, &(struct msg_bytes){"", 0}, S_IFDIR | 0755);
-    make_map(f);
-    fake_mds_start(f);
-    for (k = 0; k < n_oss; k++)
-        fake_oss_start(f, k);
-}
-
-static void node_down(void *arg)
-{
-    *(bool *)arg = true;
-}
-
-void fake_run_until(struct reactor *r, const bool *flag)
-{
-    while (!*flag)
-        reactor_run_once(r, 50 * NS_PER_MS);
-}
-
-static void node_end(struct fake_cluster *f, struct rpc_node *n)
-{
-    bool down = false;
-
-    rpc_node_shutdown(n, node_down, &down);
-    fake_run_until(f->reactor, &down);
-    rpc_node_destroy(n);
-}
-
-void fake_cluster_stop(struct fake_cluster *f)
-{
-    struct hmap_node *h, *next;
-    size_t pos;
-    unsigned k;
-
-    for (k = 0; k < f->n_oss; k++) {
-        fake_oss_release(&f->oss[k]);
-        node_end(f, f->oss[k].node);
-        buf_pool_destroy(f->oss[k].pool);
-        hmap_for_each (h, next, pos, &f->oss[k].chunks) {
-            struct fake_chunk *c = container_of(h, struct fake_chunk, node);
-
-            hmap_remove(&f->oss[k].chunks, h);
-            mem_free(c->now);
-            mem_free(c->durable);
-            mem_free(c);
-        }
-        hmap_fini(&f->oss[k].chunks);
-    }
-    node_end(f, f->mds);
-    buf_pool_destroy(mds_pool);
-    map_put(f->map);
 }
