@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/base/bytes.h"
@@ -230,7 +231,10 @@ void end_init(struct end *e, const struct net_options *o, enum end_mode mode, ui
     MUST(reactor_create(&ro, &e->reactor) == 0);
     MUST(buf_pool_create("test", buf_bytes, n_bufs, &e->pool) == 0);
     e->msgs = calloc(END_MSGS, sizeof *e->msgs);
-    e->heads = malloc((size_t)END_MSGS * HEAD_ROOM); /* touched only where used */
+    e->heads =
+        mmap(NULL, (size_t)END_MSGS * HEAD_ROOM, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0); /* touched only where used */
+    MUST(e->heads != MAP_FAILED);
     for (unsigned i = 0; i < END_MSGS; i++) {
         e->msgs[i].end = e;
         e->msgs[i].head = e->heads + (size_t)i * HEAD_ROOM;
@@ -247,7 +251,7 @@ void end_fini(struct end *e)
     buf_pool_destroy(e->pool);
     reactor_destroy(e->reactor);
     free(e->msgs);
-    free(e->heads);
+    munmap(e->heads, (size_t)END_MSGS * HEAD_ROOM);
 }
 
 void end_adopt(struct end *e, struct net_conn *c)

@@ -47,7 +47,7 @@ static void everything_comes_back(struct end *e)
  * with everything in flight. */
 static void kill_round(struct end *e, bool stop_first)
 {
-    struct child_options co = {.buf_bytes = 1u << 20, .n_bufs = 100, .load = true};
+    struct child_options co = {.buf_bytes = 1u << 20, .n_bufs = 72, .load = true};
     struct child c = child_start(&co);
 
     e->to_send = UINT64_MAX;
@@ -75,7 +75,7 @@ START_TEST(a_peer_killed_with_64_messages_in_flight_each_way_costs_nothing_100_t
     unsigned fds = 0;
     struct end e;
 
-    end_init(&e, &o, END_LOAD, 1u << 20, 200);
+    end_init(&e, &o, END_LOAD, 1u << 20, 150);
     for (int i = 0; i < KILL_ROUNDS; i++) {
         kill_round(&e, i % 2 == 1);
         buf_pool_get_stats(e.pool, &s);
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     if (child_main(argc, argv) >= 0)
         return 0;
     log_set_level(LOG_LEVEL_ERROR);
-    tcase_set_timeout(t, 100);
+    tcase_set_timeout(t, 115);
     tcase_add_test(t, a_peer_killed_with_64_messages_in_flight_each_way_costs_nothing_100_times);
     suite_add_tcase(s, t);
     r = srunner_create(s);
