@@ -247,6 +247,15 @@ static void finish_message(struct net_conn *c, int status)
     c->ops->received(c, token, status);
 }
 
+/* n bytes have been filled; afterwards the current iov has room, if anything is left to come. */
+static void advance_iov(struct net_sock *s, size_t n)
+{
+    s->bulk_left -= (uint32_t)n;
+    s->rx_off += n;
+    while (s->bulk_left > 0 && s->rx_off >= s->rx.iov[s->rx_iov].iov_len)
+        s->rx_off -= s->rx.iov[s->rx_iov++].iov_len;
+}
+
 /* The head is complete: checks it and offers it. False: stop reading for now. */
 static bool take_head(struct net_conn *c, const uint8_t *head)
 {
@@ -275,6 +284,8 @@ static bool take_head(struct net_conn *c, const uint8_t *head)
     s->rx_off = 0;
     s->bulk_left = s->frame.bulk_len;
     s->rx_state = s->rx.n_iov ? RX_BULK : RX_DISCARD;
+    if (s->rx_state == RX_BULK)
+        advance_iov(s, 0); /* past empty ones */
     if (s->bulk_left == 0)
         finish_message(c, 0);
     return true;
@@ -337,23 +348,6 @@ static bool parse_head(struct net_conn *c)
     if (s->rx_state != RX_HEAD)
         drop_big(s);
     return more;
-}
-
-/* n bytes of the current iov have been filled. */
-static void advance_iov(struct net_sock *s, size_t n)
-{
-    s->bulk_left -= (uint32_t)n;
-    while (n > 0) {
-        size_t room = s->rx.iov[s->rx_iov].iov_len - s->rx_off;
-
-        if (n < room) {
-            s->rx_off += n;
-            return;
-        }
-        n -= room;
-        s->rx_iov++;
-        s->rx_off = 0;
-    }
 }
 
 /* Copies what was read ahead of a bulk. */

@@ -155,13 +155,13 @@ static void worker_close(struct net_ucx *u)
 
     reactor_timer_cancel(r, &u->recheck);
     reactor_timer_cancel(r, &u->give_up);
+    ucx_drop_held(u);
     if (!u->worker)
         return;
     if (u->watch.added) {
         reactor_watch_remove(r, &u->watch);
         reactor_source_remove(r, &u->source);
     }
-    ucx_drop_held(u);
     if (u->ep && u->choice == CHOICE_RDMA && !ucx_lib_rdma_is_fake())
         endpoint_close(u);
     ucp_worker_destroy(u->worker);
