@@ -4,6 +4,8 @@
  * until a signal. Exit status: 0 stopped as told; 1 could not start or had to end; 2 bad
  * configuration.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,11 +76,25 @@ static int set_logging(const struct conf *c)
     return rc;
 }
 
+/* Before anything starts a thread (RocksDB keeps those that formatting has started): a signal is
+ * taken from the signalfd, never by its default action in some thread. */
+static int block_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
+}
+
 static int serve(const struct conf *c)
 {
     struct mds_server *s;
-    int rc = conf_bool(c, "mds.format") ? mds_server_format(c) : 0;
+    int rc = block_signals();
 
+    if (rc == 0 && conf_bool(c, "mds.format"))
+        rc = mds_server_format(c);
     if (rc == 0)
         rc = mds_server_create(c, &s);
     if (rc < 0)
