@@ -148,7 +148,7 @@ struct oss_target *oss_request_target(struct oss_request *r, uint32_t id);
 
 /* ---- fan.c ---- */
 
-#define OSS_FAN_WIDTH 16u
+#define OSS_FAN_WIDTH 64u
 
 struct oss_fan_slot {
     struct chunk_op op;

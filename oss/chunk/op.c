@@ -59,6 +59,7 @@ void chunk_gate_enter(struct chunk_op *op, bool exclusive)
     list_push_back(&i->waiting, &op->wait_link);
 }
 
+/* The caller holds a reference on the inode. */
 static void gate_leave(struct chunk_op *op)
 {
     struct chunk_inode *i = op->inode;
@@ -70,6 +71,9 @@ static void gate_leave(struct chunk_op *op)
         i->exclusive = false;
     else
         i->shared--;
+    if (i->granting) /* called by what was woken below: that loop goes on with it */
+        return;
+    i->granting = true;
     while (!list_empty(&i->waiting)) {
         struct chunk_op *next = list_entry(i->waiting.next, struct chunk_op, wait_link);
 
@@ -79,6 +83,7 @@ static void gate_leave(struct chunk_op *op)
         gate_take(next);
         chunk_op_wake(next, 0);
     }
+    i->granting = false;
 }
 
 int chunk_gate_check(struct chunk_op *op, bool writes)
@@ -140,7 +145,9 @@ void chunk_hold(struct chunk_op *op, uint32_t from, uint32_t to, bool exclusive)
 
 void chunk_hold_grant(struct chunk_store *s, struct chunk *c)
 {
-    (void)s;
+    if (c->granting) /* called by what was woken below: that loop goes on with it */
+        return;
+    c->granting = true;
     c->refs++; /* what is woken may end and let go of it */
     while (!list_empty(&c->hold_queue)) {
         struct chunk_op *op = hold_op(c->hold_queue.next);
@@ -151,6 +158,7 @@ void chunk_hold_grant(struct chunk_store *s, struct chunk *c)
         hold_take(c, op);
         chunk_op_wake(op, 0);
     }
+    c->granting = false;
     chunk_put(s, c);
 }
 

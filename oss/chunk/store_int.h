@@ -31,7 +31,7 @@ struct chunk_inode {
     bool tombstone;
     uint32_t refs;
     uint32_t shared; /* operations inside the gate */
-    bool exclusive;
+    bool exclusive, granting;
     struct list waiting; /* chunk_op.wait_link */
     struct list chunks;  /* chunk.inode_link */
 };
@@ -83,6 +83,7 @@ struct chunk {
     /* who works on it */
     struct list holds, hold_queue; /* chunk_op.hold.link */
     uint32_t writers;              /* exclusive holds */
+    bool granting;
 };
 
 #define CHUNK_BIT(map, b)   ((uint32_t)((map)[(b) / 64] >> ((b) % 64) & 1))

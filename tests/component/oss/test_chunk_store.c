@@ -476,6 +476,34 @@ START_TEST(many_stable_writes_share_a_commit)
 }
 END_TEST
 
+START_TEST(a_long_queue_behind_a_truncate_is_served_without_deep_recursion)
+{
+    static struct rig_op ops[20000];
+    struct rig_op cut = {
+        .op = {
+            .kind = CHUNK_TRUNCATE, .ino = 5, .truncate_gen = 1, .chunk_bytes = CB, .start = 99}};
+
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, 10000, false), 0);
+    rig_submit(&rig, &cut);
+    for (unsigned i = 0; i < ARRAY_LEN(ops); i++) {
+        ops[i].op = (struct chunk_op){.kind = i % 2 ? CHUNK_WRITE : CHUNK_READ,
+                                      .ino = 5,
+                                      .truncate_gen = 1,
+                                      .offset = 4096,
+                                      .len = 4096,
+                                      .data = i % 2 ? data : got};
+        rig_submit(&rig, &ops[i]);
+    }
+    ck_assert(!ops[0].done);
+    for (unsigned i = 0; i < ARRAY_LEN(ops); i++) {
+        rig_wait(&rig, &ops[i].done);
+        ck_assert_int_eq(ops[i].status, 0);
+    }
+    ck_assert(cut.done && !cut.status);
+}
+END_TEST
+
 START_TEST(unstable_data_is_committed_in_the_background)
 {
     rig.options.commit_interval_ns = 5 * NS_PER_MS;
@@ -538,6 +566,7 @@ int main(void)
     tcase_add_test(t, a_directory_with_something_in_it_is_not_formatted);
     tcase_add_test(t, chunks_are_listed_in_order_and_in_pages);
     tcase_add_test(t, many_stable_writes_share_a_commit);
+    tcase_add_test(t, a_long_queue_behind_a_truncate_is_served_without_deep_recursion);
     tcase_add_test(t, unstable_data_is_committed_in_the_background);
     tcase_add_test(t, requests_out_of_bounds_are_refused);
     suite_add_tcase(s, t);
