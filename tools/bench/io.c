@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `io PATH|aifs:CONF`: sequential and random reads and writes. Each job has a file, or its part of
- * a common one; files that are to be read and do not exist are written first, unmeasured. Without
+ * `io PATH|aifs:SOURCE`: sequential and random reads and writes. Each job has a file, or its part
+ * of a common one; files that are to be read and do not exist are written first, unmeasured.
+ * Without
  * --seconds a job goes once through its part; random order visits each block once before any
  * second time, so that a cold run stays cold.
  */
@@ -26,13 +27,14 @@ static const struct bench_option options[] = {
     {"bs", BENCH_SIZE, &opt.bs, "bytes per operation (1Mi)"},
     {"size", BENCH_SIZE, &opt.size, "bytes per job (256Mi)"},
     {"jobs", BENCH_NUMBER, &opt.jobs, "threads (1)"},
-    {"depth", BENCH_NUMBER, &opt.depth, "operations in flight per job, with aifs:CONF (1)"},
+    {"depth", BENCH_NUMBER, &opt.depth, "operations in flight per job, with aifs:SOURCE (1)"},
     {"files", BENCH_TEXT, &opt.files, "own: each job its file; shared: one for all (own)"},
     {"seconds", BENCH_SECONDS, &opt.seconds, "go round until then (once through the size)"},
     {"direct", BENCH_FLAG, &opt.direct, "past the page cache (O_DIRECT)"},
     {"fsync", BENCH_FLAG, &opt.fsync, "a measured fsync at the end of writing"},
     {"cold", BENCH_FLAG, &opt.cold, "drop the caches before each row that reads (root)"},
     {"verify", BENCH_FLAG, &opt.verify, "write bytes that tell their place, check what is read"},
+    {"options", BENCH_TEXT, &opt.options, "of the mount, with aifs:SOURCE: key_file=PATH,..."},
     {"keep", BENCH_FLAG, &opt.keep, "leave the files behind"},
 };
 
@@ -252,7 +254,11 @@ static int check_options(const struct io_options *o, const struct io_backend *ba
         return 2;
     }
     if (o->depth > 1 && !backend->async) {
-        bench_error("io: --depth is for aifs:CONF; files of a path have one operation in flight");
+        bench_error("io: --depth is for aifs:SOURCE; files of a path have one operation in flight");
+        return 2;
+    }
+    if (o->direct && backend->async) {
+        bench_error("io: --direct is for paths: with libaifs there is no page cache to pass");
         return 2;
     }
     if (o->bs < 512 || o->bs % 512 || o->bs > GIB || o->size < o->bs || o->size % o->bs) {
@@ -303,11 +309,11 @@ int io_measure(struct bench *b, const struct io_options *o, const char *prefix, 
     const char *dir;
     int rc;
 
-    io.backend = &io_path_backend;
+    io.backend = strncmp(where, "aifs:", 5) ? &io_path_backend : &io_aifs_backend;
     rc = check_options(o, io.backend);
     if (rc)
         return rc;
-    if (io.backend->start(where, &io.fs, &dir) < 0)
+    if (io.backend->start(where, o->options, &io.fs, &dir) < 0)
         return 1;
     snprintf(io.dir, sizeof io.dir, "%s/bench-io.%d.%u", dir, (int)getpid(), serial++);
     rc = io.backend->mkdir(io.fs, io.dir);
@@ -326,12 +332,12 @@ int io_measure(struct bench *b, const struct io_options *o, const char *prefix, 
 static int run(struct bench *b, int argc, char **argv)
 {
     if (argc != 1) {
-        bench_error("io: say where: one directory, or aifs:CONF");
+        bench_error("io: say where: one directory, or aifs:SOURCE");
         return 2;
     }
     return io_measure(b, &opt, "io", argv[0]);
 }
 
 const struct bench_scenario bench_io = {
-    "io",    "[options] PATH|aifs:CONF", "sequential and random reads and writes",
-    options, ARRAY_LEN(options),         run};
+    "io",    "[options] PATH|aifs:SOURCE", "sequential and random reads and writes",
+    options, ARRAY_LEN(options),           run};

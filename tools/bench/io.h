@@ -25,8 +25,9 @@ struct io_file;
 struct io_backend {
     const char *name;
     bool async; /* more than one operation in flight per file */
-    /* where as the user gave it; *ret_dir: where in it the files go. -errno after printing */
-    int (*start)(const char *where, void **ret_fs, const char **ret_dir);
+    /* where and options as the user gave them, borrowed until stop(); *ret_dir: where in it the
+     * files go. -errno after printing */
+    int (*start)(const char *where, const char *options, void **ret_fs, const char **ret_dir);
     void (*stop)(void *fs);
     int (*drop_caches)(void *fs); /* -errno after printing */
     int (*mkdir)(void *fs, const char *path);
@@ -34,7 +35,6 @@ struct io_backend {
     int (*unlink)(void *fs, const char *path);
     int (*open)(void *fs, const char *path, bool write, bool direct, unsigned depth,
                 struct io_file **ret_file);
-    int (*size)(struct io_file *f, uint64_t *ret_bytes);
     int (*begin)(struct io_file *f, struct io_op *op);
     struct io_op *(*finish)(struct io_file *f); /* of those begun; never NULL */
     int (*sync)(struct io_file *f);
@@ -45,6 +45,7 @@ extern const struct io_backend io_path_backend, io_aifs_backend;
 struct io_options {
     const char *rw; /* "write,read,randread,randwrite,mixed" */
     const char *files;
+    const char *options; /* of aifs_mount() */
     uint64_t bs, size;
     unsigned jobs, depth;
     double seconds;

@@ -16,10 +16,11 @@ struct io_file {
     struct io_op *finished;
 };
 
-static int path_start(const char *where, void **ret_fs, const char **ret_dir)
+static int path_start(const char *where, const char *options, void **ret_fs, const char **ret_dir)
 {
     struct stat st;
 
+    (void)options;
     if (stat(where, &st) != 0 || !S_ISDIR(st.st_mode)) {
         bench_error("%s: not a directory", where);
         return -ENOTDIR;
@@ -79,16 +80,6 @@ static int path_open(void *fs, const char *path, bool write, bool direct, unsign
     return 0;
 }
 
-static int path_size(struct io_file *f, uint64_t *ret_bytes)
-{
-    struct stat st;
-
-    if (fstat(f->fd, &st) != 0)
-        return -errno;
-    *ret_bytes = (uint64_t)st.st_size;
-    return 0;
-}
-
 static int path_begin(struct io_file *f, struct io_op *op)
 {
     uint32_t done = 0;
@@ -137,7 +128,6 @@ const struct io_backend io_path_backend = {
     .rmdir = path_rmdir,
     .unlink = path_unlink,
     .open = path_open,
-    .size = path_size,
     .begin = path_begin,
     .finish = path_finish,
     .sync = path_sync,

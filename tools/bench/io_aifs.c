@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files through libaifs, without a mount: "aifs:" and a source as mount.aifs(8) takes it. At depth
+ * 1 each operation is one blocking call; above, each job has a queue of its own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/lib/aifs.h"
+#include "tools/bench/io.h"
+
+struct fs {
+    struct aifs *aifs;
+    const char *source, *options;
+};
+
+struct io_file {
+    struct aifs_file *file;
+    struct aifs_queue *queue; /* NULL at depth 1 */
+    struct io_op *finished;   /* at depth 1 */
+    unsigned n_idle;          /* ios that are free */
+    struct aifs_io *idle[IO_DEPTH_MAX];
+    struct aifs_io ios[IO_DEPTH_MAX];
+};
+
+static int connect_fs(struct fs *fs)
+{
+    if (aifs_mount(fs->source, fs->options, &fs->aifs) == 0)
+        return 0;
+    bench_error("%s: %s", fs->source, aifs_mount_error());
+    fs->aifs = NULL;
+    return -EIO;
+}
+
+static int lib_start(const char *where, const char *options, void **ret_fs, const char **ret_dir)
+{
+    struct fs *fs = calloc(1, sizeof *fs);
+
+    if (!fs)
+        return -ENOMEM;
+    fs->source = where + strlen("aifs:");
+    fs->options = options;
+    if (connect_fs(fs) < 0) {
+        free(fs);
+        return -EIO;
+    }
+    *ret_fs = fs;
+    *ret_dir = "";
+    return 0;
+}
+
+static void lib_stop(void *arg)
+{
+    struct fs *fs = arg;
+
+    if (fs->aifs && aifs_unmount(fs->aifs) != 0)
+        bench_error("%s: at the end: %m", fs->source);
+    free(fs);
+}
+
+static int lib_drop_caches(void *arg)
+{
+    struct fs *fs = arg;
+    int rc = aifs_unmount(fs->aifs);
+
+    fs->aifs = NULL;
+    if (rc != 0)
+        bench_error("%s: %m", fs->source);
+    return rc ? -EIO : connect_fs(fs);
+}
+
+static int result(int rc)
+{
+    return rc == 0 ? 0 : -errno;
+}
+
+static int lib_mkdir(void *fs, const char *path)
+{
+    return result(aifs_mkdir(((struct fs *)fs)->aifs, path, 0755));
+}
+
+static int lib_rmdir(void *fs, const char *path)
+{
+    struct fs *f = fs;
+
+    return f->aifs ? result(aifs_rmdir(f->aifs, path)) : -ENOTCONN;
+}
+
+static int lib_unlink(void *fs, const char *path)
+{
+    struct fs *f = fs;
+
+    return f->aifs ? result(aifs_unlink(f->aifs, path)) : -ENOTCONN;
+}
+
+static int lib_open(void *arg, const char *path, bool write, bool direct, unsigned depth,
+                    struct io_file **ret_file)
+{
+    struct fs *fs = arg;
+    struct io_file *f = calloc(1, sizeof *f);
+    int rc = 0;
+
+    (void)direct;
+    if (!f)
+        return -ENOMEM;
+    f->file = aifs_open(fs->aifs, path, write ? O_RDWR | O_CREAT : O_RDONLY, 0644);
+    if (!f->file)
+        rc = -errno;
+    if (rc == 0 && depth > 1) {
+        f->queue = aifs_queue_create(fs->aifs);
+        if (!f->queue) {
+            rc = -errno;
+            aifs_close(f->file);
+        }
+    }
+    if (rc < 0) {
+        free(f);
+        return rc;
+    }
+    for (unsigned i = 0; i < depth; i++)
+        f->idle[f->n_idle++] = &f->ios[i];
+    *ret_file = f;
+    return 0;
+}
+
+static int status_of(const struct io_op *op, ssize_t n)
+{
+    return n < 0 ? (int)n : n == (ssize_t)op->len ? 0 : -EIO;
+}
+
+static int lib_begin(struct io_file *f, struct io_op *op)
+{
+    struct aifs_io *io;
+    ssize_t n;
+
+    if (!f->queue) {
+        n = op->write ? aifs_pwrite(f->file, op->buf, op->len, (off_t)op->offset)
+                      : aifs_pread(f->file, op->buf, op->len, (off_t)op->offset);
+        op->status = status_of(op, n < 0 ? -errno : n);
+        f->finished = op;
+        return 0;
+    }
+    io = f->idle[--f->n_idle];
+    *io = (struct aifs_io){.file = f->file,
+                           .op = op->write ? AIFS_WRITE : AIFS_READ,
+                           .buf = op->buf,
+                           .len = op->len,
+                           .offset = (off_t)op->offset,
+                           .user = op};
+    if (aifs_submit(f->queue, &io, 1) == 0)
+        return 0;
+    f->idle[f->n_idle++] = io;
+    return -errno;
+}
+
+static struct io_op *lib_finish(struct io_file *f)
+{
+    struct aifs_io *io;
+    struct io_op *op;
+
+    if (!f->queue)
+        return f->finished;
+    while (aifs_wait(f->queue, &io, 1, 1, -1) != 1) {
+    }
+    op = io->user;
+    op->status = status_of(op, io->result);
+    f->idle[f->n_idle++] = io;
+    return op;
+}
+
+static int lib_sync(struct io_file *f)
+{
+    return result(aifs_fsync(f->file));
+}
+
+static int lib_close(struct io_file *f)
+{
+    int rc;
+
+    if (f->queue)
+        aifs_queue_destroy(f->queue);
+    rc = result(aifs_close(f->file));
+    free(f);
+    return rc;
+}
+
+const struct io_backend io_aifs_backend = {
+    .name = "aifs",
+    .async = true,
+    .start = lib_start,
+    .stop = lib_stop,
+    .drop_caches = lib_drop_caches,
+    .mkdir = lib_mkdir,
+    .rmdir = lib_rmdir,
+    .unlink = lib_unlink,
+    .open = lib_open,
+    .begin = lib_begin,
+    .finish = lib_finish,
+    .sync = lib_sync,
+    .close = lib_close,
+};
