@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/rt/thread.h"
 
@@ -28,6 +29,12 @@ struct mount_args {
 };
 
 static _Thread_local char error[512];
+
+/* The program's standard error belongs to the program: only what is wrong is said there. */
+__attribute__((constructor)) static void be_quiet(void)
+{
+    log_set_level(LOG_LEVEL_WARN);
+}
 
 static int fail(int err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static int fail(int err, const char *fmt, ...)
