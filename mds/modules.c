@@ -5,5 +5,5 @@
 #include "mds/server.h"
 #include "mds/session/session.h"
 
-const struct mds_module *const mds_modules[] = {
-    &mds_cluster_module, &mds_session_module, &mds_gc_module, &mds_dispatch_module, NULL};
+const struct mds_module *const mds_modules[] = {&mds_cluster_module, &mds_session_module,
+                                                &mds_gc_module, &mds_dispatch_module, NULL};

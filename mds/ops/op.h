@@ -54,6 +54,14 @@ mds_resolve_fn resolve_create, resolve_make, resolve_unlink, resolve_rmdir, reso
 typedef void mds_read_fn(struct mds *m, struct rpc_req *req);
 mds_read_fn op_lookup, op_getattr, op_readlink, op_readdir, op_statfs, op_fsync, op_xattr_get,
     op_xattr_list;
+/* Steps they share. */
+void op_fill_inode(const struct mds_inode *in, struct msg_inode *out);
+/* A record of the inode as its data; absent: empty. */
+int op_fill_data(struct view *v, struct rpc_req *req, enum key_type type,
+                 const struct mds_inode *in, struct msg_inode *out) MUST_USE;
+/* op_begin(), and the inode it is about from a point view. NULL: replied already. */
+struct mds_op *op_begin_inode(struct mds *m, struct rpc_req *req, uint64_t ino,
+                              struct mds_inode *ret_inode);
 /* OPEN without O_TRUNC, when its lease is granted: the reply, or the error. */
 int op_open_reply(struct mds_op *o, struct msg_inode_rep *ret_rep) MUST_USE;
 

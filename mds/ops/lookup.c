@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * LOOKUP, GETATTR: answered on the reactor from the committed view.
+ *
+ * Happy path: a point view, the permission check, the reply. A file that somebody else is writing
+ * under a lease is asked for its size and mtime first (glimpse). Failure modes: the errnos of
+ * stat(2).
+ */
+#include <sys/stat.h>
+
+#include "common/base/err.h"
+#include "mds/ns/ns.h"
+#include "mds/ops/op.h"
+
+static void glimpse_done(struct mds_glimpse *g)
+{
+    struct mds_op *o = container_of(g, struct mds_op, glimpse);
+    struct msg_attr *a = &o->rep.inode.attr;
+
+    if (g->fresh) {
+        a->size = MAX(a->size, g->size);
+        if (ns_time_compare(g->mtime, a->mtime) > 0)
+            a->mtime = g->mtime;
+    }
+    op_reply(o, 0, &o->rep);
+}
+
+/* The reply with the attributes as the writer sees them, now or when it has said. */
+static void reply_attr(struct mds_op *o)
+{
+    o->glimpse = (struct mds_glimpse){
+        .session = o->req->header.session, .ino = o->rep.inode.attr.ino, .done = glimpse_done};
+    list_init(&o->glimpse.link);
+    if (S_ISREG(o->rep.inode.attr.mode) && o->mds->session_ops->glimpse(o->mds, &o->glimpse))
+        return;
+    op_reply(o, 0, &o->rep);
+}
+
+static int lookup_name(struct view *v, const struct msg_name_req *req, const struct mds_inode *dir,
+                       struct mds_inode *ret_inode)
+{
+    const char *name = req->name.data;
+    struct mds_dirent d;
+    uint64_t ino;
+    int rc;
+
+    if (req->name.len == 1 && name[0] == '.') {
+        *ret_inode = *dir;
+        return 0;
+    }
+    if (req->name.len == 2 && name[0] == '.' && name[1] == '.') {
+        rc = view_parent(v, dir->ino, &ino);
+        return rc < 0 ? rc : view_inode(v, ino ? ino : dir->ino, ret_inode);
+    }
+    rc = ns_name_check(&req->name);
+    if (rc == 0)
+        rc = view_dirent(v, req->parent, name, req->name.len, &d);
+    if (rc < 0)
+        return rc;
+    rc = view_inode(v, d.ino, ret_inode);
+    return rc == -ENOENT ? -AIFS_ECORRUPT : rc;
+}
+
+static int lookup(struct view *v, struct rpc_req *r, struct msg_inode *ret_inode)
+{
+    const struct msg_name_req *req = r->msg;
+    struct mds_inode dir, in;
+    int rc = view_inode(v, req->parent, &dir);
+
+    if (rc < 0)
+        return rc;
+    if (!S_ISDIR(dir.mode))
+        return -ENOTDIR;
+    rc = ns_access(&dir, &req->cred, NS_EXEC);
+    if (rc == 0)
+        rc = lookup_name(v, req, &dir, &in);
+    if (rc < 0)
+        return rc;
+    op_fill_inode(&in, ret_inode);
+    return S_ISLNK(in.mode) ? op_fill_data(v, r, KEY_SYMLINK, &in, ret_inode) : 0;
+}
+
+void op_lookup(struct mds *m, struct rpc_req *r)
+{
+    const struct msg_name_req *req = r->msg;
+    struct mds_op *o = op_begin(m, r);
+    struct view v;
+    int rc;
+
+    if (!o)
+        return;
+    o->shard = mds_shard_of(m, req->parent);
+    if (!o->shard) {
+        op_reply(o, -ENOENT, NULL);
+        return;
+    }
+    view_begin(o->shard, &v);
+    rc = lookup(&v, r, &o->rep.inode);
+    view_end(&v);
+    if (rc < 0)
+        op_reply(o, rc, NULL);
+    else
+        reply_attr(o);
+}
+
+/* Attributes and inline contents of one moment, for whoever may read or write the file. */
+static int getattr_with_data(struct mds_op *o, struct rpc_req *r)
+{
+    const struct msg_ino_req *req = r->msg;
+    struct mds_inode in;
+    struct view v;
+    int rc;
+
+    view_begin(o->shard, &v);
+    rc = view_inode(&v, req->ino, &in);
+    if (rc == 0 && ns_access(&in, &req->cred, NS_READ) < 0)
+        rc = ns_access(&in, &req->cred, NS_WRITE);
+    if (rc == 0)
+        op_fill_inode(&in, &o->rep.inode);
+    if (rc == 0 && S_ISREG(in.mode) && (in.flags & INODE_INLINE))
+        rc = op_fill_data(&v, r, KEY_INLINE, &in, &o->rep.inode);
+    view_end(&v);
+    return rc;
+}
+
+void op_getattr(struct mds *m, struct rpc_req *r)
+{
+    const struct msg_ino_req *req = r->msg;
+    struct mds_inode in;
+    struct mds_op *o = op_begin_inode(m, r, req->ino, &in);
+    int rc = 0;
+
+    if (!o)
+        return;
+    if (req->flags & MSG_INO_DATA)
+        rc = getattr_with_data(o, r);
+    else
+        op_fill_inode(&in, &o->rep.inode);
+    if (rc < 0)
+        op_reply(o, rc, NULL);
+    else
+        reply_attr(o);
+}

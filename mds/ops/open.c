@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OPEN. Without O_TRUNC nothing durable changes: once the session module has granted it, the answer
+ * comes from the view, with the whole content of a small file. With O_TRUNC it is an entry as any
+ * other change.
+ *
+ * Failure modes: the errnos of open(2).
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "common/base/err.h"
+#include "mds/ns/ns.h"
+#include "mds/ops/exec.h"
+#include "mds/ops/op.h"
+
+int exec_open(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct msg_open_req *req = e->msg;
+    struct mds_inode *in;
+    int rc = txn_inode_modify(t, req->ino, &in);
+
+    if (rc < 0)
+        return rc;
+    if (!S_ISREG(in->mode))
+        return S_ISDIR(in->mode) ? -EISDIR : -EINVAL;
+    rc = ns_may_open(in, &req->cred, req->flags);
+    if (rc == 0 && (req->flags & O_TRUNC)) {
+        rc = exec_resize(t, e, in, 0);
+        if (!ns_is_root(&req->cred))
+            ns_kill_priv(in);
+        ns_modified(in, txn_now(t));
+    }
+    return rc < 0 ? rc : exec_reply_inode(t, e, req->ino, true, ret_rep);
+}
+
+int op_open_reply(struct mds_op *o, struct msg_inode_rep *rep)
+{
+    const struct msg_open_req *req = o->req->msg;
+    struct mds_inode in;
+    struct view v;
+    int rc;
+
+    view_begin(o->shard, &v);
+    rc = view_inode(&v, req->ino, &in);
+    if (rc == 0)
+        rc = ns_may_open(&in, &req->cred, req->flags);
+    if (rc == 0 && !S_ISREG(in.mode) && !S_ISDIR(in.mode))
+        rc = -ENXIO; /* pipes, sockets and devices are the client's own */
+    if (rc == 0) {
+        *rep = (struct msg_inode_rep){0};
+        op_fill_inode(&in, &rep->inode);
+        if (S_ISREG(in.mode) && (in.flags & INODE_INLINE))
+            rc = op_fill_data(&v, o->req, KEY_INLINE, &in, &rep->inode);
+    }
+    view_end(&v);
+    if (rc == 0 && S_ISREG(in.mode)) {
+        const struct mds_touch *t;
+
+        if (o->open_touch < 0) /* it has become readable, or a file, since it was resolved */
+            return -AIFS_ERETRY;
+        t = &o->prepare.touch[o->open_touch];
+        rep->open_id = t->open_id;
+        rep->inode.lease = t->lease;
+        rep->inode.lease_seq = t->lease_seq;
+    }
+    return rc;
+}

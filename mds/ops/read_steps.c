@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Steps that reads share: an inode as clients see it, the records that come with it.
+ */
+#include <sys/stat.h>
+
+#include "common/base/err.h"
+#include "mds/ops/exec.h"
+#include "mds/ops/op.h"
+
+void op_fill_inode(const struct mds_inode *in, struct msg_inode *out)
+{
+    *out = (struct msg_inode){0};
+    rec_inode_attr(in, &out->attr);
+    if (S_ISDIR(in->mode))
+        rec_stripe_layout(&in->stripe, &out->layout);
+    else
+        out->layout = in->layout;
+}
+
+/* A record of the inode as its data; absent: empty. */
+int op_fill_data(struct view *v, struct rpc_req *req, enum key_type type,
+                 const struct mds_inode *in, struct msg_inode *out)
+{
+    const void *value = "";
+    uint32_t len = 0;
+    struct key k;
+    int rc = 0;
+
+    if (in->size) {
+        key_number(&k, type, in->ino);
+        rc = view_record(v, &k, &req->arena, &value, &len);
+    }
+    if (rc < 0 && rc != -ENOENT)
+        return rc;
+    out->has_data = true;
+    out->data = (struct msg_bytes){.data = value, .len = rc == 0 ? len : 0};
+    return 0;
+}
+
+/* The inode a request names, from a point view; the reply was sent when this fails. */
+struct mds_op *op_begin_inode(struct mds *m, struct rpc_req *r, uint64_t ino,
+                              struct mds_inode *ret_inode)
+{
+    struct mds_op *o = op_begin(m, r);
+    struct view v;
+    int rc = -ENOENT;
+
+    if (!o)
+        return NULL;
+    o->shard = mds_shard_of(m, ino);
+    if (o->shard) {
+        view_begin(o->shard, &v);
+        rc = view_inode(&v, ino, ret_inode);
+        view_end(&v);
+    }
+    if (rc < 0) {
+        op_reply(o, rc, NULL);
+        return NULL;
+    }
+    return o;
+}
