@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cluster.h. A daemon is up when its run directory has a port file; children die with the test
+ * (PR_SET_PDEATHSIG). */
+#include <errno.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "common/base/err.h"
+#include "common/crypto/crypto.h"
+#include "tests/support/cluster.h"
+
+#define ARGS_MAX  24
+#define ARG_BYTES 700
+
+struct command {
+    char text[ARGS_MAX][ARG_BYTES];
+    unsigned n;
+};
+
+static void arg(struct command *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void arg(struct command *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    ck_assert_uint_lt(c->n, ARGS_MAX - 1);
+    va_start(ap, fmt);
+    vsnprintf(c->text[c->n++], ARG_BYTES, fmt, ap);
+    va_end(ap);
+}
+
+static pid_t spawn(struct cluster *c, const struct command *cmd, const char *name)
+{
+    char *argv[ARGS_MAX];
+    char log[PATH_MAX];
+    unsigned k;
+    pid_t pid;
+
+    for (k = 0; k < cmd->n; k++)
+        argv[k] = (char *)cmd->text[k];
+    argv[k] = NULL;
+    snprintf(log, sizeof log, "%s/%s.log", c->tmp.dir, name);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!freopen(log, "a", stderr) || !freopen(log, "a", stdout))
+        _exit(126);
+    execv(argv[0], argv);
+    _exit(127);
+}
+
+static bool read_port(const char *dir, uint16_t *ret_port)
+{
+    char path[PATH_MAX + 16];
+    unsigned port;
+    FILE *f;
+    bool ok;
+
+    snprintf(path, sizeof path, "%s/port", dir);
+    f = fopen(path, "r");
+    if (!f)
+        return false;
+    ok = fscanf(f, "%u", &port) == 1;
+    fclose(f);
+    *ret_port = (uint16_t)port;
+    return ok;
+}
+
+static void show_log(struct cluster *c, const char *name)
+{
+    char path[PATH_MAX], line[512];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s.log", c->tmp.dir, name);
+    f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f))
+        fprintf(stderr, "%s: %s", name, line);
+    if (f)
+        fclose(f);
+}
+
+static void wait_port(struct cluster *c, pid_t pid, const char *dir, const char *name,
+                      uint16_t *ret_port)
+{
+    int fd = inotify_init1(IN_CLOEXEC);
+    char events[4096];
+    int status;
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_ge(inotify_add_watch(fd, dir, IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE), 0);
+    while (!read_port(dir, ret_port)) {
+        struct timeval tv = {.tv_sec = 0, .tv_usec = 200000};
+        fd_set set;
+
+        FD_ZERO(&set);
+        FD_SET(fd, &set);
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            show_log(c, name);
+            ck_abort_msg("%s ended before it served", name);
+        }
+        if (select(fd + 1, &set, NULL, NULL, &tv) > 0)
+            (void)!read(fd, events, sizeof events);
+    }
+    close(fd);
+}
+
+static void make_dir(char *out, size_t len, struct cluster *c, const char *name)
+{
+    snprintf(out, len, "%s/%s", c->tmp.dir, name);
+    if (mkdir(out, 0700))
+        ck_assert_int_eq(errno, EEXIST);
+}
+
+static void drop_port(const char *run)
+{
+    char path[PATH_MAX + 16];
+
+    snprintf(path, sizeof path, "%s/port", run);
+    (void)unlink(path);
+}
+
+static void common_args(struct cluster *c, struct command *cmd)
+{
+    arg(cmd, "--config=/dev/null");
+    arg(cmd, "--key_file=%s", c->key);
+    arg(cmd, "--net.transport=%s", c->net ? c->net : "auto");
+    arg(cmd, "--net.buffers=32Mi");
+}
+
+void cluster_start_mds(struct cluster *c)
+{
+    char dir[PATH_MAX], run[PATH_MAX];
+    struct command cmd = {.n = 0};
+    bool first = c->mds_port == 0;
+
+    make_dir(dir, sizeof dir, c, "mds");
+    make_dir(run, sizeof run, c, "mds-run");
+    drop_port(run);
+    arg(&cmd, "%s/mds/aifs-mds", c->build);
+    common_args(c, &cmd);
+    arg(&cmd, "--mds.listen=127.0.0.1:%u", c->mds_port);
+    arg(&cmd, "--mds.dir=%s", dir);
+    arg(&cmd, "--mds.run_dir=%s", run);
+    if (first)
+        arg(&cmd, "--mds.format=yes");
+    c->mds = spawn(c, &cmd, "mds");
+    wait_port(c, c->mds, run, "mds", &c->mds_port);
+}
+
+void cluster_start_oss(struct cluster *c, unsigned k)
+{
+    char name[16], target[PATH_MAX], run[PATH_MAX], part[32];
+    struct command cmd = {.n = 0};
+
+    snprintf(name, sizeof name, "oss%u", k + 1);
+    snprintf(part, sizeof part, "%s-data", name);
+    make_dir(target, sizeof target, c, part);
+    snprintf(part, sizeof part, "%s-run", name);
+    make_dir(run, sizeof run, c, part);
+    drop_port(run);
+    arg(&cmd, "%s/oss/aifs-oss", c->build);
+    common_args(c, &cmd);
+    arg(&cmd, "--oss.listen=127.0.0.1:%u", c->oss_port[k]);
+    arg(&cmd, "--oss.name=%s", name);
+    arg(&cmd, "--oss.targets=%s", target);
+    arg(&cmd, "--oss.mds=127.0.0.1:%u", c->mds_port);
+    arg(&cmd, "--oss.run_dir=%s", run);
+    if (c->capacity)
+        arg(&cmd, "--target.capacity=%llu", (unsigned long long)c->capacity);
+    c->oss[k] = spawn(c, &cmd, name);
+    wait_port(c, c->oss[k], run, name, &c->oss_port[k]);
+}
+
+static void end(pid_t *pid, int signal)
+{
+    if (*pid <= 0)
+        return;
+    kill(*pid, signal);
+    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    *pid = 0;
+}
+
+void cluster_kill_oss(struct cluster *c, unsigned k, int signal)
+{
+    end(&c->oss[k], signal);
+}
+
+void cluster_kill_mds(struct cluster *c, int signal)
+{
+    end(&c->mds, signal);
+}
+
+bool cluster_programs(struct cluster *c)
+{
+    const char *env = getenv("AIFS_BUILD");
+    char self[PATH_MAX], path[PATH_MAX];
+    ssize_t n;
+
+    if (env) {
+        snprintf(c->build, sizeof c->build, "%s", env);
+    } else { /* BUILD/tests/component/test-... */
+        n = readlink("/proc/self/exe", self, sizeof self - 1);
+        if (n <= 0)
+            return false;
+        self[n] = 0;
+        snprintf(c->build, sizeof c->build, "%s", dirname(dirname(dirname(self))));
+    }
+    snprintf(path, sizeof path, "%s/mds/aifs-mds", c->build);
+    if (access(path, X_OK))
+        return false;
+    snprintf(path, sizeof path, "%s/oss/aifs-oss", c->build);
+    return access(path, X_OK) == 0;
+}
+
+bool cluster_start(struct cluster *c, unsigned n_oss)
+{
+    struct crypto_key key;
+    unsigned k;
+
+    if (!cluster_programs(c))
+        return false;
+    c->n_oss = n_oss;
+    tmp_make(&c->tmp);
+    snprintf(c->key, sizeof c->key, "%s/key", c->tmp.dir);
+    ck_assert_int_eq(crypto_key_create(&key), 0);
+    ck_assert_int_eq(crypto_key_save(c->key, &key), 0);
+    cluster_start_mds(c);
+    for (k = 0; k < n_oss; k++)
+        cluster_start_oss(c, k);
+    snprintf(c->source, sizeof c->source, "127.0.0.1:%u:/", c->mds_port);
+    snprintf(c->options, sizeof c->options, "key_file=%s,memory_limit=128Mi,net=%s", c->key,
+             c->net ? c->net : "auto");
+    return true;
+}
+
+void cluster_stop(struct cluster *c)
+{
+    unsigned k;
+
+    for (k = 0; k < c->n_oss; k++)
+        end(&c->oss[k], SIGTERM);
+    end(&c->mds, SIGTERM);
+    if (getenv("CLUSTER_LOGS")) {
+        show_log(c, "mds");
+        show_log(c, "oss1");
+    }
+    tmp_remove(&c->tmp);
+}
