@@ -80,8 +80,11 @@ static void destroy(struct net_conn *c)
 static void finish_close(struct net_conn *c)
 {
     reactor_timer_cancel(c->reactor, &c->ping);
+    c->work_queued = true; /* what callbacks ask for is done here, and nothing of c stays queued */
     c->transport->abort(c);
     fail_dead(c);
+    c->work_queued = false;
+    c->kicks = 0;
     c->state = CONN_CLOSED;
     stat_inc(&net_counters.closed);
     LOG_DEBUG("net", "%s: closed: %s", c->describe, err_text(c->status));
