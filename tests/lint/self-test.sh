@@ -128,4 +128,21 @@ fresh
 echo 'int x;' >"$tree/mds/x.c"
 expect 1 words 'no SPDX line'
 
+# Manual pages: a good one, one that groff complains about, one nobody installs, one that refers to nothing.
+page() {
+    fresh
+    mkdir -p "$tree/docs/man"
+    echo "install_man('man/aifs.7')" >"$tree/docs/meson.build"
+    printf '%s\n' '.TH AIFS 7' '.SH NAME' 'aifs \- a file system' "$@" >"$tree/docs/man/aifs.7"
+}
+page
+expect 0 man
+page '.NONSENSE'
+expect 1 man 'docs/man/aifs.7:1: .*NONSENSE'
+page '.BR aifs-nothing (8)'
+expect 1 man 'refers to aifs-nothing.8'
+page
+cp "$tree/docs/man/aifs.7" "$tree/docs/man/more.7"
+expect 1 man 'docs/man/more.7:1: .*does not install'
+
 exit "$failed"
