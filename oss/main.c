@@ -21,6 +21,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/fault/fault.h"
+#include "common/rt/notify.h"
 #include "common/stat/metrics_http.h"
 #include "oss/options.h"
 #include "oss/oss.h"
@@ -239,7 +240,11 @@ static int announce(struct server *v)
     snprintf(text, sizeof text, "%d", getpid());
     rc = write_run_file(v, "pid", text);
     snprintf(text, sizeof text, "%u", v->oss.port);
-    return rc ? rc : write_run_file(v, "port", text); /* last: it says that we serve */
+    if (!rc)
+        rc = write_run_file(v, "port", text); /* last: it says that we serve */
+    if (!rc)
+        notify_ready("serving");
+    return rc;
 }
 
 /* ---- stop ---- */
@@ -269,6 +274,7 @@ static void stop(struct reactor_watch *w, uint32_t events)
     LOG_INFO("oss", "stopping: signal %u", info.ssi_signo);
     v->oss.stopping = true;
     v->oss.ready = false;
+    notify_stopping();
     remove_run_file(v, "port");
     oss_cluster_stop(&v->oss);
     rpc_node_shutdown(v->oss.rpc, rpc_over, v);
