@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Changes of the cluster map. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mds/cluster/change.h"
+
+static struct cluster_map *map;
+static struct msg_target_stat targets[4];
+static struct msg_bytes address;
+static struct msg_register_req req;
+
+static struct msg_bytes text(const char *s)
+{
+    return (struct msg_bytes){s, (uint32_t)strlen(s)};
+}
+
+static struct uuid id(uint8_t a, uint8_t b)
+{
+    return (struct uuid){.b = {a, b}};
+}
+
+static void server(uint8_t n, const char *alias, uint32_t n_targets)
+{
+    memset(targets, 0, sizeof targets);
+    for (uint32_t i = 0; i < n_targets; i++)
+        targets[i].uuid = id(n, (uint8_t)(i + 1));
+    address = text("10.0.0.1:7601");
+    req = (struct msg_register_req){.node = id(n, 0),
+                                    .alias = text(alias),
+                                    .n_addresses = 1,
+                                    .addresses = &address,
+                                    .n_targets = n_targets,
+                                    .targets = targets};
+}
+
+static void setup(void)
+{
+    struct cluster_map empty = {.fs = id(9, 9)};
+    struct change_self self = {.uuid = id(1, 0), .alias = "mds1", .address = "10.0.0.9:7600"};
+
+    map = map_copy(&empty);
+    ck_assert_ptr_nonnull(map);
+    ck_assert_int_eq(change_self(map, &self), 0);
+    ck_assert_int_eq(change_self(map, &self), CHANGE_NONE);
+}
+
+static void teardown(void)
+{
+    ck_assert_int_eq(map_check(map), 0);
+    map_put(map);
+}
+
+START_TEST(a_new_map_has_this_server_a_shard_and_the_default_pool)
+{
+    struct change_self moved = {.uuid = id(1, 0), .alias = "mds1", .address = "10.0.0.8:7600"};
+
+    ck_assert_uint_eq(map->n_nodes, 1);
+    ck_assert_uint_eq(map->n_shards, 1);
+    ck_assert_str_eq(map->pools[0].name, CHANGE_DEFAULT_POOL);
+    ck_assert_int_eq(change_self(map, &moved), 0);
+    ck_assert_str_eq(map->nodes[0].addresses[0], "10.0.0.8:7600");
+    ck_assert_uint_eq(map->n_nodes, 1);
+}
+END_TEST
+
+START_TEST(a_new_server_gets_ids_and_its_targets_get_chains)
+{
+    server(2, "oss1", 2);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(change_node_id(map, &req.node), 2);
+    ck_assert_uint_eq(change_target_id(map, &targets[1].uuid), 2);
+    ck_assert_str_eq(map_target(map, 2)->alias, "oss1-2");
+    ck_assert_uint_eq(map_table(map, 1, 1)->n_chains, 2);
+    ck_assert_int_eq(change_register(map, &req), CHANGE_NONE);
+}
+END_TEST
+
+START_TEST(silence_and_return_change_states_and_nothing_else)
+{
+    server(2, "oss1", 2);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(change_offline(map, 2), 0);
+    ck_assert_int_eq(change_offline(map, 2), CHANGE_NONE);
+    ck_assert_int_eq(map_target(map, 1)->state, MAP_TARGET_OFFLINE);
+    req.n_targets = 1; /* the other disk is gone */
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(map_target(map, 1)->state, MAP_TARGET_ONLINE);
+    ck_assert_int_eq(map_target(map, 2)->state, MAP_TARGET_OFFLINE);
+    ck_assert_uint_eq(map_table(map, 1, 1)->n_chains, 2);
+}
+END_TEST
+
+START_TEST(a_target_that_is_found_in_another_server_keeps_its_id_and_chain)
+{
+    server(2, "oss1", 1);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    server(3, "oss2", 1);
+    targets[0].uuid = id(2, 1);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_targets, 1);
+    ck_assert_uint_eq(map_target(map, 1)->node, 3);
+    ck_assert_uint_eq(map->n_chains, 1);
+}
+END_TEST
+
+START_TEST(an_unknown_pool_is_refused)
+{
+    server(2, "oss1", 1);
+    targets[0].pool = text("fast");
+    ck_assert_int_eq(change_register(map, &req), -ENOENT);
+}
+END_TEST
+
+START_TEST(nonsense_from_a_server_is_refused)
+{
+    char name[100];
+
+    memset(name, 'x', sizeof name);
+    server(2, "oss1", 1);
+    req.alias = (struct msg_bytes){name, sizeof name};
+    ck_assert_int_eq(change_register(map, &req), -EINVAL);
+    req.alias = (struct msg_bytes){"a\0b", 3};
+    ck_assert_int_eq(change_register(map, &req), -EINVAL);
+    req.alias = text("oss1");
+    req.n_addresses = 0;
+    ck_assert_int_eq(change_register(map, &req), -EINVAL);
+    req.n_addresses = 1;
+    req.node = id(1, 0); /* the metadata server's */
+    ck_assert_int_eq(change_register(map, &req), -EEXIST);
+}
+END_TEST
+
+START_TEST(a_new_pool_gets_the_targets_that_ask_for_it)
+{
+    ck_assert_int_eq(change_pool_create(map, "fast", NULL, 0), 0);
+    ck_assert_int_eq(change_pool_create(map, "fast", NULL, 0), -EEXIST);
+    server(2, "oss1", 2);
+    targets[1].pool = text("fast");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map_table(map, 1, 1)->n_chains, 1);
+    ck_assert_uint_eq(map_table(map, 2, 1)->n_chains, 1);
+}
+END_TEST
+
+START_TEST(a_target_that_files_could_name_does_not_move)
+{
+    uint32_t one = 1, nine = 9;
+
+    server(2, "oss1", 1);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(change_pool_create(map, "fast", NULL, 0), 0);
+    ck_assert_int_eq(change_pool_add(map, "fast", &one, 1), -EBUSY);
+    ck_assert_int_eq(change_pool_add(map, "fast", &nine, 1), -ENOENT);
+    ck_assert_int_eq(change_pool_add(map, "slow", &one, 1), -ENOENT);
+    ck_assert_int_eq(change_pool_add(map, CHANGE_DEFAULT_POOL, &one, 1), CHANGE_NONE);
+    ck_assert_int_eq(change_pool_remove(map, "fast", &one, 1), -ENOENT);
+}
+END_TEST
+
+START_TEST(a_target_in_no_pool_can_be_taken)
+{
+    struct map_target t = {.id = 1, .node = 2, .uuid = id(2, 9), .state = MAP_TARGET_ONLINE};
+    uint32_t one = 1;
+
+    server(2, "oss1", 0);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(map_add_target(map, &t), 0);
+    ck_assert_int_eq(change_pool_create(map, "fast", &one, 1), 0);
+    ck_assert_uint_eq(map_target(map, 1)->pool, 2);
+    ck_assert_uint_eq(map_table(map, 2, 1)->n_chains, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("mds-change");
+    TCase *t = tcase_create("changes");
+    SRunner *r;
+    int failed;
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_new_map_has_this_server_a_shard_and_the_default_pool);
+    tcase_add_test(t, a_new_server_gets_ids_and_its_targets_get_chains);
+    tcase_add_test(t, silence_and_return_change_states_and_nothing_else);
+    tcase_add_test(t, a_target_that_is_found_in_another_server_keeps_its_id_and_chain);
+    tcase_add_test(t, an_unknown_pool_is_refused);
+    tcase_add_test(t, nonsense_from_a_server_is_refused);
+    tcase_add_test(t, a_new_pool_gets_the_targets_that_ask_for_it);
+    tcase_add_test(t, a_target_that_files_could_name_does_not_move);
+    tcase_add_test(t, a_target_in_no_pool_can_be_taken);
+    suite_add_tcase(s, t);
+    r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
