@@ -256,15 +256,19 @@ static void peer_up(struct rpc_peer *p, struct rpc_link *l, bool rebooted, void 
     session_up(c);
 }
 
-static void peer_down(struct rpc_peer *p, int status, void *arg)
+/* Waiting does not help against these: mounting ends. */
+static void refusal_ends_mount(struct core *c, int status)
 {
-    struct core *c = arg;
     bool fatal = status == -AIFS_EAUTH || status == -AIFS_ECLUSTER || status == -AIFS_EVERSION ||
                  status == -AIFS_EROLE;
 
-    (void)p;
     if (c->mount_q && fatal)
         c->mount_q->p.cancel(c->mount_q, status);
+}
+
+static void peer_down(struct rpc_peer *p UNUSED, int status, void *arg)
+{
+    refusal_ends_mount(arg, status);
 }
 
 int session_start(struct core *c)
@@ -324,6 +328,8 @@ void session_tick(struct core *c, uint64_t now)
 
     if (!s->peer || s->closing)
         return;
+    if (c->mount_q && !rpc_peer_is_up(s->peer)) /* a refused hello is no link that went down */
+        refusal_ends_mount(c, rpc_peer_last_error(s->peer));
     if (s->id && s->valid_until_ns && now > s->valid_until_ns) {
         s->valid_until_ns = 0;
         LOG_WARN("client", "no answer from the metadata server for the lease time: caches dropped");
