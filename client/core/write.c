@@ -158,10 +158,14 @@ static void write_striped(struct core_req *q)
     while (q->p.progress < q->p.len) {
         struct stripe_piece p = stripe_cut(&q->p.inode->layout, q->p.offset + q->p.progress, end);
 
-        if (c->dirty_bytes + c->uncommitted_bytes >= c->max_dirty) {
+        uint64_t unsaved = c->dirty_bytes + c->uncommitted_bytes;
+
+        if (unsaved >= c->max_dirty) {
             wait_memory(q);
             return;
         }
+        if (unsaved >= c->max_dirty / 2 && !q->p.inode->background_busy)
+            flush_background(c, 0, true); /* in time, so that nobody has to wait */
         if (!write_piece(q, &p))
             return;
         q->p.progress += p.len;
