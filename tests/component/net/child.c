@@ -68,6 +68,7 @@ static void serve(struct served *s)
             continue;
         s->ends[i].mode = END_LOAD;
         s->ends[i].pump_after_hello = true;
+        s->ends[i].share_buf = true;
         s->ends[i].to_send = UINT64_MAX;
         s->ends[i].depth = 64;
         s->ends[i].max_bulk = s->options.buf_bytes;

@@ -205,6 +205,8 @@ static void on_closed(struct net_conn *c, int status)
     e->waiting = false;
     buf_put(e->spare);
     e->spare = NULL;
+    buf_put(e->shared);
+    e->shared = NULL;
     e->closed = true;
     e->closed_status = status;
     e->conn = NULL;
@@ -300,6 +302,17 @@ static void fill_msg(struct end *e, struct msg *m)
     le32_store(m->head + 8, m->bulk_len ? crc32c(m->buf->data, m->bulk_len) : 0);
 }
 
+static struct buf *load_buf(struct end *e)
+{
+    if (!e->share_buf)
+        return buf_get(e->pool);
+    if (!e->shared)
+        e->shared = buf_get(e->pool);
+    if (e->shared)
+        buf_ref(e->shared);
+    return e->shared;
+}
+
 void end_pump(struct end *e)
 {
     while (e->conn && !e->closed && e->sent < e->to_send && e->in_flight < e->depth) {
@@ -307,7 +320,7 @@ void end_pump(struct end *e)
 
         if (!m)
             return;
-        m->buf = buf_get(e->pool);
+        m->buf = load_buf(e);
         if (!m->buf) {
             msg_put(m);
             return;

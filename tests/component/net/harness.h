@@ -68,6 +68,8 @@ struct end {
     bool ipv6;
     bool scatter;
     bool pump_after_hello;
+    bool share_buf; /* send one buffer again and again: fresh memory takes long */
+    struct buf *shared;
     uint64_t seed;
 };
 

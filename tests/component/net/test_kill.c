@@ -47,7 +47,7 @@ static void everything_comes_back(struct end *e)
  * with everything in flight. */
 static void kill_round(struct end *e, bool stop_first)
 {
-    struct child_options co = {.buf_bytes = 1u << 20, .n_bufs = 72, .load = true};
+    struct child_options co = {.buf_bytes = 1u << 20, .n_bufs = 12, .load = true};
     struct child c = child_start(&co);
 
     e->to_send = UINT64_MAX;

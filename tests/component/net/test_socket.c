@@ -233,7 +233,7 @@ static bool has_turned(struct end *e)
 START_TEST(a_killed_peer_gives_everything_back)
 {
     struct child_options co = {
-        .want = NET_WANT_TCP, .buf_bytes = 1u << 20, .n_bufs = 100, .load = true};
+        .want = NET_WANT_TCP, .buf_bytes = 1u << 20, .n_bufs = 12, .load = true};
     struct net_options o = tcp();
     struct end e;
 

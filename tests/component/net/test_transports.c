@@ -121,7 +121,7 @@ static bool some_came_back(struct end *e)
 START_TEST(a_frozen_peer_is_found_by_ping)
 {
     struct net_options o = options(_i);
-    struct child_options co = {.want = o.want, .n_bufs = 100, .buf_bytes = BIG, .load = true};
+    struct child_options co = {.want = o.want, .n_bufs = 12, .buf_bytes = BIG, .load = true};
     struct child c = child_start(&co);
     struct end e;
     uint64_t t0;
@@ -181,7 +181,7 @@ END_TEST
 START_TEST(both_ends_may_start_sending_at_once)
 {
     struct net_options o = options(_i);
-    struct child_options co = {.want = o.want, .n_bufs = 100, .buf_bytes = 65536, .load = true};
+    struct child_options co = {.want = o.want, .n_bufs = 12, .buf_bytes = 65536, .load = true};
     struct child c = child_start(&co);
     struct end e;
 
