@@ -77,7 +77,8 @@ int ns_rename_flags_check(uint32_t flags) MUST_USE;
 /* ---- extended attributes (xattr.c) ---- */
 #define NS_XATTR_LAYOUT "aifs.layout" /* virtual: what new files get, or where a file is */
 #define NS_XATTR_FID    "aifs.fid"    /* virtual, read-only: inode number and layout generation */
-enum ns_xattr { NS_XATTR_PLAIN, NS_XATTR_IS_LAYOUT, NS_XATTR_IS_FID };
+#define NS_XATTR_DATA   "aifs.data"   /* virtual, read-only, of files: "inline" or "striped" */
+enum ns_xattr { NS_XATTR_PLAIN, NS_XATTR_IS_LAYOUT, NS_XATTR_IS_FID, NS_XATTR_IS_DATA };
 /* What a name is, and whether the caller may read (or, with write, change) it. -ENODATA,
  * -EOPNOTSUPP, -EPERM, -EACCES, -ENAMETOOLONG, -EINVAL. */
 int ns_xattr_check(const struct mds_inode *in, const struct msg_cred *c,

@@ -118,6 +118,8 @@ static int parse_word(char *word, const char *at, struct msg_stripe *s)
         return parse_u32(value, &s->chunk_bytes);
     if (strcmp(word, "copies") == 0)
         return parse_u32(value, &s->copies);
+    if (strcmp(word, "table") == 0)
+        return 0; /* part of what is told of a file; the map of the day decides */
     if (strcmp(word, "start") == 0) {
         s->has_start = true;
         return parse_u32(value, &s->start);
@@ -170,6 +172,8 @@ int op_layout_print(struct mds *m, const struct mds_inode *in, char *out, size_t
     pool = map_pool(map, l.pool);
     n = snprintf(out, out_len, "pool=%s chunk=%u count=%u copies=%u", pool ? pool->name : "?",
                  l.chunk_bytes, l.stripe_count, l.copies);
+    if (n > 0 && (size_t)n < out_len && !S_ISDIR(in->mode)) /* where it is, not what it asks for */
+        n += snprintf(out + n, out_len - (size_t)n, " start=%u table=%u", l.start, l.table_len);
     if (n < 0 || (size_t)n >= out_len)
         return -ERANGE;
     *ret_len = (uint32_t)n;

@@ -365,9 +365,12 @@ START_TEST(layouts_are_asked_for_in_words)
     ck_ok(set_layout(d, "chunk=64Ki count=2"));
     ck_assert_str_eq(xattr_of(d, "aifs.layout"), "pool=default chunk=65536 count=2 copies=1");
     f = serve_inode(&srv, RPC_OP_CREATE, &file)->inode.attr.ino;
-    ck_assert_str_eq(xattr_of(f, "aifs.layout"), "pool=default chunk=65536 count=2 copies=1");
-    ck_ok(set_layout(f, "count=1"));
-    ck_assert_str_eq(xattr_of(f, "aifs.layout"), "pool=default chunk=1048576 count=1 copies=1");
+    ck_assert_str_eq(xattr_of(f, "aifs.layout"),
+                     "pool=default chunk=65536 count=2 copies=1 start=0 table=4");
+    ck_assert_str_eq(xattr_of(f, "aifs.data"), "inline");
+    ck_ok(set_layout(f, "count=1 start=3 table=9"));
+    ck_assert_str_eq(xattr_of(f, "aifs.layout"),
+                     "pool=default chunk=1048576 count=1 copies=1 start=3 table=4");
     ck_assert_int_eq(set_layout(d, "chunk=65537"), -EINVAL);
     ck_assert_int_eq(set_layout(d, "pool=nowhere"), -EINVAL);
     ck_assert_int_eq(set_layout(d, "what=ever"), -EINVAL);

@@ -366,6 +366,9 @@ static const struct {
     {"aifs.layout", S_IFIFO | 0644, &owner, false, -ENODATA},
     {"aifs.fid", S_IFREG | 0644, &other, false, 0},
     {"aifs.fid", S_IFREG | 0644, &root, true, -EPERM},
+    {"aifs.data", S_IFREG | 0644, &other, false, 0},
+    {"aifs.data", S_IFREG | 0644, &root, true, -EPERM},
+    {"aifs.data", S_IFDIR | 0755, &root, false, -ENODATA},
     {"something", S_IFREG | 0644, &root, true, -EOPNOTSUPP},
     {"", S_IFREG | 0644, &root, true, -EINVAL},
 };
