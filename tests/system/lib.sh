@@ -48,15 +48,12 @@ refuse() {
     grep -Eiq -- "$pattern" <<<"$out" || fail "$what: it said \"$out\", nothing like \"$pattern\""
 }
 same_tree() { # A B: names, types, modes, sizes, link targets and contents agree
-    diff -r --no-dereference "$1" "$2" >"$T/diff" 2>&1 || {
-        head -5 "$T/diff"
-        return 1
-    }
-    diff <(cd "$1" && find . -printf '%P %y %m %l\n' | sort) <(cd "$2" && find . -printf '%P %y %m %l\n' | sort) >"$T/diff" || {
+    diff <(sums "$1") <(sums "$2") >"$T/diff" && diff <(listing "$1") <(listing "$2") >"$T/diff" || {
         head -5 "$T/diff"
         return 1
     }
 }
+listing() { (cd "$1" && find . -type d -printf '%P %y %m\n' -o -printf '%P %y %m %s %l\n' | sort); }
 sums() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0r sha256sum); }
 
 cluster_up() { # [demo up options]: 1 MDS and 4 OSS unless told, mounted on $M
