@@ -16,6 +16,7 @@
 #define READ_PLANNED    0x1u
 #define READ_SEQUENTIAL 0x2u
 #define READ_REFRESHED  0x4u
+#define READ_ALONE      0x8u
 
 static void unpin(struct core_req *q)
 {
@@ -214,11 +215,44 @@ static void plan(struct core_req *q)
     q->p.n2 = a.end;
 }
 
+/* Nothing of the range is here that the targets do not have. */
+static bool all_stored(const struct core_req *q, uint64_t end)
+{
+    const struct core_inode *i = q->p.inode;
+    uint64_t at = q->p.offset;
+
+    while (at < end) {
+        struct stripe_piece p = stripe_cut(&i->layout, at, end);
+        const struct block *b = block_find(q->p.core, i, p.block);
+
+        if (b && (!extents_empty(&b->dirty) || b->n_ios || b->unc_in))
+            return false;
+        at += p.len;
+    }
+    return true;
+}
+
+/* Blocks are fetched whole: what was not asked for may be the damaged part. Once more, alone. */
+static bool try_alone(struct core_req *q, uint64_t end)
+{
+    if (q->p.error != -EIO || q->p.flags & READ_ALONE || q->p.inode->in_line ||
+        q->p.offset >= end || !all_stored(q, end))
+        return false;
+    q->p.flags |= READ_ALONE;
+    q->p.error = 0;
+    unpin(q);
+    q->out.read.n_iov = q->out.read.bytes = 0;
+    direct_read(q);
+    return true;
+}
+
 void read_run(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
     uint64_t end = q->p.offset + q->p.len;
 
+    if (q->p.error && try_alone(q, MIN(end, i->attr.size)))
+        return;
     if (q->p.error) {
         read_end(q, q->p.error);
         return;
@@ -237,7 +271,7 @@ void read_run(struct core_req *q)
         inline_read(q);
         return;
     }
-    if (q->direct && q->p.dst && !any_cached(q, end)) {
+    if (q->p.flags & READ_ALONE || (q->direct && q->p.dst && !any_cached(q, end))) {
         direct_read(q);
         return;
     }
