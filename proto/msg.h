@@ -90,7 +90,7 @@ enum msg_lease {
 
 struct msg_inode {
     struct msg_attr attr;
-    struct msg_layout layout; /* regular files; directories: what new files get */
+    struct msg_layout layout; /* of regular files */
     bool has_data;            /* data is the whole inline content, or a symlink's target */
     struct msg_bytes data;
     enum msg_lease lease;

@@ -44,7 +44,5 @@ int exec_reply_inode(struct txn *t, const struct shard_entry *e, uint64_t ino, b
                      const void **ret_rep) MUST_USE;
 /* Is anc dir itself or above it? Walks up the parents. */
 int exec_is_above(struct txn *t, uint64_t anc, uint64_t dir, bool *ret_above) MUST_USE;
-/* The stripe wishes of a directory as clients see them. */
-void rec_stripe_layout(const struct mds_stripe *s, struct msg_layout *ret_layout);
 
 #endif

@@ -203,15 +203,6 @@ int exec_resize(struct txn *t, struct shard_entry *e, struct mds_inode *in, uint
     return 0;
 }
 
-void rec_stripe_layout(const struct mds_stripe *s, struct msg_layout *l)
-{
-    *l = (struct msg_layout){.pool = s->pool,
-                             .copies = s->copies,
-                             .chunk_bytes = s->chunk_bytes,
-                             .stripe_count = s->stripe_count,
-                             .start = s->start};
-}
-
 int exec_reply_inode(struct txn *t, const struct shard_entry *e, uint64_t ino, bool opened,
                      const void **ret_rep)
 {
@@ -225,9 +216,7 @@ int exec_reply_inode(struct txn *t, const struct shard_entry *e, uint64_t ino, b
         return -ENOMEM;
     memset(rep, 0, sizeof(*rep));
     rec_inode_attr(in, &rep->inode.attr);
-    if (S_ISDIR(in->mode))
-        rec_stripe_layout(&in->stripe, &rep->inode.layout);
-    else
+    if (!S_ISDIR(in->mode))
         rep->inode.layout = in->layout;
     rep->created = e->result & SHARD_R_CREATED;
     if (opened) {

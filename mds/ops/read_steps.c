@@ -12,9 +12,7 @@ void op_fill_inode(const struct mds_inode *in, struct msg_inode *out)
 {
     *out = (struct msg_inode){0};
     rec_inode_attr(in, &out->attr);
-    if (S_ISDIR(in->mode))
-        rec_stripe_layout(&in->stripe, &out->layout);
-    else
+    if (!S_ISDIR(in->mode)) /* what a directory asks for is no layout yet: aifs.layout tells it */
         out->layout = in->layout;
 }
 

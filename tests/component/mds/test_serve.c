@@ -360,9 +360,11 @@ START_TEST(layouts_are_asked_for_in_words)
     struct msg_create_req dir = {.parent = ROOT, .name = str("d"), .mode = 0755};
     uint64_t d = serve_inode(&srv, RPC_OP_MKDIR, &dir)->inode.attr.ino, f;
     struct msg_create_req file = {.parent = d, .name = str("f"), .mode = 0644};
+    struct msg_name_req look = {.parent = ROOT, .name = str("d")};
 
     ck_assert_str_eq(xattr_of(d, "aifs.layout"), "pool=default chunk=1048576 count=4 copies=1");
     ck_ok(set_layout(d, "chunk=64Ki count=2"));
+    ck_assert_uint_eq(serve_inode(&srv, RPC_OP_LOOKUP, &look)->inode.attr.ino, d);
     ck_assert_str_eq(xattr_of(d, "aifs.layout"), "pool=default chunk=65536 count=2 copies=1");
     f = serve_inode(&srv, RPC_OP_CREATE, &file)->inode.attr.ino;
     ck_assert_str_eq(xattr_of(f, "aifs.layout"),
