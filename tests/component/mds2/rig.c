@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The server's side of the rig, time, and what is committed: see rig.h. */
+#include "tests/component/mds2/rig.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "mds/cluster/cluster.h"
+#include "mds/gc/gc.h"
+#include "mds/ops/exec.h"
+#include "mds/session/session.h"
+#include "tests/component/mds2/rig_int.h"
+
+static const struct mds_module *const modules[] = {&mds_cluster_module, &mds_session_module,
+                                                   &mds_gc_module, &mds_dispatch_module};
+
+/* ---- time ---- */
+
+bool rig_run(struct rig *r, bool (*until)(void *arg), void *arg)
+{
+    uint64_t end = clock_mono_ns(clock_real()) + 5 * NS_PER_S;
+
+    while (!until(arg)) {
+        if (!reactor_run_once(r->reactor, 0)) {
+            if (clock_mono_ns(clock_real()) > end)
+                return false;
+            sched_yield();
+        }
+    }
+    return true;
+}
+
+static uint64_t commits(struct rig *r)
+{
+    struct shard_stats s = {0};
+
+    if (r->mds && r->mds->shards[0])
+        shard_get_stats(r->mds->shards[0], &s);
+    return s.entries + s.queued;
+}
+
+/* Writer and workers have threads of their own: quiet means that nothing came from them for a few
+ * milliseconds of real time. */
+void rig_settle(struct rig *r)
+{
+    uint64_t quiet = clock_mono_ns(clock_real()), before = commits(r);
+
+    while (clock_mono_ns(clock_real()) < quiet + 3 * NS_PER_MS) {
+        bool did = reactor_run_once(r->reactor, 0);
+        uint64_t now = commits(r);
+
+        if (did || now != before)
+            quiet = clock_mono_ns(clock_real());
+        else
+            sched_yield();
+        before = now;
+    }
+}
+
+void rig_pass(struct rig *r, uint64_t ms)
+{
+    for (uint64_t t = 0; t < ms; t += 50) {
+        clock_virtual_advance(&r->clock, 50 * NS_PER_MS);
+        for (unsigned i = 0; i < RIG_OSS; i++)
+            rig_oss_tick(&r->oss[i]);
+        for (unsigned i = 0; i < RIG_CLIENTS; i++)
+            rig_client_tick(&r->client[i]);
+        for (unsigned k = 0; k < 100; k++) {
+            while (reactor_run_once(r->reactor, 0))
+                k = 0;
+            sched_yield();
+        }
+    }
+}
+
+bool rig_until(struct rig *r, uint64_t max_ms, bool (*until)(void *arg), void *arg)
+{
+    for (uint64_t t = 0; t < max_ms && !until(arg); t += 50) {
+        rig_settle(r);
+        if (!until(arg))
+            rig_pass(r, 50);
+    }
+    rig_settle(r);
+    return until(arg);
+}
+
+/* ---- the server ---- */
+
+void rig_node(struct rig *r, const struct crypto_key *key, const char *name,
+              const struct uuid *node, struct rpc_node **ret)
+{
+    struct rpc_node_options o = {.key = *key, .bulk_pool = r->pool, .self.node = *node};
+
+    net_options_default(&o.net);
+    o.self.role = key->role;
+    snprintf(o.self.name, sizeof o.self.name, "%s", name);
+    ck_ok(uuid_random(&o.self.boot));
+    ck_ok(rpc_node_create(r->reactor, &o, ret));
+}
+
+void rig_listen(struct rpc_node *node, const char *text)
+{
+    struct net_addr addr;
+    char err[128];
+    uint16_t port;
+
+    ck_ok(net_addr_resolve(text, 0, &addr, err, sizeof err));
+    ck_ok(rpc_node_listen(node, &addr, &port));
+}
+
+void rig_mds_start(struct rig *r)
+{
+    struct mds *m = calloc(1, sizeof *m);
+
+    r->mds = m;
+    r->starts++;
+    m->conf = (struct mds_config){.dir = r->dir,
+                                  .name = "mds1",
+                                  .listen = "loop:mds",
+                                  .advertise = "loop:mds",
+                                  .fs_name = "test",
+                                  .inline_max = 4096,
+                                  .lease_ns = RIG_LEASE,
+                                  .slots = RIG_SLOTS};
+    m->reactor = r->reactor;
+    m->node_id.b[0] = 1;
+    ck_ok(shard_open(&r->shard, &m->shards[0]));
+    m->n_shards = 1;
+    if (r->shard.store.create) {
+        struct shard_format f = {.fs_name = "test", .root_mode = 0777};
+        struct shard_entry e;
+
+        shard_entry_init(&e, SHARD_OP_FORMAT, &f, NULL, NULL);
+        ck_ok(shard_run(m->shards[0], &e));
+        shard_entry_fini(&e);
+        r->shard.store.create = false;
+    }
+    ck_ok(worker_pool_create("rig", 1, &m->workers));
+    rig_node(r, &r->key, "mds1", &m->node_id, &m->node);
+    for (unsigned i = 0; i < ARRAY_LEN(modules); i++)
+        ck_ok(modules[i]->start(m));
+    rig_listen(m->node, "loop:mds");
+}
+
+static void set_true(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static bool is_true(void *arg)
+{
+    return *(bool *)arg;
+}
+
+void rig_mds_stop(struct rig *r)
+{
+    struct mds *m = r->mds;
+    bool done = false;
+
+    for (unsigned i = ARRAY_LEN(modules); i-- > 0;) {
+        done = false;
+        modules[i]->stop(m, set_true, &done);
+        ck_assert_msg(rig_run(r, is_true, &done), "%s does not stop", modules[i]->name);
+    }
+    done = false;
+    rpc_node_shutdown(m->node, set_true, &done);
+    ck_assert_msg(rig_run(r, is_true, &done), "the server's links do not close");
+    shard_close(m->shards[0]);
+    worker_pool_destroy(m->workers);
+    while (reactor_run_once(r->reactor, 0))
+        ;
+    for (unsigned i = ARRAY_LEN(modules); i-- > 0;)
+        modules[i]->free(m);
+    rpc_node_destroy(m->node);
+    free(m);
+    r->mds = NULL;
+}
+
+/* ---- all of it ---- */
+
+static void remove_flat(const char *dir)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    char path[512];
+
+    while (d && (e = readdir(d))) {
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (e->d_name[0] != '.')
+            unlink(path);
+    }
+    if (d)
+        closedir(d);
+    rmdir(dir);
+}
+
+void rig_remove(const char *root)
+{
+    char dir[160];
+
+    snprintf(dir, sizeof dir, "%s/shard0", root);
+    remove_flat(dir);
+    rmdir(root);
+}
+
+void rig_open(struct rig *r, const char *root)
+{
+    const char *tmp = getenv("TMPDIR");
+    struct reactor_options ro = {.name = "rig", .clock = &r->clock.clock};
+
+    memset(r, 0, sizeof *r);
+    snprintf(r->root, sizeof r->root, "%s/aifs-mds2-XXXXXX", tmp ? tmp : "/tmp");
+    if (root)
+        snprintf(r->root, sizeof r->root, "%s", root);
+    else
+        ck_assert_ptr_nonnull(mkdtemp(r->root));
+    snprintf(r->dir, sizeof r->dir, "%s/shard0", r->root);
+    r->shard = (struct shard_options){.dir = r->dir,
+                                      .store.create = access(r->dir, F_OK) < 0,
+                                      .exec = mds_exec_table,
+                                      .sync = false,
+                                      .clock = &r->clock.clock};
+    clock_virtual_init(&r->clock, 1000 * NS_PER_S, 1700000000ll * (int64_t)NS_PER_S);
+    ck_ok(reactor_create(&ro, &r->reactor));
+    ck_ok(crypto_key_create(&r->key));
+    ck_ok(crypto_key_derive(&r->key, CRYPTO_ROLE_CLIENT, &r->client_key));
+    ck_ok(buf_pool_create("rig", MSG_BULK_MAX, 8, &r->pool));
+    rig_mds_start(r);
+    for (unsigned i = 0; i < RIG_OSS; i++)
+        rig_oss_init(r, i);
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        rig_client_init(r, i);
+}
+
+void rig_close_node(struct rig *r, struct rpc_node *node)
+{
+    bool done = false;
+
+    rpc_node_shutdown(node, set_true, &done);
+    ck_assert(rig_run(r, is_true, &done));
+    rpc_node_destroy(node);
+}
+
+void rig_close(struct rig *r)
+{
+    rig_forget(&r->call);
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        rig_client_fini(&r->client[i]);
+    for (unsigned i = 0; i < RIG_OSS; i++)
+        rig_oss_release(r, i);
+    if (r->mds)
+        rig_mds_stop(r);
+    for (unsigned i = 0; i < RIG_OSS; i++)
+        rig_oss_fini(&r->oss[i]);
+    while (reactor_run_once(r->reactor, 0))
+        ;
+    buf_pool_destroy(r->pool);
+    reactor_destroy(r->reactor);
+}
+
+/* ---- what is committed ---- */
+
+int rig_inode(struct rig *r, uint64_t ino, struct mds_inode *ret_inode)
+{
+    struct view v;
+    int rc;
+
+    view_begin(r->mds->shards[0], &v);
+    rc = view_inode(&v, ino, ret_inode);
+    view_end(&v);
+    return rc;
+}
+
+bool rig_has(struct rig *r, enum key_type type, uint64_t n)
+{
+    struct store_value value = {0};
+    struct key k;
+    int rc;
+
+    key_number(&k, type, n);
+    rc = store_get(shard_store(r->mds->shards[0]), NULL, k.b, k.len, &value);
+    store_value_release(&value);
+    return rc == 0;
+}
+
+int rig_main(const char *name, void (*add)(TCase *t))
+{
+    Suite *s = suite_create(name);
+    TCase *t = tcase_create(name);
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(t, 60);
+    add(t);
+    suite_add_tcase(s, t);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Opens, leases, recalls and glimpses between clients that behave. */
+#include <stdio.h>
+
+#include "tests/component/mds2/rig.h"
+
+static struct rig rig;
+
+static void setup(void)
+{
+    rig_open(&rig, NULL);
+    rig_oss_start(&rig, 0, 2);
+    rig_client_open(&rig, 0);
+    rig_client_open(&rig, 1);
+}
+
+static void teardown(void)
+{
+    char root[128];
+
+    memcpy(root, rig.root, sizeof root);
+    rig_close(&rig);
+    rig_remove(root);
+}
+
+static uint64_t make(const char *name)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, name, O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+
+    rig_close_file(&rig, 0, ino, rep->open_id);
+    return ino;
+}
+
+START_TEST(the_creator_gets_a_write_lease)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    ck_assert_uint_ne(rep->open_id, 0);
+    ck_assert_uint_ne(rep->inode.lease_seq, 0);
+}
+END_TEST
+
+START_TEST(readers_share_read_leases_without_a_recall)
+{
+    uint64_t ino = make("f");
+
+    ck_assert_int_eq(rig_open_file(&rig, 0, ino, O_RDONLY)->inode.lease, MSG_LEASE_READ);
+    ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_RDONLY)->inode.lease, MSG_LEASE_READ);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, 0), 0);
+}
+END_TEST
+
+START_TEST(a_second_opener_recalls_the_writer_and_everybody_works_without_leases)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, first = rep->open_id, seq = rep->inode.lease_seq, second;
+
+    rig_grow(&rig, 0, ino, first, 100000);
+    rig.client[0].release_size = 500000;
+    rep = rig_open_file(&rig, 1, ino, O_RDWR);
+    second = rep->open_id;
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
+    ck_assert_uint_eq(rep->inode.attr.size, 500000); /* what the writer gave back */
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 1);
+    ck_assert_uint_eq(rig.client[0].notes[0].seq, seq);
+    rep = rig_open_file(&rig, 0, ino, O_RDONLY);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
+    rig_close_file(&rig, 0, ino, rep->open_id);
+    rig_close_file(&rig, 0, ino, first);
+    rep = rig_open_file(&rig, 1, ino, O_RDWR); /* alone again */
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    ck_assert_uint_ne(rep->open_id, second);
+}
+END_TEST
+
+START_TEST(a_writer_recalls_readers)
+{
+    uint64_t ino = make("f");
+
+    rig_open_file(&rig, 0, ino, O_RDONLY);
+    ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_WRONLY)->inode.lease, MSG_LEASE_NONE);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 1);
+}
+END_TEST
+
+START_TEST(a_truncate_by_somebody_else_waits_for_the_writer)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, seq = rep->inode.lease_seq;
+    struct msg_setattr_req req = {.ino = ino, .set = MSG_SET_SIZE, .size = 0};
+    struct rig_call call = {0};
+
+    rig.client[0].release = false;
+    rig_send(&rig, 1, 1, &call, RPC_OP_SETATTR, &req);
+    rig_pass(&rig, 1000);
+    ck_assert(!call.done);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 1);
+    rig_give(&rig, 0, ino, MSG_LEASE_NONE, seq, 0);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+}
+END_TEST
+
+START_TEST(reports_and_closes_do_not_wait_for_a_recall)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id;
+    struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
+    struct rig_call call = {0};
+
+    rig_grow(&rig, 0, ino, open_id, 10000);
+    rig.client[0].release = false;
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &req);
+    rig_pass(&rig, 500);
+    ck_assert(!call.done);
+    {
+        struct msg_size_req size = {
+            .ino = ino, .open_id = open_id, .size = 20000, .layout_generation = 2};
+        struct mds_inode in;
+
+        ck_ok(rig_inode(&rig, ino, &in));
+        size.layout_generation = in.layout.generation;
+        ck_ok(rig_do(&rig, 0, RPC_OP_SIZE, &size, NULL));
+    }
+    ck_assert(!call.done);
+    rig_close_file(&rig, 0, ino, open_id); /* the lease goes with it */
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    ck_assert_int_eq(((const struct msg_inode_rep *)call.c.rep)->inode.lease, MSG_LEASE_WRITE);
+    rig_forget(&call);
+}
+END_TEST
+
+START_TEST(a_stat_from_elsewhere_asks_the_writer_and_leaves_its_lease)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id;
+    struct msg_ino_req req = {.ino = ino};
+    struct rig_call calls[4] = {0};
+    const void *any;
+
+    rig_grow(&rig, 0, ino, open_id, 10000);
+    rig.client[0].glimpse_size = 77777;
+    ck_ok(rig_do(&rig, 1, RPC_OP_GETATTR, &req, &any));
+    ck_assert_uint_eq(((const struct msg_inode_rep *)any)->inode.attr.size, 77777);
+    ck_ok(rig_do(&rig, 0, RPC_OP_GETATTR, &req, &any)); /* the writer itself */
+    ck_assert_uint_eq(((const struct msg_inode_rep *)any)->inode.attr.size, 10000);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_GLIMPSE, ino), 1);
+    for (unsigned i = 0; i < 4; i++)
+        rig_send(&rig, 1, 0, &calls[i], RPC_OP_GETATTR, &req);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert(rig_until(&rig, 1000, rig_is_done, &calls[i]));
+        rig_forget(&calls[i]);
+    }
+    ck_assert_uint_le(rig_client_count(&rig.client[0], RPC_OP_GLIMPSE, ino), 3);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, 0), 0);
+}
+END_TEST
+
+START_TEST(a_repeated_open_is_the_same_open)
+{
+    uint64_t ino = make("f"), open_id;
+    struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
+    const struct msg_inode_rep *rep = rig_open_file(&rig, 0, ino, O_RDWR);
+    struct rig_call call = {0};
+
+    open_id = rep->open_id;
+    rig_send_again(&rig, 0, 1, &call, RPC_OP_OPEN, &req);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    rep = call.c.rep;
+    ck_assert_uint_eq(rep->open_id, open_id);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    rig_forget(&call);
+    rig_close_file(&rig, 0, ino, open_id);
+    ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_RDWR)->inode.lease, MSG_LEASE_WRITE);
+}
+END_TEST
+
+START_TEST(a_repeated_create_is_the_same_open)
+{
+    struct msg_create_req req = {.parent = KEY_ROOT_INO,
+                                 .name = str("f"),
+                                 .mode = 0100666,
+                                 .flags = MSG_CREATE_OPEN | MSG_CREATE_EXCL,
+                                 .open_flags = O_RDWR};
+    struct rig_call call = {0};
+    uint64_t ino, open_id;
+    const void *any;
+
+    ck_ok(rig_do(&rig, 0, RPC_OP_CREATE, &req, &any));
+    ino = ((const struct msg_inode_rep *)any)->inode.attr.ino;
+    open_id = ((const struct msg_inode_rep *)any)->open_id;
+    rig_send_again(&rig, 0, 1, &call, RPC_OP_CREATE, &req);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    ck_assert_uint_eq(((const struct msg_inode_rep *)call.c.rep)->open_id, open_id);
+    ck_assert_int_eq(((const struct msg_inode_rep *)call.c.rep)->inode.lease, MSG_LEASE_WRITE);
+    rig_forget(&call);
+    rig_close_file(&rig, 0, ino, open_id);
+    ck_ok(rig_unlink(&rig, 0, "f"));
+    ck_assert_int_eq(rig_inode(&rig, ino, &(struct mds_inode){0}), -ENOENT);
+}
+END_TEST
+
+START_TEST(a_lease_to_grow_a_shared_file_is_taken_back_after_the_growth)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, mine = rep->open_id;
+    struct msg_lease_req get = {.ino = ino, .lease = MSG_LEASE_WRITE};
+    struct msg_write_inline_req write = {.ino = ino};
+    struct rig_call call = {0};
+    uint64_t seq, theirs;
+    const void *any;
+
+    theirs = rig_open_file(&rig, 1, ino, O_RDWR)->open_id;
+    ck_ok(rig_do(&rig, 0, RPC_OP_LEASE_GET, &get, &any));
+    rep = any;
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    ck_assert(rep->inode.has_data);
+    seq = rep->inode.lease_seq;
+    rig.client[0].release = false;
+    write.open_id = theirs;
+    rig_send(&rig, 1, 1, &call, RPC_OP_WRITE_INLINE, &write);
+    rig_pass(&rig, 500);
+    ck_assert(!call.done); /* the other one's write waits */
+    rig_grow(&rig, 0, ino, mine, 8000);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 2);
+    rig_give(&rig, 0, ino, MSG_LEASE_NONE, seq, 0);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_assert_int_eq(call.status, -AIFS_ESTALE_LAYOUT);
+    rig_forget(&call);
+}
+END_TEST
+
+START_TEST(an_open_id_of_somebody_else_is_refused)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    struct msg_size_req size = {.ino = rep->inode.attr.ino, .open_id = rep->open_id, .size = 10};
+    struct msg_lease_req get = {.ino = rep->inode.attr.ino, .lease = MSG_LEASE_WRITE};
+
+    ck_assert_int_eq(rig_do(&rig, 1, RPC_OP_SIZE, &size, NULL), -EBADF);
+    ck_assert_int_eq(rig_do(&rig, 1, RPC_OP_LEASE_GET, &get, NULL), -EBADF);
+    size.open_id = 12345;
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SIZE, &size, NULL), -EBADF);
+}
+END_TEST
+
+START_TEST(a_session_of_somebody_else_is_refused)
+{
+    rig.client[1].session = rig.client[0].session;
+    ck_assert_int_eq(
+        rig_do(&rig, 1, RPC_OP_GETATTR, &(struct msg_ino_req){.ino = KEY_ROOT_INO}, NULL),
+        -AIFS_ESESSION);
+}
+END_TEST
+
+START_TEST(an_unlinked_file_lives_until_its_last_close)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, first = rep->open_id, second;
+    struct mds_inode in;
+
+    second = rig_open_file(&rig, 1, ino, O_RDONLY)->open_id;
+    ck_ok(rig_unlink(&rig, 1, "f"));
+    ck_ok(rig_inode(&rig, ino, &in));
+    ck_assert_uint_eq(in.nlink, 0);
+    rig_close_file(&rig, 0, ino, first);
+    rig_settle(&rig);
+    ck_ok(rig_inode(&rig, ino, &in));
+    rig_close_file(&rig, 1, ino, second);
+    rig_settle(&rig);
+    ck_assert_int_eq(rig_inode(&rig, ino, &in), -ENOENT);
+    ck_assert(!rig_has(&rig, KEY_ORPHAN, ino));
+}
+END_TEST
+
+START_TEST(many_clients_create_open_and_unlink_without_anything_left_behind)
+{
+    static struct rig_call calls[2][RIG_SLOTS];
+    static struct msg_create_req req[2][RIG_SLOTS];
+    static char names[RIG_SLOTS][8];
+    struct msg_status_rep *status;
+    const void *any;
+
+    for (unsigned i = 0; i < RIG_SLOTS; i++)
+        snprintf(names[i], sizeof names[i], "f%u", i % 5); /* the same names: creates meet opens */
+    for (unsigned round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < RIG_SLOTS; i++) {
+            for (unsigned c = 0; c < 2; c++) {
+                req[c][i] = (struct msg_create_req){.parent = KEY_ROOT_INO,
+                                                    .name = str(names[i]),
+                                                    .mode = 0100666,
+                                                    .flags = MSG_CREATE_OPEN,
+                                                    .open_flags = i & 1 ? O_RDWR : O_RDONLY};
+                rig_send(&rig, c, i + 1, &calls[c][i], RPC_OP_CREATE, &req[c][i]);
+            }
+        }
+        for (unsigned i = 0; i < RIG_SLOTS; i++) {
+            for (unsigned c = 0; c < 2; c++) {
+                const struct msg_inode_rep *rep;
+
+                ck_assert(rig_until(&rig, 20000, rig_is_done, &calls[c][i]));
+                ck_ok(calls[c][i].status);
+                rep = calls[c][i].c.rep;
+                rig_close_file(&rig, c, rep->inode.attr.ino, rep->open_id);
+                rig_forget(&calls[c][i]);
+            }
+        }
+    }
+    for (unsigned i = 0; i < 5; i++)
+        ck_ok(rig_unlink(&rig, 0, names[i]));
+    rig_settle(&rig);
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    status = (void *)any;
+    ck_assert_uint_eq(status->inodes, 1);
+    ck_assert_uint_eq(status->orphans, 0);
+    ck_assert_uint_eq(status->sessions[0].opens + status->sessions[1].opens, 0);
+    ck_assert_uint_eq(status->sessions[0].leases + status->sessions[1].leases, 0);
+}
+END_TEST
+
+static void add(TCase *t)
+{
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, the_creator_gets_a_write_lease);
+    tcase_add_test(t, readers_share_read_leases_without_a_recall);
+    tcase_add_test(t, a_second_opener_recalls_the_writer_and_everybody_works_without_leases);
+    tcase_add_test(t, a_writer_recalls_readers);
+    tcase_add_test(t, a_truncate_by_somebody_else_waits_for_the_writer);
+    tcase_add_test(t, reports_and_closes_do_not_wait_for_a_recall);
+    tcase_add_test(t, a_stat_from_elsewhere_asks_the_writer_and_leaves_its_lease);
+    tcase_add_test(t, a_repeated_open_is_the_same_open);
+    tcase_add_test(t, a_repeated_create_is_the_same_open);
+    tcase_add_test(t, a_lease_to_grow_a_shared_file_is_taken_back_after_the_growth);
+    tcase_add_test(t, an_open_id_of_somebody_else_is_refused);
+    tcase_add_test(t, a_session_of_somebody_else_is_refused);
+    tcase_add_test(t, an_unlinked_file_lives_until_its_last_close);
+    tcase_add_test(t, many_clients_create_open_and_unlink_without_anything_left_behind);
+}
+
+int main(void)
+{
+    return rig_main("mds-share", add);
+}
