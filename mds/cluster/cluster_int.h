@@ -131,6 +131,7 @@ struct rpc_peer *cluster_peer(struct cluster_node *n); /* NULL: not up, or out o
 int cluster_fences_load(struct cluster *c) MUST_USE;
 void cluster_fences_fini(struct cluster *c);
 void cluster_fence_check(struct cluster *c); /* some server knows more, or is not up any more */
+void cluster_fence_acked(struct cluster_node *n, uint64_t fence); /* it knows all up to this */
 void cluster_fence_send(struct cluster_node *n);
 void cluster_fence_forget(struct cluster *c);
 

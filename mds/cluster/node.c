@@ -242,12 +242,11 @@ void cluster_serve_heartbeat(struct rpc_req *req)
         rep.register_again = true;
     } else {
         n->seen_ns = cluster_now_ns(c);
-        if (msg->fence_seq > n->acked && msg->fence_seq <= fence_list_last(&c->fences))
-            n->acked = msg->fence_seq;
+        if (msg->fence_seq <= fence_list_last(&c->fences))
+            cluster_fence_acked(n, msg->fence_seq);
         node_stats(n, msg->n_targets, msg->targets);
         rep.n_fences = fence_list_after(&c->fences, msg->fence_seq, MSG_ITEMS_MAX, &rep.fences,
                                         &rep.fence_seq);
-        cluster_fence_check(c);
     }
     rpc_reply(req, 0, &rep);
 }

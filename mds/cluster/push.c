@@ -109,6 +109,18 @@ void cluster_fence_check(struct cluster *c)
     reactor_defer(c->mds->reactor, &c->fence_work);
 }
 
+void cluster_fence_acked(struct cluster_node *n, uint64_t fence)
+{
+    struct mds *m = n->c->mds;
+
+    if (fence <= n->acked)
+        return;
+    n->acked = fence;
+    cluster_fence_check(n->c);
+    if (m->gc_ops && !n->c->stopping) /* recoveries wait for it */
+        m->gc_ops->kick(m, KEY_RECOVER);
+}
+
 /* ---- telling ---- */
 
 static void fence_sent(struct rpc_call *call, int status)
@@ -120,8 +132,7 @@ static void fence_sent(struct rpc_call *call, int status)
     if (n)
         n->pushing = NULL;
     if (n && status == 0) {
-        n->acked = MAX(n->acked, f->req.fence_seq);
-        cluster_fence_check(c);
+        cluster_fence_acked(n, f->req.fence_seq);
         cluster_fence_send(n);
     } else if (status < 0) {
         stat_inc(&c->stats.fence_retries);

@@ -100,7 +100,8 @@ struct rig {
     struct rig_oss oss[RIG_OSS];
     struct rig_client client[RIG_CLIENTS];
     unsigned starts;
-    struct rig_call call; /* of rig_do() */
+    const struct iovec *bulk_out; /* of the next call */
+    struct rig_call call;         /* of rig_do() */
     uint8_t bulk[MSG_BULK_MAX];
     uint32_t bulk_len;
 };

@@ -208,6 +208,9 @@ void rig_send_again(struct rig *r, unsigned client, unsigned slot, struct rig_ca
     call->c.slot = slot;
     call->c.slot_sequence = c->sequence[slot];
     call->c.flags = RPC_CALL_WAIT;
+    call->c.bulk_out = r->bulk_out;
+    call->c.n_bulk_out = r->bulk_out ? 1 : 0;
+    r->bulk_out = NULL;
     rpc_peer_call(c->mds, &call->c);
 }
 

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The cluster map, pools, status and dump, over the wire. */
+#include <stdio.h>
+
+#include "mds/store/dump_fmt.h"
+#include "tests/component/mds2/rig.h"
+
+static struct rig rig;
+
+static void setup(void)
+{
+    rig_open(&rig, NULL);
+}
+
+static void teardown(void)
+{
+    char root[128];
+
+    memcpy(root, rig.root, sizeof root);
+    rig_close(&rig);
+    rig_remove(root);
+}
+
+static const struct cluster_map *get_map(uint64_t have)
+{
+    struct msg_map_req req = {.epoch = have};
+    const void *any;
+
+    ck_ok(rig_admin(&rig, RPC_OP_MAP_GET, &req, &any));
+    return ((const struct msg_map_rep *)any)->unchanged ? NULL
+                                                        : ((const struct msg_map_rep *)any)->map;
+}
+
+START_TEST(servers_get_ids_and_keep_them_over_restarts_of_everybody)
+{
+    const struct cluster_map *m;
+    uint32_t node, target;
+    uint64_t epoch;
+
+    rig_oss_start(&rig, 0, 2);
+    rig_oss_start(&rig, 1, 1);
+    node = rig.oss[1].node_id;
+    target = rig.oss[1].target_id[0];
+    ck_assert_uint_ne(node, rig.oss[0].node_id);
+    m = get_map(0);
+    ck_assert_uint_eq(m->n_targets, 3);
+    ck_assert_uint_eq(map_table(m, 1, 1)->n_chains, 3);
+    epoch = m->epoch;
+    ck_assert_ptr_null(get_map(epoch));
+    rig_mds_stop(&rig);
+    rig_mds_start(&rig);
+    rig_oss_restart(&rig, 1);
+    ck_assert_uint_eq(rig.oss[1].node_id, node);
+    ck_assert_uint_eq(rig.oss[1].target_id[0], target);
+    ck_assert_ptr_null(get_map(epoch)); /* nothing has changed */
+}
+END_TEST
+
+START_TEST(a_silent_server_is_offline_and_must_register_when_it_is_back)
+{
+    const struct cluster_map *m;
+
+    rig_oss_start(&rig, 0, 1);
+    rig_oss_start(&rig, 1, 1);
+    rig_pass(&rig, 5000);
+    ck_assert_int_eq(map_target(get_map(0), 2)->state, MAP_TARGET_ONLINE);
+    rig.oss[1].alive = false;
+    rig_pass(&rig, 4000);
+    m = get_map(0);
+    ck_assert_int_eq(map_target(m, 1)->state, MAP_TARGET_ONLINE);
+    ck_assert_int_eq(map_target(m, 2)->state, MAP_TARGET_OFFLINE);
+    rig.oss[1].alive = true; /* the same process, it was only cut off */
+    rig_pass(&rig, 2500);
+    ck_assert_uint_eq(rig.oss[1].registrations, 2);
+    ck_assert_int_eq(map_target(get_map(0), 2)->state, MAP_TARGET_ONLINE);
+}
+END_TEST
+
+START_TEST(servers_from_before_a_restart_have_time_to_come_back)
+{
+    rig_oss_start(&rig, 0, 1);
+    rig_oss_start(&rig, 1, 1);
+    rig.oss[1].alive = false;
+    rig_mds_stop(&rig);
+    rig_mds_start(&rig);
+    rig_pass(&rig, 4000);
+    ck_assert_int_eq(map_target(get_map(0), 2)->state, MAP_TARGET_ONLINE);
+    rig_pass(&rig, 2000);
+    ck_assert_int_eq(map_target(get_map(0), 2)->state, MAP_TARGET_OFFLINE);
+    ck_assert_int_eq(map_target(get_map(0), 1)->state, MAP_TARGET_ONLINE);
+}
+END_TEST
+
+START_TEST(sessions_are_told_of_a_new_map)
+{
+    rig_oss_start(&rig, 0, 1);
+    rig_client_open(&rig, 0);
+    rig_oss_start(&rig, 1, 1);
+    rig_settle(&rig);
+    ck_assert_uint_eq(rig.client[0].map_epoch, get_map(0)->epoch);
+}
+END_TEST
+
+START_TEST(pools_are_made_and_filled_with_new_targets_only)
+{
+    struct msg_pool_req req = {.name = str("fast")};
+    const void *any;
+    uint32_t id;
+
+    rig_oss_start(&rig, 0, 1);
+    req.dry_run = true;
+    ck_ok(rig_admin(&rig, RPC_OP_POOL_CREATE, &req, &any));
+    ck_assert_uint_eq(get_map(0)->n_pools, 1);
+    req.dry_run = false;
+    ck_ok(rig_admin(&rig, RPC_OP_POOL_CREATE, &req, &any));
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_POOL_CREATE, &req, NULL), -EEXIST);
+    ck_assert_uint_eq(get_map(0)->n_pools, 2);
+    id = rig.oss[0].target_id[0];
+    req.n_targets = 1;
+    req.targets = &id;
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_POOL_ADD, &req, NULL), -EBUSY);
+    rig.oss[1].pool = "slow";
+    ck_assert_int_eq(rig_oss_try(&rig, 1, 1), -ENOENT);
+    rig.oss[1].pool = "fast";
+    rig_oss_start(&rig, 1, 1);
+    ck_assert_uint_eq(map_table(get_map(0), 2, 1)->n_chains, 1);
+    req.name = str("bad name");
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_POOL_CREATE, &req, NULL), -EINVAL);
+}
+END_TEST
+
+START_TEST(status_and_statfs_say_what_there_is)
+{
+    const struct msg_status_rep *s;
+    struct msg_ino_req root = {.ino = KEY_ROOT_INO};
+    const struct msg_statfs_rep *fs;
+    const void *any;
+
+    rig_oss_start(&rig, 0, 2);
+    rig_client_open(&rig, 0);
+    rig_create(&rig, 0, "f", O_RDWR);
+    rig_create(&rig, 0, "g", O_RDONLY);
+    ck_ok(rig_unlink(&rig, 0, "g"));
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    s = any;
+    ck_assert_uint_eq(s->inodes, 3);
+    ck_assert_uint_eq(s->orphans, 1);
+    ck_assert_uint_eq(s->n_nodes, 1);
+    ck_assert_uint_eq(s->nodes[0].n_targets, 2);
+    ck_assert_uint_eq(s->nodes[0].targets[1].id, rig.oss[0].target_id[1]);
+    ck_assert_uint_eq(s->n_sessions, 1);
+    ck_assert_uint_eq(s->sessions[0].opens, 2);
+    ck_assert_uint_eq(s->sessions[0].leases, 2);
+    ck_assert_uint_eq(s->sessions[0].pid, 100);
+    ck_assert_int_eq(memcmp(s->fs_name.data, "test", 4), 0);
+    ck_ok(rig_do(&rig, 0, RPC_OP_STATFS, &root, &any));
+    fs = any;
+    ck_assert_uint_eq(fs->total_bytes, 2000);
+    ck_assert_uint_eq(fs->avail_bytes, 1200);
+}
+END_TEST
+
+/* ---- dump ---- */
+
+static unsigned parse_page(unsigned *n_inodes, uint8_t *key, uint32_t *key_len)
+{
+    uint32_t at = 0;
+    unsigned n = 0;
+
+    while (at < rig.bulk_len) {
+        struct dump_item item;
+
+        ck_ok(dump_parse(rig.bulk + at, rig.bulk_len - at, &item));
+        if (*key_len) {
+            int order = memcmp(key, item.key, MIN(*key_len, item.key_len));
+
+            ck_assert(order < 0 || (order == 0 && *key_len < item.key_len));
+        }
+        memcpy(key, item.key, item.key_len);
+        *key_len = item.key_len;
+        *n_inodes += key[0] == KEY_INODE;
+        at += (uint32_t)item.size;
+        n++;
+    }
+    return n;
+}
+
+START_TEST(a_dump_is_one_moment_whatever_happens_meanwhile)
+{
+    struct msg_write_inline_req write = {.replace = true};
+    struct msg_dump_req req = {0};
+    uint8_t key[KEY_MAX_BYTES], data[4000] = {1};
+    struct iovec iov = {data, sizeof data};
+    unsigned inodes = 0, records = 0, pages = 0;
+    struct msg_dump_rep rep;
+    uint32_t key_len = 0;
+    const void *any;
+    char name[16];
+
+    rig_oss_start(&rig, 0, 1);
+    rig_client_open(&rig, 0);
+    for (unsigned i = 0; i < 400; i++) { /* more than one page */
+        const struct msg_inode_rep *made;
+
+        snprintf(name, sizeof name, "f%u", i);
+        made = rig_create(&rig, 0, name, O_RDWR);
+        write.ino = made->inode.attr.ino;
+        write.open_id = made->open_id;
+        write.layout_generation = made->inode.layout.generation;
+        rig.bulk_out = &iov;
+        ck_ok(rig_do(&rig, 0, RPC_OP_WRITE_INLINE, &write, NULL));
+    }
+    do {
+        ck_ok(rig_admin(&rig, RPC_OP_DUMP, &req, &any));
+        rep = *(const struct msg_dump_rep *)any;
+        ck_assert_uint_eq(parse_page(&inodes, key, &key_len), rep.records);
+        records += (unsigned)rep.records;
+        snprintf(name, sizeof name, "f%u", pages++);
+        ck_ok(rig_unlink(&rig, 0, name)); /* does not show */
+        req.dump = rep.dump;
+        req.after = (struct msg_bytes){key, key_len};
+    } while (!rep.eof);
+    ck_assert_uint_eq(inodes, 401);
+    ck_assert_uint_gt(records, 1200);
+    ck_assert_uint_gt(pages, 1);
+    req.end = true;
+    ck_ok(rig_admin(&rig, RPC_OP_DUMP, &req, NULL));
+    req.end = false;
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_DUMP, &req, NULL), -ENOENT);
+}
+END_TEST
+
+START_TEST(dumps_are_bounded_and_given_back_when_their_caller_is_gone)
+{
+    struct msg_dump_req begin = {0};
+
+    rig_oss_start(&rig, 0, 1);
+    for (unsigned i = 0; i < 4; i++)
+        ck_ok(rig_admin(&rig, RPC_OP_DUMP, &begin, NULL));
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_DUMP, &begin, NULL), -AIFS_EBUSY_SERVER);
+    for (unsigned i = 0; i < 61; i++)
+        rig_pass(&rig, 1000);
+    ck_ok(rig_admin(&rig, RPC_OP_DUMP, &begin, NULL));
+}
+END_TEST
+
+static void add(TCase *t)
+{
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, servers_get_ids_and_keep_them_over_restarts_of_everybody);
+    tcase_add_test(t, a_silent_server_is_offline_and_must_register_when_it_is_back);
+    tcase_add_test(t, servers_from_before_a_restart_have_time_to_come_back);
+    tcase_add_test(t, sessions_are_told_of_a_new_map);
+    tcase_add_test(t, pools_are_made_and_filled_with_new_targets_only);
+    tcase_add_test(t, status_and_statfs_say_what_there_is);
+    tcase_add_test(t, a_dump_is_one_moment_whatever_happens_meanwhile);
+    tcase_add_test(t, dumps_are_bounded_and_given_back_when_their_caller_is_gone);
+}
+
+int main(void)
+{
+    return rig_main("mds-cluster", add);
+}

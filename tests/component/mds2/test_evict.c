@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sessions that end: in good order, by silence, by not answering, by coming back. */
+#include "mds/cluster/cluster.h"
+#include "tests/component/mds2/rig.h"
+
+static struct rig rig;
+static uint64_t ino, open_id, lease_seq, dead;
+
+/* Client 0 writes a file with chunks under a write lease. */
+static void setup(void)
+{
+    const struct msg_inode_rep *rep;
+
+    rig_open(&rig, NULL);
+    rig_oss_start(&rig, 0, 2);
+    rig_oss_start(&rig, 1, 1);
+    rig_client_open(&rig, 0);
+    rig_client_open(&rig, 1);
+    rep = rig_create(&rig, 0, "f", O_RDWR);
+    ino = rep->inode.attr.ino;
+    open_id = rep->open_id;
+    lease_seq = rep->inode.lease_seq;
+    rig_grow(&rig, 0, ino, open_id, 100000);
+    dead = rig.client[0].session;
+    rig.oss[0].high_water = 300000;
+    rig.oss[1].high_water = 700000;
+}
+
+static void teardown(void)
+{
+    char root[128];
+
+    memcpy(root, rig.root, sizeof root);
+    rig_close(&rig);
+    rig_remove(root);
+}
+
+static bool session_gone(void *arg)
+{
+    (void)arg;
+    return !rig_has(&rig, KEY_SESSION, dead);
+}
+
+static bool fence_arrived(void *arg)
+{
+    return rig_oss_count(arg, RPC_OP_OSS_FENCE, dead) > 0;
+}
+
+START_TEST(a_silent_writer_is_fenced_then_its_file_sealed_then_free)
+{
+    struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
+    struct rig_call call = {0};
+    const struct msg_inode_rep *rep;
+
+    rig_client_forget(&rig, 0);
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &req);
+    ck_assert(rig_until(&rig, 10000, rig_is_done, &call));
+    ck_ok(call.status);
+    rep = call.c.rep;
+    ck_assert_uint_eq(rep->inode.attr.size, 700000);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    ck_assert_uint_eq(rep->inode.attr.flags & MSG_ATTR_SIZE_UNSURE, 0);
+    rig_forget(&call);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert(fence_arrived(&rig.oss[i]));
+        ck_assert_int_lt(rig_oss_order(&rig.oss[i], RPC_OP_OSS_FENCE),
+                         rig_oss_order(&rig.oss[i], RPC_OP_OSS_SEAL));
+    }
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, ino), 2);
+    ck_assert(rig_until(&rig, 1000, session_gone, NULL));
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SESSION_RENEW, NULL, NULL), -AIFS_ESESSION);
+}
+END_TEST
+
+START_TEST(nothing_is_free_before_every_server_that_is_up_has_the_fence)
+{
+    struct msg_open_req req = {.ino = ino, .flags = O_RDONLY};
+    struct rig_call call = {0};
+
+    rig.oss[1].mute = true;
+    rig_client_forget(&rig, 0);
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &req);
+    ck_assert(rig_until(&rig, 10000, fence_arrived, &rig.oss[1]));
+    rig_pass(&rig, 500);
+    ck_assert(!call.done);
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, 0), 0);
+    rig.oss[1].mute = false;
+    rig_oss_release(&rig, 1);
+    ck_assert(rig_until(&rig, 5000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+}
+END_TEST
+
+START_TEST(a_server_that_is_down_delays_only_files_with_chunks_there)
+{
+    struct msg_open_req req = {.ino = ino, .flags = O_RDONLY};
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "small", O_RDONLY);
+    uint64_t small = rep->inode.attr.ino;
+    struct rig_call call = {0};
+
+    rig.oss[1].alive = false;
+    rig_client_forget(&rig, 0);
+    rig_send(&rig, 1, 2, &call, RPC_OP_OPEN, &req);
+    rig_pass(&rig, 9000);
+    ck_assert(!call.done);
+    rep = rig_open_file(&rig, 1, small, O_RDWR);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    ck_assert(!call.done);
+    rig_oss_restart(&rig, 1); /* it gets the fences with its registration */
+    ck_assert_uint_gt(rig.oss[1].fence_seq, 0);
+    ck_assert(rig_until(&rig, 20000, rig_is_done, &call));
+    ck_ok(call.status);
+    ck_assert_uint_eq(((const struct msg_inode_rep *)call.c.rep)->inode.attr.size, 700000);
+    rig_forget(&call);
+    ck_assert(rig_until(&rig, 1000, session_gone, NULL));
+}
+END_TEST
+
+START_TEST(a_holder_that_keeps_its_lease_is_evicted_although_it_renews)
+{
+    struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
+    struct rig_call call = {0};
+
+    rig.client[0].release = false;
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &req);
+    rig_pass(&rig, 3500);
+    ck_assert(!call.done);
+    ck_assert(rig.client[0].alive);
+    ck_assert(rig_until(&rig, 12000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+    ck_assert(!rig.client[0].alive); /* its renewal was refused */
+}
+END_TEST
+
+START_TEST(what_an_evicted_session_sends_is_refused)
+{
+    struct msg_size_req size = {.ino = ino, .open_id = open_id, .size = 900000};
+    struct msg_create_req create = {
+        .parent = KEY_ROOT_INO, .name = str("late"), .mode = 0100666, .flags = 0};
+
+    rig_client_forget(&rig, 0);
+    ck_assert(rig_until(&rig, 10000, session_gone, NULL));
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SIZE, &size, NULL), -AIFS_ESESSION);
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_CREATE, &create, NULL), -AIFS_ESESSION);
+    rig_give(&rig, 0, ino, MSG_LEASE_NONE, lease_seq, 12345678);
+    rig_settle(&rig);
+    {
+        struct mds_inode in;
+
+        ck_ok(rig_inode(&rig, ino, &in));
+        ck_assert_uint_eq(in.size, 700000);
+    }
+}
+END_TEST
+
+START_TEST(a_client_that_opens_again_loses_its_old_session_at_once)
+{
+    const struct msg_inode_rep *rep;
+
+    rig.client[0].alive = false;
+    rig_client_open(&rig, 0);
+    ck_assert_uint_ne(rig.client[0].session, dead);
+    ck_assert(rig_until(&rig, 500, session_gone, NULL));
+    rep = rig_open_file(&rig, 0, ino, O_RDWR);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    ck_assert_uint_eq(rep->inode.attr.size, 700000);
+}
+END_TEST
+
+START_TEST(an_inline_file_of_a_dead_writer_is_cut_on_the_targets_before_it_is_free)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "small", O_RDWR);
+    uint64_t small = rep->inode.attr.ino, gen = rep->inode.attr.truncate_gen;
+
+    rig_client_forget(&rig, 0);
+    rep = rig_open_file(&rig, 1, small, O_RDWR);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    ck_assert_uint_eq(rep->inode.attr.truncate_gen, gen + 1);
+    ck_assert_uint_eq(rep->inode.attr.flags & MSG_ATTR_PUNCH_PENDING, 0);
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_TRUNCATE, small), 2);
+    ck_assert_uint_eq(rig_oss_last(&rig.oss[0], RPC_OP_OSS_TRUNCATE)->seq, gen + 1);
+}
+END_TEST
+
+START_TEST(an_orphan_of_a_dead_client_is_destroyed_after_its_eviction)
+{
+    struct mds_inode in;
+
+    ck_ok(rig_unlink(&rig, 1, "f"));
+    ck_ok(rig_inode(&rig, ino, &in));
+    rig_client_forget(&rig, 0);
+    ck_assert(rig_until(&rig, 10000, session_gone, NULL));
+    ck_assert_int_eq(rig_inode(&rig, ino, &in), -ENOENT);
+    ck_assert_uint_gt(rig_oss_count(&rig.oss[0], RPC_OP_OSS_DESTROY, ino), 0);
+    ck_assert(!rig_has(&rig, KEY_DESTROY, ino));
+}
+END_TEST
+
+START_TEST(a_session_that_closed_its_files_ends_without_a_fence)
+{
+    rig_close_file(&rig, 0, ino, open_id);
+    rig.client[0].alive = false;
+    ck_ok(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL));
+    ck_assert(session_gone(NULL));
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_FENCE, 0), 0);
+}
+END_TEST
+
+START_TEST(a_session_that_leaves_with_files_open_is_fenced)
+{
+    rig.client[0].alive = false;
+    ck_ok(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL));
+    ck_assert(rig_until(&rig, 2000, session_gone, NULL));
+    ck_assert(fence_arrived(&rig.oss[0]));
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, ino), 2);
+}
+END_TEST
+
+START_TEST(a_server_that_was_stopped_for_long_evicts_nobody)
+{
+    clock_virtual_advance(&rig.clock, 60 * NS_PER_S); /* as if the process had been frozen */
+    rig_settle(&rig);
+    rig_pass(&rig, 2000);
+    ck_assert(rig.client[0].alive);
+    ck_assert(rig_has(&rig, KEY_SESSION, dead));
+    ck_assert(cluster_target_up(rig.mds, rig.oss[0].target_id[0]));
+}
+END_TEST
+
+static void add(TCase *t)
+{
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_silent_writer_is_fenced_then_its_file_sealed_then_free);
+    tcase_add_test(t, nothing_is_free_before_every_server_that_is_up_has_the_fence);
+    tcase_add_test(t, a_server_that_is_down_delays_only_files_with_chunks_there);
+    tcase_add_test(t, a_holder_that_keeps_its_lease_is_evicted_although_it_renews);
+    tcase_add_test(t, what_an_evicted_session_sends_is_refused);
+    tcase_add_test(t, a_client_that_opens_again_loses_its_old_session_at_once);
+    tcase_add_test(t, an_inline_file_of_a_dead_writer_is_cut_on_the_targets_before_it_is_free);
+    tcase_add_test(t, an_orphan_of_a_dead_client_is_destroyed_after_its_eviction);
+    tcase_add_test(t, a_session_that_closed_its_files_ends_without_a_fence);
+    tcase_add_test(t, a_session_that_leaves_with_files_open_is_fenced);
+    tcase_add_test(t, a_server_that_was_stopped_for_long_evicts_nobody);
+}
+
+int main(void)
+{
+    return rig_main("mds-evict", add);
+}

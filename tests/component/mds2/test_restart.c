@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The server restarts, in good order or by a crash at a step of a protocol. */
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/fault/fault.h"
+#include "mds/session/session.h"
+#include "tests/component/mds2/rig.h"
+
+static struct rig rig;
+
+static void teardown(void)
+{
+    char root[128];
+
+    memcpy(root, rig.root, sizeof root);
+    rig_close(&rig);
+    rig_remove(root);
+}
+
+static void setup(void)
+{
+    rig_open(&rig, NULL);
+    rig_oss_start(&rig, 0, 2);
+    rig_client_open(&rig, 0);
+    rig_client_open(&rig, 1);
+}
+
+static void restart(void)
+{
+    rig_mds_stop(&rig);
+    rig_mds_start(&rig);
+    rig_oss_start(&rig, 0, 2);
+}
+
+static int reclaim(unsigned client, uint64_t ino, uint64_t open_id, uint32_t flags,
+                   enum msg_lease lease, uint64_t seq)
+{
+    struct msg_reclaim_item item = {ino, open_id, flags, lease, seq};
+    struct msg_reclaim_req req = {.n_items = ino ? 1 : 0, .items = &item, .last = true};
+
+    return rig_do(&rig, client, RPC_OP_RECLAIM, &req, NULL);
+}
+
+static bool grace_over(void *arg)
+{
+    return session_grace_over(((struct rig *)arg)->mds);
+}
+
+START_TEST(opens_and_leases_come_back_by_reclaim)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
+    struct msg_open_req open = {.ino = ino, .flags = O_RDWR};
+    struct rig_call call = {0};
+
+    rig_grow(&rig, 0, ino, open_id, 50000);
+    restart();
+    ck_assert(!session_grace_over(rig.mds));
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &open); /* would conflict, for all anybody knows */
+    rig_pass(&rig, 500);
+    ck_assert(!call.done);
+    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_assert(!call.done); /* the other one has not said what it had */
+    rig.client[0].release_size = 60000;
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    rep = call.c.rep;
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
+    ck_assert_uint_eq(rep->inode.attr.size, 60000);
+    ck_assert_uint_gt(rep->open_id, open_id);
+    rig_forget(&call);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 1);
+    rig_close_file(&rig, 0, ino, open_id);
+}
+END_TEST
+
+START_TEST(what_conflicts_with_nothing_does_not_wait_for_reclaims)
+{
+    const struct msg_inode_rep *rep;
+    struct msg_name_req name = {.parent = KEY_ROOT_INO, .name = str("g")};
+
+    restart();
+    rep = rig_create(&rig, 1, "g", O_RDWR);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    ck_ok(rig_do(&rig, 1, RPC_OP_LOOKUP, &name, NULL));
+    ck_assert(!session_grace_over(rig.mds));
+}
+END_TEST
+
+START_TEST(a_session_that_does_not_come_back_ends_the_wait_by_its_eviction)
+{
+    uint64_t dead = rig.client[0].session;
+
+    rig_client_forget(&rig, 0);
+    restart();
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_assert(!session_grace_over(rig.mds));
+    ck_assert(rig_until(&rig, 8000, grace_over, &rig));
+    ck_assert_uint_gt(rig_oss_count(&rig.oss[0], RPC_OP_OSS_FENCE, dead), 0);
+}
+END_TEST
+
+START_TEST(an_orphan_lives_if_it_is_reclaimed_and_dies_if_not)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "kept", O_RDWR);
+    uint64_t kept = rep->inode.attr.ino, kept_open = rep->open_id;
+    uint64_t lost = rig_create(&rig, 0, "lost", O_RDWR)->inode.attr.ino;
+    struct mds_inode in;
+
+    ck_ok(rig_unlink(&rig, 0, "kept"));
+    ck_ok(rig_unlink(&rig, 0, "lost"));
+    restart();
+    ck_ok(rig_inode(&rig, lost, &in));
+    ck_ok(reclaim(0, kept, kept_open, O_RDWR, MSG_LEASE_NONE, 0));
+    ck_ok(rig_inode(&rig, lost, &in));
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_settle(&rig);
+    ck_assert_int_eq(rig_inode(&rig, lost, &in), -ENOENT);
+    ck_ok(rig_inode(&rig, kept, &in));
+    rig_close_file(&rig, 0, kept, kept_open);
+    rig_settle(&rig);
+    ck_assert_int_eq(rig_inode(&rig, kept, &in), -ENOENT);
+}
+END_TEST
+
+START_TEST(a_reclaim_sent_twice_is_one_reclaim)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
+
+    restart();
+    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_assert_int_eq(reclaim(1, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq), -AIFS_EPROTO);
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_close_file(&rig, 0, ino, open_id);
+    ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_RDWR)->inode.lease, MSG_LEASE_WRITE);
+}
+END_TEST
+
+START_TEST(two_who_reclaim_the_same_lease_do_not_both_keep_it)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
+
+    restart();
+    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_ok(reclaim(1, ino, open_id + 5, O_RDWR, MSG_LEASE_WRITE, seq + 5));
+    rig_settle(&rig);
+    ck_assert_uint_eq(rig_client_count(&rig.client[1], RPC_OP_RECALL, ino), 1);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 0);
+}
+END_TEST
+
+START_TEST(a_create_whose_answer_was_lost_with_the_server_is_answered_again)
+{
+    struct msg_create_req req = {.parent = KEY_ROOT_INO,
+                                 .name = str("f"),
+                                 .mode = 0100666,
+                                 .flags = MSG_CREATE_OPEN | MSG_CREATE_EXCL,
+                                 .open_flags = O_RDWR};
+    struct rig_call call = {0};
+    const struct msg_inode_rep *rep;
+    uint64_t ino, open_id;
+    const void *any;
+
+    ck_ok(rig_do(&rig, 0, RPC_OP_CREATE, &req, &any));
+    rep = any;
+    ino = rep->inode.attr.ino;
+    open_id = rep->open_id;
+    restart();
+    ck_ok(reclaim(0, 0, 0, 0, MSG_LEASE_NONE, 0)); /* it has had no answer: nothing to reclaim */
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_send_again(&rig, 0, 1, &call, RPC_OP_CREATE, &req);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    rep = call.c.rep;
+    ck_assert_uint_eq(rep->open_id, open_id);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
+    rig_forget(&call);
+    ck_ok(rig_unlink(&rig, 1, "f")); /* it is open: an orphan, not gone */
+    ck_ok(rig_inode(&rig, ino, &(struct mds_inode){0}));
+    rig_close_file(&rig, 0, ino, open_id);
+    rig_settle(&rig);
+    ck_assert_int_eq(rig_inode(&rig, ino, &(struct mds_inode){0}), -ENOENT);
+}
+END_TEST
+
+/* ---- crashes ---- */
+
+enum scenario { EVICT, EVICT_INLINE, UNLINK, TRUNCATE };
+
+struct crash {
+    const char *fault;
+    enum scenario scenario;
+};
+
+static const struct crash crashes[] = {
+    {"mds.evict.after_entry=crash", EVICT},
+    {"mds.evict.after_fence=crash", EVICT},
+    {"mds.evict.after_seal=crash", EVICT},
+    {"mds.evict.after_entry=crash", EVICT_INLINE},
+    {"mds.gc.punch.before_done=crash", EVICT_INLINE},
+    {"mds.gc.destroy.before_done=crash", UNLINK},
+    {"mds.gc.punch.before_done=crash", TRUNCATE},
+};
+
+#define CRASH_STATUS 137
+
+static void make_victim(struct rig *r, enum scenario scenario)
+{
+    const struct msg_inode_rep *rep;
+    uint64_t ino, open_id;
+
+    rig_oss_start(r, 0, 2);
+    rig_client_open(r, 0);
+    rep = rig_create(r, 0, "f", O_RDWR);
+    ino = rep->inode.attr.ino;
+    open_id = rep->open_id;
+    if (scenario != EVICT_INLINE)
+        rig_grow(r, 0, ino, open_id, 100000);
+    r->oss[0].high_water = 250000;
+}
+
+/* In a child: the server dies where the fault says. */
+static void run_to_the_crash(const char *root, const struct crash *c)
+{
+    struct msg_setattr_req cut = {.set = MSG_SET_SIZE, .size = 10};
+    struct msg_name_req name = {.parent = KEY_ROOT_INO, .name = str("f")};
+    struct rig_call call = {0};
+    uint64_t ino;
+    const void *any;
+
+    rig_open(&rig, root);
+    make_victim(&rig, c->scenario);
+    ck_ok(rig_do(&rig, 0, RPC_OP_LOOKUP, &name, &any));
+    ino = ((const struct msg_inode_rep *)any)->inode.attr.ino;
+    ck_ok(fault_arm(c->fault));
+    if (c->scenario == UNLINK) {
+        rig_client_forget(&rig, 0);
+        rig_client_open(&rig, 0); /* the old session's eviction closes it */
+        rig_send(&rig, 0, 1, &call, RPC_OP_UNLINK, &name);
+    } else if (c->scenario == TRUNCATE) {
+        cut.ino = ino;
+        rig_send(&rig, 0, 1, &call, RPC_OP_SETATTR, &cut);
+    } else {
+        rig_client_forget(&rig, 0);
+    }
+    rig_pass(&rig, 20000);
+    _exit(0); /* it did not crash */
+}
+
+static bool all_is_done(void *arg)
+{
+    struct rig *r = arg;
+    for (unsigned type = KEY_DESTROY; type <= KEY_RECOVER; type++) {
+        for (uint64_t i = 1; i < 64; i++) {
+            if (rig_has(r, (enum key_type)type, i))
+                return false;
+        }
+    }
+    return !rig_has(r, KEY_SESSION, 1) && session_grace_over(r->mds);
+}
+
+START_TEST(a_crash_at_any_step_is_made_good_after_the_restart)
+{
+    const struct crash *c = &crashes[_i];
+    char root[] = "/tmp/aifs-mds2-XXXXXX";
+    struct msg_name_req name = {.parent = KEY_ROOT_INO, .name = str("f")};
+    const struct msg_inode_rep *rep;
+    const void *any;
+    int status, rc;
+    pid_t pid;
+
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        run_to_the_crash(root, c);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == CRASH_STATUS,
+                  "%s was not reached (status %#x)", c->fault, (unsigned)status);
+    rig_open(&rig, root);
+    rig_oss_start(&rig, 0, 2);
+    rig.oss[0].high_water = 250000;
+    rig_client_open(&rig, 1);
+    ck_assert(rig_until(&rig, 30000, all_is_done, &rig));
+    rc = rig_do(&rig, 1, RPC_OP_LOOKUP, &name, &any);
+    if (c->scenario == UNLINK) {
+        ck_assert_int_eq(rc, -ENOENT);
+        ck_assert_uint_gt(rig_oss_count(&rig.oss[0], RPC_OP_OSS_DESTROY, 0), 0);
+        return;
+    }
+    ck_ok(rc);
+    rep = any;
+    if (c->scenario == EVICT)
+        ck_assert_uint_eq(rep->inode.attr.size, 250000);
+    if (c->scenario == TRUNCATE)
+        ck_assert_uint_eq(rig_oss_last(&rig.oss[0], RPC_OP_OSS_TRUNCATE)->size, 10);
+    if (c->scenario == EVICT_INLINE)
+        ck_assert_uint_eq(rep->inode.attr.truncate_gen, 1);
+    rep = rig_open_file(&rig, 1, rep->inode.attr.ino, O_RDWR);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    ck_assert_uint_eq(rep->inode.attr.flags & (MSG_ATTR_PUNCH_PENDING | MSG_ATTR_SIZE_UNSURE), 0);
+}
+END_TEST
+
+static void add(TCase *t)
+{
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, opens_and_leases_come_back_by_reclaim);
+    tcase_add_test(t, what_conflicts_with_nothing_does_not_wait_for_reclaims);
+    tcase_add_test(t, a_session_that_does_not_come_back_ends_the_wait_by_its_eviction);
+    tcase_add_test(t, an_orphan_lives_if_it_is_reclaimed_and_dies_if_not);
+    tcase_add_test(t, a_reclaim_sent_twice_is_one_reclaim);
+    tcase_add_test(t, two_who_reclaim_the_same_lease_do_not_both_keep_it);
+    tcase_add_test(t, a_create_whose_answer_was_lost_with_the_server_is_answered_again);
+}
+
+static void add_crashes(TCase *t)
+{
+    tcase_add_checked_fixture(t, NULL, teardown);
+    tcase_add_loop_test(t, a_crash_at_any_step_is_made_good_after_the_restart, 0,
+                        (int)ARRAY_LEN(crashes));
+}
+
+int main(void)
+{
+    int rc = rig_main("mds-restart", add);
+
+    return rig_main("mds-crash-steps", add_crashes) == EXIT_SUCCESS ? rc : EXIT_FAILURE;
+}
