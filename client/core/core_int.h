@@ -310,6 +310,7 @@ struct core_inode {
     uint64_t io_seq;
     struct list targets; /* struct inode_target: uncommitted data */
     struct list flushers;
+    struct msg_time wrote_at; /* what is reported as mtime */
     uint64_t reported_size;
     unsigned meta_stale;
     uint64_t meta_seq, meta_done; /* size, mtime, inline data: changed here, known to the server */
@@ -321,6 +322,8 @@ struct core_inode {
     unsigned gate;           /* > 0: new ones wait */
     struct list gate_queue;  /* struct core_req.p.wait */
     struct list drain_queue; /* struct gate_waiter */
+    struct core_req *appender; /* appends go one after the other */
+    struct list append_queue;
     int error;
     uint32_t error_seq;
 };
@@ -523,6 +526,7 @@ void file_close_later(struct core *c, uint64_t ino, uint64_t open_id);
 void file_send_closes(struct core *c);
 void files_reopen(struct core *c);
 bool file_alive(struct core_file *f);
+void file_idle(struct core_file *f); /* a request on it is over */
 
 /* ---- the core ---- */
 

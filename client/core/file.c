@@ -128,6 +128,12 @@ void files_reap(struct core_inode *i)
     inode_put(i);
 }
 
+void file_idle(struct core_file *f)
+{
+    if (--f->busy == 0 && f->released)
+        inode_settle(f->inode);
+}
+
 static bool any_user(const struct core_inode *i)
 {
     const struct list *l;

@@ -157,7 +157,7 @@ static void meta_send_inline(struct core_inode *i, struct mds_op *op)
         .ino = i->ino,
         .open_id = inode_open_id(i),
         .replace = true,
-        .mtime = i->attr.mtime,
+        .mtime = i->wrote_at,
         .truncate_gen = i->attr.truncate_gen,
         .layout_generation = i->layout.generation,
     };
@@ -189,7 +189,7 @@ static void meta_send(struct core_inode *i)
             .ino = i->ino,
             .open_id = inode_open_id(i),
             .size = size_to_report(i),
-            .mtime = i->attr.mtime,
+            .mtime = i->wrote_at,
             .truncate_gen = i->attr.truncate_gen,
             .layout_generation = i->layout.generation,
         };

@@ -92,6 +92,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->files);
     list_init(&i->gate_queue);
     list_init(&i->drain_queue);
+    list_init(&i->append_queue);
     list_init(&i->recall_gate.link);
     hmap_insert(&c->inodes, &i->node, hash_u64(ino));
     return i;
@@ -212,7 +213,7 @@ void inode_mark_dirty(struct core_inode *i)
 void inode_touch_data(struct core_inode *i, uint64_t end)
 {
     i->attr.size = MAX(i->attr.size, end);
-    i->attr.mtime = core_now(i->core);
+    i->attr.mtime = i->wrote_at = core_now(i->core);
     i->meta_seq++;
     inode_mark_dirty(i);
 }

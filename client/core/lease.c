@@ -100,7 +100,7 @@ static void recall_flushed(struct flush_wait *w)
     if (i->lease == MSG_LEASE_WRITE) {
         op->msg.lease.has_size = true;
         op->msg.lease.size = i->attr.size;
-        op->msg.lease.mtime = i->attr.mtime;
+        op->msg.lease.mtime = i->meta_seq ? i->wrote_at : i->attr.mtime;
         op->msg.lease.truncate_gen = i->attr.truncate_gen;
     }
     mds_op_start(op);
@@ -139,11 +139,11 @@ void lease_give_up(struct core_inode *i, enum msg_lease keep)
         i->recall_keep = MIN(i->recall_keep, keep);
         return;
     }
-    if (i->inval_busy)
-        return;
     inode_ref(i);
     i->recalling = true;
     i->recall_keep = keep;
+    if (i->inval_busy)
+        return; /* the kernel is still at the last one; it counts for both */
     inode_ref(i);
     i->inval_busy = true;
     i->inval.ino = i->ino;

@@ -30,7 +30,7 @@ static void read_end(struct core_req *q, int status)
 
     if (status)
         unpin(q);
-    q->p.file->busy--;
+    file_idle(q->p.file);
     if (q->p.entered)
         gate_leave(i);
     req_end(q, status);

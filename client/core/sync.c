@@ -9,9 +9,9 @@ static void sync_end(struct core_req *q, int status)
     struct core_file *f = q->p.file;
     struct core_inode *i = q->p.inode;
 
-    f->busy--;
     if (!status)
         status = inode_take_error(f);
+    file_idle(f);
     req_end(q, status);
     inode_put(i);
 }

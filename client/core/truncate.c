@@ -2,13 +2,12 @@
 /*
  * Changing attributes, and with them the size.
  *
- * Truncating, happy path: the gate is closed and the last reads and writes drain; dirty data above
- * the new size is dropped and the rest reported (the server must know how far the targets have been
- * written before it can tell them what to cut); SETATTR; then the cache follows, the gate opens.
+ * Truncating, happy path: the gate is closed and the last reads and writes drain; what an open
+ * file has not sent and will cut is dropped, the rest is written and reported (the server must know
+ * how far the targets have been written before it can tell them what to cut); SETATTR; then the
+ * cache follows, the gate opens.
  *
- * Failure: the file keeps its size; what was dropped above the cut is lost only if the server does
- * cut, so nothing is dropped before the file is known to be writable: an error of SETATTR after the
- * drop is reported as it is and the inode's blocks are fetched again.
+ * Failure: the file keeps its size. Nothing is dropped early for a caller who may yet be refused.
  */
 #include "client/core/core_int.h"
 
@@ -61,7 +60,7 @@ static void follow(struct core_inode *i, const struct msg_inode *m)
 
     inode_merge(i, m, true);
     i->attr.size = m->attr.size;
-    i->attr.mtime = m->attr.mtime;
+    i->attr.mtime = i->wrote_at = m->attr.mtime;
     cut_cache(i, m->attr.size);
     b = i->in_line ? block_find(i->core, i, 0) : NULL;
     if (b && m->attr.size > was) {
@@ -109,11 +108,14 @@ static void drained(struct gate_waiter *w)
     struct truncation *t = container_of(w, struct truncation, gate);
     struct core_inode *i = t->inode;
 
-    if (i->lease == MSG_LEASE_WRITE && i->in_line && t->set.size == 0 && !i->meta_busy) {
-        cut_cache(i, 0); /* what was never sent need not be */
-        i->meta_done = i->meta_seq;
-    } else if (i->lease == MSG_LEASE_WRITE && !i->in_line && t->set.size < i->attr.size) {
-        cut_cache(i, t->set.size);
+    if (i->lease == MSG_LEASE_WRITE &&
+        t->set.open_id) { /* it will be cut: what was never sent need not be */
+        if (i->in_line && t->set.size == 0 && !i->meta_busy) {
+            cut_cache(i, 0);
+            i->meta_done = i->meta_seq;
+        } else if (!i->in_line && t->set.size < i->attr.size) {
+            cut_cache(i, t->set.size);
+        }
     }
     t->flush.q = t->q;
     flush_start(i, &t->flush, false, flushed);
@@ -162,7 +164,8 @@ static void attributes_set(struct mds_op *op, int status)
 
     if (i) {
         if (op->msg.setattr.set & (MSG_SET_MTIME | MSG_SET_MTIME_NOW))
-            i->attr.mtime = rep->inode.attr.mtime; /* a later flush must not undo it */
+            i->attr.mtime = i->wrote_at =
+                rep->inode.attr.mtime; /* a later flush must not undo it */
         if (q)
             inode_entry(i, &q->entry);
         inode_put(i);

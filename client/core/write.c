@@ -15,13 +15,45 @@
 #define WRITE_THROUGH  0x2u
 #define WRITE_FLUSHING 0x4u
 
+/* The next append may go. */
+static void append_over(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+
+    if (i->appender != q)
+        return;
+    i->appender = NULL;
+    req_resume_list(&i->append_queue);
+}
+
+/* Appends under a lease take their place at the end of file one after the other: false, it waits.
+ */
+static bool append_place(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+
+    if (i->appender == q)
+        return true;
+    if (i->appender) {
+        q->p.resume = write_run;
+        req_wait(q, "waits for another append", req_finish);
+        list_push_back(&i->append_queue, &q->p.wait);
+        return false;
+    }
+    i->appender = q;
+    q->p.offset = i->attr.size;
+    return true;
+}
+
 static void write_end(struct core_req *q, int status)
 {
     struct core_inode *i = q->p.inode;
 
+    append_over(q);
+
     if (status && i->lease_temporary)
         lease_give_up(i, MSG_LEASE_NONE);
-    q->p.file->busy--;
+    file_idle(q->p.file);
     if (q->p.entered)
         gate_leave(i);
     req_end(q, status);
@@ -63,6 +95,7 @@ void write_done(struct core_req *q)
     struct flush_wait *w = (struct flush_wait *)q->p.flush;
 
     static_assert(sizeof *w <= sizeof q->p.flush, "room for a flush");
+    append_over(q);
     q->p.file->wrote = true;
     if (q->p.flags & WRITE_FLUSHING || (!sync && !(q->p.flags & WRITE_THROUGH))) {
         finish(q);
@@ -223,8 +256,8 @@ void write_run(struct core_req *q)
         write_end(q, -EIO);
         return;
     }
-    if (append && !q->p.progress && i->lease == MSG_LEASE_WRITE)
-        q->p.offset = i->attr.size;
+    if (append && i->lease == MSG_LEASE_WRITE && !append_place(q))
+        return;
     if (i->attr.flags & MSG_ATTR_PUNCH_PENDING && q->p.offset + q->p.len > i->attr.size &&
         !append) {
         punch_wait(q, write_run);

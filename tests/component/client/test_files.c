@@ -317,6 +317,47 @@ START_TEST(more_than_the_memory_limit_can_be_written_and_read)
 }
 END_TEST
 
+START_TEST(appends_that_wait_for_memory_stay_whole)
+{
+    struct core_file *f = bed_create(&bed, c, "appends"), *a;
+    struct bed_op *ops = calloc(120, sizeof *ops);
+    struct iovec *iov = calloc(120, sizeof *iov);
+    uint8_t *record = malloc(MIB);
+    uint64_t size;
+    unsigned k, at;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 100000), 0);
+    a = bed_open(&bed, c, "appends", O_RDWR | O_APPEND, NULL);
+    for (k = 0; k < 120; k++) { /* more than memory holds, all at once */
+        iov[k].iov_len = 700000 + k;
+        iov[k].iov_base = malloc(iov[k].iov_len);
+        memset(iov[k].iov_base, (int)k + 1, iov[k].iov_len);
+        bed_op_init(&ops[k]);
+        core_write(c, &ops[k].q, a, 0, &iov[k], 1, (uint32_t)iov[k].iov_len);
+    }
+    for (k = 0, size = 100000; k < 120; k++) {
+        ck_assert_int_eq(bed_wait(&bed, &ops[k]), 0);
+        size += iov[k].iov_len;
+    }
+    ck_assert_int_eq(bed_fsync(&bed, c, a), 0);
+    ck_assert_uint_eq(fake_inode(&bed.cluster, "appends")->attr.size, size);
+    for (k = 0; k < 120; k++) {
+        uint32_t len = (uint32_t)iov[k].iov_len;
+
+        ck_assert_int_eq(bed_read(&bed, c, a, ops[k].q.out.write.offset, record, len), (int)len);
+        for (at = 0; at < len && record[at] == ((k + 1) & 0xff); at++) {
+        }
+        ck_assert_uint_eq(at, len);
+        free(iov[k].iov_base);
+    }
+    free(ops);
+    free(iov);
+    free(record);
+    core_release(c, a);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-files", setup, teardown, creating_writing_and_closing_a_small_file_is_two_calls,
            opening_and_reading_a_small_file_is_one_call,
            a_file_outgrows_the_metadata_server_and_keeps_its_contents,
@@ -327,4 +368,5 @@ SUITE_MAIN("client-files", setup, teardown, creating_writing_and_closing_a_small
            a_small_file_extended_far_by_truncate_reads_as_zeros_and_can_be_written,
            scattered_small_writes_are_all_there,
            appending_in_small_pieces_gathers_into_large_transfers,
-           more_than_the_memory_limit_can_be_written_and_read)
+           more_than_the_memory_limit_can_be_written_and_read,
+           appends_that_wait_for_memory_stay_whole)
