@@ -226,7 +226,7 @@ static int write_run_file(const char *dir, const char *name, unsigned long value
 
 static void remove_run_files(const char *dir)
 {
-    static const char *const names[] = {"port", "pid", "metrics_port"};
+    static const char *const names[] = {"port", "pid", "metrics"};
 
     for (unsigned i = 0; dir && i < ARRAY_LEN(names); i++) {
         AUTO_FREE char *path = mem_printf("%s/%s", dir, names[i]);
@@ -400,7 +400,7 @@ static int server_start(struct mds_server *s)
             metrics_port = metrics_http_port(s->metrics);
     }
     if (rc == 0 && run_dir && s->metrics)
-        rc = write_run_file(run_dir, "metrics_port", metrics_port);
+        rc = write_run_file(run_dir, "metrics", metrics_port);
     if (rc == 0 && run_dir)
         rc = write_run_file(run_dir, "port", port);
     if (rc == 0)

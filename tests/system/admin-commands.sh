@@ -30,9 +30,7 @@ jq -e '[.items[] | select(.state == "unreachable")] | length == 2' "$T/json" >/d
 "$ADMIN" --timeout 2s status >/dev/null 2>&1
 [ $? = 3 ] || fail "status: exit code with a server down"
 [ $((SECONDS - start)) -lt 20 ] || fail "the commands hang"
-kill_daemon mds STOP & # a frozen server: still no hang
-stopper=$!
-kill "$stopper" 2>/dev/null
+# a frozen server: still no hang
 kill -STOP "$(daemon_pid mds)"
 start=$SECONDS
 "$ADMIN" --timeout 2s status >/dev/null 2>&1

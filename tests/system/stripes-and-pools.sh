@@ -5,10 +5,10 @@
 cluster_up --oss 3
 [ "$("$ADMIN" stripe get --size "$M")" = 1048576 ] || fail "the default chunk"
 mkdir "$M/one" && expect "stripe set" "$ADMIN" stripe set -c 1 -S 256Ki "$M/one"
-mkdir "$M/one/sub" && head -c 3000000 /dev/urandom >"$M/one/sub/f"
+mkdir "$M/one/sub" && head -c 3000000 /dev/urandom >"$M/one/sub/f"; sync "$M/one/sub/f"
 [ "$("$ADMIN" stripe get -c "$M/one/sub/f")" = 1 ] || fail "the layout is not inherited"
 [ "$("$ADMIN" --json file where "$M/one/sub/f" | jq '.items | map(select(.chunks > 0)) | length')" = 1 ] || fail "one stripe should be on one target"
-head -c 3000000 /dev/urandom >"$M/three"
+head -c 3000000 /dev/urandom >"$M/three"; sync "$M/three"
 [ "$("$ADMIN" --json file where "$M/three" | jq '.items | map(select(.chunks > 0)) | length')" = 3 ] || fail "three chunks should be on three targets"
 expect "stripe create" "$ADMIN" stripe create -c 2 -S 64Ki "$M/two"
 head -c 1000000 /dev/urandom >"$T/r" && cat "$T/r" >"$M/two" && cmp "$T/r" "$M/two" || fail "a file with its own layout"
@@ -24,7 +24,7 @@ expect "target add" "$ADMIN" target add --node oss1 --path "$T/extra/t" --pool f
 online() { "$ADMIN" --json target list --pool fast | jq -e '.items[0].state == "online"'; }
 wait_for 20 online || fail "the new target does not come online"
 mkdir "$M/fast" && expect "directory in the pool" "$ADMIN" stripe set -p fast "$M/fast"
-head -c 3000000 /dev/urandom >"$M/fast/f"
+head -c 3000000 /dev/urandom >"$M/fast/f"; sync "$M/fast/f"
 [ "$("$ADMIN" stripe get -p "$M/fast/f")" = fast ] || fail "the file's pool"
 t=$("$ADMIN" --json target list --pool fast | jq '.items[0].id')
 [ "$("$ADMIN" --json file where "$M/fast/f" | jq -c '[.items[] | select(.chunks > 0) | .target]')" = "[$t]" ] || fail "the file is not on the pool's target"

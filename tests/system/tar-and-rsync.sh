@@ -5,10 +5,10 @@
 mkdir -p "$T/src" && cp -a /usr/include "$T/src"
 ln -s /nowhere "$T/src/dangling" && ln "$T/src/include/stdio.h" "$T/src/hard"
 mkfifo "$T/src/fifo" && chmod 2750 "$T/src/include" && touch -d '2001-02-03 04:05:06.789' "$T/src/hard"
-tar -C "$T" -cf "$T/src.tar" src
+tar -C "$T" --format=posix -cf "$T/src.tar" src
 cluster_up
 expect "tar in" tar -C "$M" -xf "$T/src.tar"
-expect "tar out" tar -C "$M" -cf "$T/back.tar" src
+expect "tar out" tar -C "$M" --format=posix -cf "$T/back.tar" src
 mkdir "$T/back" && tar -C "$T/back" -xf "$T/back.tar"
 expect "what came out equals what went in" same_tree "$T/src" "$T/back/src"
 [ "$(stat -c %y "$M/src/hard")" = "$(stat -c %y "$T/src/hard")" ] || fail "the time stamp changed"
