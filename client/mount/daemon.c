@@ -385,8 +385,7 @@ static void tear_down(struct mount_daemon *d)
         reactor_watch_remove(d->fs.reactor, &d->signals);
     if (d->signals.fd >= 0)
         close(d->signals.fd);
-    if (d->umount_fd >= 0)
-        close(d->umount_fd);
+    /* umount_fd stays open: who waits for it waits for the end of the process. */
 }
 
 int mount_serve(const struct mount_request *m, struct mount_report *report)
