@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "mds/ops/readdir.h"
 #include "tests/component/mds/bed.h"
@@ -30,6 +31,15 @@ static unsigned n_idle;
 static double now_s(void)
 {
     return (double)clock_mono_ns(clock_real()) / 1e9;
+}
+
+static double cpu_s(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 static void create_done(struct shard_entry *e)
@@ -71,7 +81,7 @@ static void bench_create(unsigned depth, unsigned first, unsigned n)
 {
     struct call *calls = calloc(depth, sizeof(*calls));
     struct shard_stats a, b;
-    double t;
+    double t, cpu;
 
     limit = depth;
     n_idle = 0;
@@ -79,6 +89,7 @@ static void bench_create(unsigned depth, unsigned first, unsigned n)
         idle[n_idle++] = &calls[i];
     shard_get_stats(bed.shard, &a);
     t = now_s();
+    cpu = cpu_s();
     for (unsigned i = 0; i < n; i++)
         create_one(first + i);
     pthread_mutex_lock(&lock);
@@ -86,13 +97,15 @@ static void bench_create(unsigned depth, unsigned first, unsigned n)
         pthread_cond_wait(&cond, &lock);
     pthread_mutex_unlock(&lock);
     t = now_s() - t;
+    cpu = cpu_s() - cpu;
     shard_get_stats(bed.shard, &b);
     printf("create, %3u outstanding: %8.0f/s; writer: execute %.1f us, commit %.1f us each, "
-           "%.1f per commit, commit %.0f us; failed %u\n",
+           "%.1f per commit, commit %.0f us; CPU of all threads %.1f us each; failed %u\n",
            depth, n / t, (double)(b.exec_ns - a.exec_ns) / 1e3 / n,
            (double)(b.commit_ns - a.commit_ns) / 1e3 / n,
            (double)n / (double)(b.commits - a.commits),
-           (double)(b.commit_ns - a.commit_ns) / 1e3 / (double)(b.commits - a.commits), failed);
+           (double)(b.commit_ns - a.commit_ns) / 1e3 / (double)(b.commits - a.commits),
+           cpu * 1e6 / n, failed);
     for (unsigned i = 0; i < depth; i++)
         if (calls[i].used)
             shard_entry_fini(&calls[i].e);
