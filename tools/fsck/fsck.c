@@ -61,21 +61,14 @@ int fsck_create(const struct cluster_map *map, fsck_report_fn *report, void *arg
 
 void fsck_destroy(struct fsck *f)
 {
-    struct hmap_node *n;
-    size_t pos = 0;
+    struct hmap_node *n, *next;
+    size_t pos;
 
     if (!f)
         return;
-    n = hmap_walk(&f->nodes, &pos, NULL);
-    while (n) {
-        struct hmap_node *next;
-        struct node *node = container_of(n, struct node, by_ino);
-
+    hmap_for_each (n, next, pos, &f->nodes) {
         hmap_remove(&f->nodes, n);
-        mem_free(node);
-        pos = 0;
-        next = hmap_walk(&f->nodes, &pos, NULL);
-        n = next;
+        mem_free(container_of(n, struct node, by_ino));
     }
     hmap_fini(&f->nodes);
     mem_free(f);
@@ -292,12 +285,12 @@ static void check_other(struct fsck *f, struct node *n)
 
 int fsck_metadata_done(struct fsck *f)
 {
-    struct hmap_node *h = NULL;
-    size_t pos = 0;
+    struct hmap_node *h, *next;
+    size_t pos;
 
     if (!find(f, KEY_ROOT_INO))
         finding(f, FSCK_DAMAGE, "no-root", KEY_ROOT_INO, "there is no root directory");
-    while ((h = hmap_walk(&f->nodes, &pos, h))) {
+    hmap_for_each (h, next, pos, &f->nodes) {
         struct node *n = container_of(h, struct node, by_ino);
         unsigned long long ino = n->ino;
 
