@@ -37,6 +37,7 @@ struct file {
     uint64_t id; /* 0: does not exist */
     uint32_t size_low, size_high;
     uint64_t low[BLOCKS], high[BLOCKS];
+    uint32_t part[BLOCKS]; /* not 0: a crash left so many bytes of version low, zeros behind */
 };
 
 struct state {
@@ -178,7 +179,11 @@ static void promise(uint32_t slot)
 {
     struct file *f = &S->files[slot];
 
-    memcpy(f->low, f->high, sizeof f->low);
+    for (uint32_t b = 0; b < BLOCKS; b++) {
+        if (f->low[b] != f->high[b])
+            f->part[b] = 0;
+        f->low[b] = f->high[b];
+    }
     f->size_low = f->size_high;
 }
 
@@ -274,7 +279,7 @@ static void op_truncate(uint32_t slot)
     after.size_high = size;
     after.size_low = after.size_low > size ? size : after.size_low;
     for (uint32_t b = (size + BLOCK - 1) / BLOCK; b < BLOCKS; b++)
-        after.low[b] = after.high[b] = 0;
+        after.low[b] = after.high[b] = after.part[b] = 0;
     begin(1, slot, &after, 0, NULL);
     if (truncate(path_of(slot), size) != 0)
         die("truncate %s: %s", path_of(slot), strerror(errno));
@@ -373,15 +378,19 @@ static bool agrees(uint32_t slot, const struct file *f, struct file *found)
             goto no;
         }
         snprintf(why, sizeof why,
-                 "%s (file %llu, size %lld) block %u is version %llu, promised %llu, newest %llu",
+                 "%s (file %llu, size %lld) block %u is version %llu in %u of %u bytes, promised "
+                 "%llu, newest %llu",
                  path_of(slot), (unsigned long long)f->id, (long long)st.st_size, b,
-                 (unsigned long long)v, (unsigned long long)f->low[b],
+                 (unsigned long long)v, valid, want, (unsigned long long)f->low[b],
                  (unsigned long long)f->high[b]);
-        if (v < f->low[b] || v > f->high[b] ||
-            (v && v == f->low[b] && valid < (promised < want ? promised : want)))
+        if (promised > want)
+            promised = want;
+        if (f->part[b] && promised > f->part[b])
+            promised = f->part[b];
+        if (v < f->low[b] || v > f->high[b] || (v && v == f->low[b] && valid < promised))
             goto no;
-        found->high[b] = v;
-        found->low[b] = valid < want ? 0 : v;
+        found->high[b] = found->low[b] = v;
+        found->part[b] = valid < want ? valid : 0;
     }
     close(fd);
     return true;

@@ -184,25 +184,31 @@ static void copy_range(int from, int to, uint64_t start, uint64_t end)
     }
 }
 
-static void sync_file(const char *live, const struct stat *st)
+/*
+ * Under the lock from the look at the size to the end: what a thread has written and not yet marked
+ * stays for its own sync, what is marked lies within that size.
+ */
+static void sync_file(int fd, ino_t ino)
 {
     char path[PATH_MAX];
+    struct stat st;
     struct file *f;
     int from, to;
 
-    data_path(path, sizeof path, st->st_ino);
-    from = real_open(live, O_RDONLY | O_CLOEXEC);
-    if (from < 0)
-        return; /* unlinked meanwhile: nobody will miss it */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* whatever its name is by now */
+    from = real_open(path, O_RDONLY | O_CLOEXEC);
+    data_path(path, sizeof path, ino);
     to = real_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (to < 0)
+    if (from < 0 || to < 0)
         abort();
     pthread_mutex_lock(&lock);
-    f = file_get(st->st_ino);
+    if (fstat(from, &st) != 0)
+        abort();
+    f = file_get(ino);
     for (unsigned i = 0; i < f->n_ranges; i++)
         copy_range(from, to, f->ranges[i].start, f->ranges[i].end);
     f->n_ranges = 0;
-    if (fstat(from, &(struct stat){0}) == 0 && real_ftruncate(to, st->st_size) != 0)
+    if (real_ftruncate(to, st.st_size) != 0)
         abort();
     pthread_mutex_unlock(&lock);
     close(from);
@@ -267,7 +273,7 @@ static void made_durable(int fd)
         if (S_ISDIR(st.st_mode))
             sync_names(path, rel);
         else if (S_ISREG(st.st_mode))
-            sync_file(path, &st);
+            sync_file(fd, st.st_ino);
     }
     errno = saved;
 }

@@ -75,7 +75,7 @@ kill_daemon() { # NAME [SIGNAL]: and wait until it is gone
     pid=$(daemon_pid "$1") || fail "no pid of $1"
     tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qF "$C" || fail "pid $pid is not ours"
     kill "-${2:-KILL}" "$pid"
-    tail --pid="$pid" -f /dev/null
+    tail -s 0.02 --pid="$pid" -f /dev/null
 }
 start_again() { expect "starting what is down" "$ADMIN" -q demo up --dir "$C"; }
 restart_all() { # clean restart of every daemon, mounts stay
@@ -83,13 +83,13 @@ restart_all() { # clean restart of every daemon, mounts stay
     for d in mds oss1 oss2 oss3 oss4; do [ -e "$C/$d/run/pid" ] && kill_daemon "$d" TERM; done
     start_again
 }
-# wait_for SECONDS CMD...: until CMD succeeds; looks again after each event second at most
+# wait_for SECONDS CMD...: until CMD succeeds; looks again every 20 ms
 wait_for() {
     local end=$((SECONDS + $1))
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$SECONDS" -lt "$end" ] || return 1
-        read -rt 0.1 <> <(:) || :
+        read -rt 0.02 <> <(:) || :
     done
 }
 
