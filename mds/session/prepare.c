@@ -34,24 +34,45 @@ int session_check(struct mds *m, struct rpc_req *req)
 
 /* ---- what a touch asks for ---- */
 
-static enum lease_group group_of(const struct mds_prepare *p, unsigned i)
+/* The holder of the write lease never waits for those who wait for it: this is how it writes back
+ * what it has, before it can give the lease up. Nobody else has a lease meanwhile. */
+static bool holds_write(struct session_module *mod, struct session *s, uint64_t ino)
 {
-    enum lease_group g = lease_group(p->touch[i].access, p->touch[i].open_flags);
+    struct session_use *u = session_use_find(mod, s, ino);
 
-    if (p->touch[i].ino == 0)
-        return LEASE_FREE;
-    for (unsigned j = 0; j < p->n_touch; j++) {
-        const struct mds_touch *t = &p->touch[j];
-        enum lease_group other = lease_group(t->access, t->open_flags);
+    return u && u->told.kind == MSG_LEASE_WRITE;
+}
 
-        if (j == i || t->ino != p->touch[i].ino || other == LEASE_FREE || g == LEASE_FREE)
-            continue;
-        if (j < i)
-            return LEASE_FREE; /* entered there */
-        if (other != g)
-            g = LEASE_SOLE;
-    }
+static enum lease_group touch_group(struct session_module *mod, struct session *s,
+                                    const struct mds_touch *t)
+{
+    enum lease_group g = t->ino ? lease_group(t->access, t->open_flags) : LEASE_FREE;
+
+    if (g == LEASE_BREAK && t->access != MDS_ACCESS_UNLINK && holds_write(mod, s, t->ino))
+        g = LEASE_FREE;
     return g;
+}
+
+/* As what each touch enters its file; a file that is touched twice is entered once. */
+static bool touch_groups(struct session_module *mod, struct session *s, const struct mds_prepare *p,
+                         enum lease_group *ret_groups)
+{
+    bool enters = false;
+
+    for (unsigned i = 0; i < p->n_touch; i++) {
+        enum lease_group g = touch_group(mod, s, &p->touch[i]);
+
+        for (unsigned j = 0; j < i && g != LEASE_FREE; j++) {
+            if (p->touch[j].ino != p->touch[i].ino || ret_groups[j] == LEASE_FREE)
+                continue;
+            if (ret_groups[j] != g)
+                ret_groups[j] = LEASE_SOLE;
+            g = LEASE_FREE;
+        }
+        ret_groups[i] = g;
+        enters |= g != LEASE_FREE;
+    }
+    return enters;
 }
 
 static int check_touch(struct session_module *mod, struct session *s, const struct mds_touch *t)
@@ -222,7 +243,7 @@ void session_leave(struct session_module *mod, struct session_wait *w)
 {
     for (unsigned i = 0; i < w->p->n_touch; i++) {
         struct session_file *f = w->files[i];
-        enum lease_group g = group_of(w->p, i);
+        enum lease_group g = w->groups[i];
 
         if (!w->entered[i])
             continue;
@@ -320,10 +341,8 @@ void session_file_changed(struct session_module *mod, struct session_file *f)
 static enum lease_group wait_group_at(const struct session_wait *w, const struct session_file *f)
 {
     for (unsigned i = 0; i < w->p->n_touch; i++) {
-        enum lease_group g = group_of(w->p, i);
-
-        if (w->p->touch[i].ino == f->ino && g != LEASE_FREE)
-            return g;
+        if (w->p->touch[i].ino == f->ino && w->groups[i] != LEASE_FREE)
+            return w->groups[i];
     }
     return LEASE_FREE;
 }
@@ -431,7 +450,7 @@ static int wait_touch(struct session_module *mod, struct session_wait *w, unsign
                       struct session_file *from)
 {
     struct mds_touch *t = &w->p->touch[i];
-    enum lease_group g = group_of(w->p, i);
+    enum lease_group g = w->groups[i];
     struct session_file *f = t->ino ? session_file_find(mod, t->ino) : NULL;
     int rc;
 
@@ -492,7 +511,7 @@ void session_wait_step(struct session_module *mod, struct session_wait *w)
     p->ready(p, 0);
 }
 
-static struct session_wait *wait_new(struct mds_prepare *p)
+static struct session_wait *wait_new(struct mds_prepare *p, const enum lease_group *groups)
 {
     struct session_wait *w = mem_zalloc(sizeof *w);
 
@@ -504,6 +523,7 @@ static struct session_wait *wait_new(struct mds_prepare *p)
     for (unsigned i = 0; i < p->n_touch; i++) {
         unsigned k = i;
 
+        w->groups[i] = groups[i];
         for (; k > 0 && p->touch[w->order[k - 1]].ino > p->touch[i].ino; k--)
             w->order[k] = w->order[k - 1];
         w->order[k] = i;
@@ -515,6 +535,7 @@ void session_prepare(struct mds *m, struct mds_prepare *p)
 {
     struct session_module *mod = session_module(m);
     struct session *s = session_find(mod, p->session);
+    enum lease_group groups[SHARD_RESOLVED_MAX];
     bool enters = false;
     int rc = 0;
 
@@ -531,10 +552,11 @@ void session_prepare(struct mds *m, struct mds_prepare *p)
         p->touch[i].lease = MSG_LEASE_NONE;
         p->touch[i].lease_seq = 0;
         p->touch[i].is_open = false;
-        enters |= group_of(p, i) != LEASE_FREE;
     }
+    if (rc == 0)
+        enters = touch_groups(mod, s, p, groups);
     if (rc == 0 && enters) {
-        struct session_wait *w = mod->n_waits < WAITS_MAX ? wait_new(p) : NULL;
+        struct session_wait *w = mod->n_waits < WAITS_MAX ? wait_new(p, groups) : NULL;
 
         if (w) {
             p->hook = w;

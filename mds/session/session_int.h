@@ -151,6 +151,7 @@ struct session_wait {
     struct list at;  /* where it waits */
     struct mds_prepare *p;
     struct session_file *files[SHARD_RESOLVED_MAX];
+    enum lease_group groups[SHARD_RESOLVED_MAX];
     bool entered[SHARD_RESOLVED_MAX];
     unsigned order[SHARD_RESOLVED_MAX]; /* touches by inode number */
     struct session_file *woken_from;

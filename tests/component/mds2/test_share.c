@@ -134,6 +134,41 @@ START_TEST(reports_and_closes_do_not_wait_for_a_recall)
 }
 END_TEST
 
+START_TEST(a_writer_writes_a_small_file_back_while_others_wait_for_it)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, seq = rep->inode.lease_seq;
+    struct msg_write_inline_req write = {.ino = ino,
+                                         .open_id = rep->open_id,
+                                         .replace = true,
+                                         .layout_generation = rep->inode.layout.generation};
+    struct msg_setattr_req times = {.ino = ino, .set = MSG_SET_MTIME, .mtime = {.sec = 1234}};
+    struct msg_setattr_req cut = {.ino = ino, .set = MSG_SET_SIZE, .size = 3};
+    struct msg_open_req open = {.ino = ino, .flags = O_RDWR};
+    struct iovec data = {"hello", 5};
+    struct rig_call opening = {0}, cutting = {0};
+
+    rig.client[0].release = false;
+    rig_send(&rig, 1, 1, &opening, RPC_OP_OPEN, &open);
+    rig_send(&rig, 1, 2, &cutting, RPC_OP_SETATTR, &cut);
+    rig_pass(&rig, 100);
+    rig.bulk_out = &data;
+    ck_ok(rig_do(&rig, 0, RPC_OP_WRITE_INLINE, &write, NULL));
+    ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &times, NULL));
+    ck_assert(!opening.done);
+    rig_give(&rig, 0, ino, MSG_LEASE_NONE, seq, 0);
+    ck_assert(rig_until(&rig, 500, rig_is_done, &opening));
+    ck_ok(opening.status);
+    rep = opening.c.rep;
+    ck_assert_uint_eq(rep->inode.attr.size, 5);
+    ck_assert_int_eq(rep->inode.attr.mtime.sec, 1234);
+    ck_assert(rig_until(&rig, 500, rig_is_done, &cutting));
+    ck_ok(cutting.status);
+    rig_forget(&opening);
+    rig_forget(&cutting);
+}
+END_TEST
+
 START_TEST(a_stat_from_elsewhere_asks_the_writer_and_leaves_its_lease)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
@@ -332,6 +367,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_writer_recalls_readers);
     tcase_add_test(t, a_truncate_by_somebody_else_waits_for_the_writer);
     tcase_add_test(t, reports_and_closes_do_not_wait_for_a_recall);
+    tcase_add_test(t, a_writer_writes_a_small_file_back_while_others_wait_for_it);
     tcase_add_test(t, a_stat_from_elsewhere_asks_the_writer_and_leaves_its_lease);
     tcase_add_test(t, a_repeated_open_is_the_same_open);
     tcase_add_test(t, a_repeated_create_is_the_same_open);
