@@ -47,7 +47,7 @@ int op_layout_new(struct mds *m, const struct mds_inode *dir, const struct msg_s
     int rc = layout_make(map, asked, has ? &inherited : NULL, turn, ret_layout);
 
     if (rc < 0)
-        return rc;
+        return rc == -ENOENT ? -EINVAL : rc;
     if (!(asked && asked->has_start) && !(has && inherited.has_start))
         ret_layout->start = (uint32_t)(turn % ret_layout->table_len);
     return 0;

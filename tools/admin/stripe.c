@@ -131,8 +131,12 @@ static int ask_text(const struct ask *ask, char *out, size_t len)
 
 static int explain(int err, const char *path, const struct ask *ask)
 {
-    if (err == -ENOENT && ask->pool)
-        return admin_fail(err, "%s: no such path, or no such pool %s", path, ask->pool);
+    if (err == -EINVAL && ask->pool) {
+        admin_error(
+            "%s: there is no pool %s, or the layout does not fit it (see aifs-admin pool list)",
+            path, ask->pool);
+        return ADMIN_NOT_FOUND;
+    }
     if (err == -EINVAL)
         return admin_fail(err, "%s: the layout does not fit (see aifs-admin pool list)", path);
     return layout_text_fail(err, path);
