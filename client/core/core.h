@@ -128,6 +128,7 @@ struct core_opened {
     struct core_file *file;
     enum msg_lease lease; /* NONE: the kernel should not cache pages (direct I/O) */
     bool keep_cache;      /* pages cached at an earlier open are still right */
+    bool attr_changed;    /* attributes differ from those the last core_entry told */
 };
 
 struct core_dirent {

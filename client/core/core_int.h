@@ -284,6 +284,7 @@ struct core_inode {
     uint32_t refs;
     bool attr_known, layout_known;
     uint64_t attr_expire_ns;
+    uint64_t told_change; /* of the attributes that inode_entry() has told last */
     struct msg_attr
         attr; /* as the server last said, size and mtime replaced by ours under a write lease */
     struct msg_layout layout;
@@ -359,7 +360,7 @@ struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m);
 bool inode_layout_ok(const struct msg_inode *m);
 bool inode_attr_fresh(const struct core_inode *i);
 void inode_expire(struct core *c, uint64_t ino); /* attributes must be asked for again */
-void inode_entry(const struct core_inode *i, struct core_entry *ret_entry);
+void inode_entry(struct core_inode *i, struct core_entry *ret_entry);
 void inode_touch_data(struct core_inode *i,
                       uint64_t end); /* a local write: size, mtime, meta_seq */
 void inode_set_error(struct core_inode *i, int status, const char *what);

@@ -166,6 +166,7 @@ void core_release(struct core *c, struct core_file *f)
 static void opened_inode(struct core_inode *i, const struct msg_inode *m,
                          struct core_opened *ret_opened)
 {
+    ret_opened->attr_changed = i->told_change != m->attr.change;
     ret_opened->keep_cache =
         i->lease != MSG_LEASE_NONE || (i->data_change && i->data_change == m->attr.change);
     lease_reply(i, m);

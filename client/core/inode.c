@@ -188,10 +188,11 @@ struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m)
     return i;
 }
 
-void inode_entry(const struct core_inode *i, struct core_entry *ret_entry)
+void inode_entry(struct core_inode *i, struct core_entry *ret_entry)
 {
     uint64_t now = reactor_now_ns(i->core->reactor);
 
+    i->told_change = i->attr.change;
     ret_entry->ino = i->ino;
     ret_entry->attr = i->attr;
     ret_entry->attr_valid_ns = i->attr_expire_ns > now ? i->attr_expire_ns - now : 0;

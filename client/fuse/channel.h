@@ -212,6 +212,10 @@ void channel_reply_dir(struct channel_req *q);
 /* Supplementary groups of the caller from /proc, at most max; how many there are, or -errno. */
 int channel_req_groups(const struct channel_req *q, uint32_t *groups, unsigned max);
 
+/* The kernel asks for attributes before it uses them again. At once, on the reactor: it takes no
+ * lock that a request could hold. */
+void channel_expire_attr(struct channel *c, uint64_t node);
+
 /* ---- notifications, any thread. Bounded queue: -EAGAIN when full ---- */
 
 /* done (may be NULL) runs on the reactor when the kernel has dropped what was named (err 0 or

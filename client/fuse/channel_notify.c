@@ -153,6 +153,15 @@ int channel_notify_all(struct channel *c)
     return rc;
 }
 
+void channel_expire_attr(struct channel *c, uint64_t node)
+{
+    int rc = fuse_lowlevel_notify_inval_inode(c->session, node, -1, 0);
+
+    if (rc != 0 && rc != -ENOENT && rc != -ENODEV)
+        LOG_WARN("fuse", "the kernel keeps attributes of inode %llu: %s", (unsigned long long)node,
+                 strerror(-rc));
+}
+
 int channel_notifier_start(struct channel *c)
 {
     struct channel_notifier *t = &c->notifier;

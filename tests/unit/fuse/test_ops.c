@@ -160,6 +160,20 @@ START_TEST(writers_and_shared_files_go_past_the_page_cache)
 }
 END_TEST
 
+START_TEST(attributes_that_have_changed_are_asked_for_again)
+{
+    struct channel_req *q = fake_request(&fs, CHANNEL_OPEN, 9);
+
+    op_open(q);
+    fake.waiting->out.opened.attr_changed = true;
+    fake_complete(0);
+    ck_assert_uint_eq(fake.notified, 1);
+    close_again(fs_file_of(fake.reply_fh));
+    close_again(open_with(O_RDONLY, MSG_LEASE_READ, true));
+    ck_assert_uint_eq(fake.notified, 1);
+}
+END_TEST
+
 START_TEST(a_read_is_sent_from_where_the_core_has_it)
 {
     struct fs_file *f = open_with(O_RDONLY, MSG_LEASE_READ, false);
@@ -396,6 +410,7 @@ SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            root_is_not_asked_for_groups, an_interrupt_cancels_what_waits,
            readers_under_a_lease_use_the_page_cache,
            writers_and_shared_files_go_past_the_page_cache,
+           attributes_that_have_changed_are_asked_for_again,
            a_read_is_sent_from_where_the_core_has_it, a_write_by_the_privileged_is_one_call,
            set_id_bits_are_looked_for_once_per_open_file, set_id_bits_are_cleared_before_the_write,
            a_set_id_bit_set_later_is_seen, an_open_that_nobody_waits_for_is_closed,
