@@ -34,6 +34,21 @@ static int io_status(const struct core_req *q, int status)
 
 /* ---- reading ---- */
 
+/* Without a lease the file may have been cut while we read: what is behind its end now was never
+ * there. */
+static void read_trim(struct core_req *q)
+{
+    uint64_t size = q->p.inode->attr.size;
+    uint32_t left = q->p.offset < size ? (uint32_t)MIN(size - q->p.offset, q->out.read.bytes) : 0;
+    unsigned k;
+
+    q->out.read.bytes = left;
+    for (k = 0; k < q->out.read.n_iov; k++) {
+        q->out.read.iov[k].iov_len = MIN(q->out.read.iov[k].iov_len, left);
+        left -= (uint32_t)q->out.read.iov[k].iov_len;
+    }
+}
+
 static void read_called(struct oss_io *io, int status)
 {
     struct core_req *q = io->q;
@@ -42,10 +57,13 @@ static void read_called(struct oss_io *io, int status)
     if (--q->p.pending)
         return;
     q->p.cancel = NULL;
-    if (q->p.error)
+    if (q->p.error) {
         q->p.end(q, q->p.error);
-    else
-        read_ready(q);
+        return;
+    }
+    if (q->p.inode->lease == MSG_LEASE_NONE)
+        read_trim(q);
+    read_ready(q);
 }
 
 static struct oss_io *piece_read(struct core_req *q, const struct stripe_piece *p, uint64_t done)

@@ -139,9 +139,15 @@ static void meta_called(struct mds_op *op, int status)
     flush_step(i);
 }
 
-/* Nothing is reported that no target has acknowledged, but for sizes the server knows already. */
+/* Nothing is reported that no target has acknowledged, but for sizes the server knows already; and
+ * without a lease, when each write has reported its end and somebody else may have cut the file,
+ * nothing at all. */
 static uint64_t size_to_report(struct core_inode *i)
 {
+    if (i->lease != MSG_LEASE_WRITE) {
+        i->reported_size = i->attr.size;
+        return 0;
+    }
     i->reported_size =
         i->dirty_bytes || !list_empty(&i->ios) ? MIN(i->attr.size, i->acked_size) : i->attr.size;
     return i->reported_size;

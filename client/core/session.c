@@ -238,7 +238,8 @@ static void session_up(struct core *c)
         session_reclaim(c);
     } else {
         session_ready(c);
-        s->renew_at_ns = 0;
+        (void)call_start(c, RPC_OP_SESSION_RENEW, &s->empty,
+                         renewed); /* by it the server knows where to recall */
     }
 }
 

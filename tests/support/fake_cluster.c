@@ -41,7 +41,7 @@ static void handle_renew(struct rpc_req *req)
 
     f->calls[req->header.op]++;
     if (s)
-        s->link = req->from;
+        fake_session_seen(f, s, req->from);
     if (req->header.op == RPC_OP_SESSION_RENEW) {
         rpc_reply(req, s ? 0 : -AIFS_ESESSION, s ? &rep : NULL);
         return;

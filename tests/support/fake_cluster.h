@@ -16,7 +16,7 @@
 
 #define FAKE_OSS_MAX    4u
 #define FAKE_INODES     256u
-#define FAKE_HOLDERS    4u
+#define FAKE_HOLDERS    16u
 #define FAKE_INLINE_MAX 16384u
 #define FAKE_CHUNK      (1u << 20)
 #define FAKE_SESSIONS   8u
@@ -93,7 +93,7 @@ struct fake_cluster {
     struct fake_inode inodes[FAKE_INODES];
     struct fake_session sessions[FAKE_SESSIONS];
     uint64_t next_session, next_open, next_lease, change;
-    struct list waiting; /* OPEN and CREATE that wait for a lease to come back: struct rpc_req */
+    struct list waiting; /* OPEN, SETATTR that wait for a lease to come back: struct rpc_req */
     unsigned calls[128], executed[128];
     bool drop_replies; /* changes are executed, their answers get lost and the link with them */
     int refuse;        /* status for every request but sessions */
@@ -119,6 +119,7 @@ void fake_oss_start(struct fake_cluster *f, unsigned index);
 struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req);
 struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name,
                              uint32_t mode);
+void fake_session_seen(struct fake_cluster *f, struct fake_session *s, struct rpc_link *from);
 void fake_mds_handle(struct rpc_req *req);
 void fake_run_until(struct reactor *r, const bool *flag);
 

@@ -168,6 +168,23 @@ static void send_recall(struct fake_cluster *f, uint64_t session, uint64_t ino, 
     }
 }
 
+/* A session has a new connection: what was recalled over the old one is asked for again. */
+void fake_session_seen(struct fake_cluster *f, struct fake_session *s, struct rpc_link *from)
+{
+    unsigned k, n;
+
+    if (s->link == from)
+        return;
+    s->link = from;
+    for (k = 0; k < FAKE_INODES; k++) {
+        struct fake_inode *i = &f->inodes[k];
+
+        for (n = 0; n < FAKE_HOLDERS; n++)
+            if (i->used && i->leases[n].session == s->id && i->leases[n].recalled)
+                send_recall(f, s->id, k, i->leases[n].seq);
+    }
+}
+
 /* True when somebody else's lease stands in the way; it has been recalled then. */
 static bool conflict(struct fake_cluster *f, struct fake_inode *i, uint64_t session, bool writes)
 {
@@ -231,6 +248,8 @@ static void try_open(struct fake_cluster *f, struct rpc_req *req)
     open_as(f, req, i, writes, false);
 }
 
+static void execute(struct fake_cluster *f, struct rpc_req *req);
+
 static void retry_waiting(struct fake_cluster *f)
 {
     struct list now, *l;
@@ -238,7 +257,7 @@ static void retry_waiting(struct fake_cluster *f)
     list_init(&now);
     list_splice(&now, &f->waiting);
     while ((l = list_pop_front(&now)) != NULL)
-        try_open(f, list_entry(l, struct rpc_req, link));
+        execute(f, list_entry(l, struct rpc_req, link));
 }
 
 static void close_one(struct fake_cluster *f, struct fake_inode *i, uint64_t session,
@@ -286,6 +305,10 @@ static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
         answer(f, req, -ENOENT, NULL, 0, false);
         return;
     }
+    if (m->set & MSG_SET_SIZE && conflict(f, i, req->header.session, true)) {
+        list_push_back(&f->waiting, &req->link);
+        return;
+    }
     if (m->set & MSG_SET_MODE)
         i->attr.mode = (i->attr.mode & S_IFMT) | (m->mode & 07777);
     if (m->set & MSG_SET_MTIME)
@@ -327,8 +350,12 @@ static void do_write_inline(struct fake_cluster *f, struct rpc_req *req)
     uint64_t at = i ? (m->append ? i->attr.size : m->replace ? 0 : m->offset) : 0;
     uint32_t len = req->header.bulk_len;
 
-    if (!i || !(i->attr.flags & MSG_ATTR_INLINE)) {
+    if (!i || !(i->attr.flags & MSG_ATTR_INLINE) || m->layout_generation != i->layout.generation) {
         answer(f, req, i ? -AIFS_ESTALE_LAYOUT : -ENOENT, NULL, 0, false);
+        return;
+    }
+    if (m->truncate_gen != i->attr.truncate_gen) {
+        answer(f, req, -AIFS_ESTALE_TRUNC, NULL, 0, false);
         return;
     }
     if (at + len > FAKE_INLINE_MAX) {
@@ -355,10 +382,16 @@ static void do_size(struct fake_cluster *f, struct rpc_req *req)
         answer(f, req, -ENOENT, NULL, 0, false);
         return;
     }
-    if (req->header.op == RPC_OP_SIZE)
-        ck_assert_msg(!(i->attr.flags & MSG_ATTR_INLINE), "SIZE of an inline file");
+    if (!!(i->attr.flags & MSG_ATTR_INLINE) != (req->header.op == RPC_OP_GROW) ||
+        m->layout_generation != i->layout.generation) {
+        answer(f, req, -AIFS_ESTALE_LAYOUT, NULL, 0, false);
+        return;
+    }
+    if (m->truncate_gen != i->attr.truncate_gen) {
+        answer(f, req, -AIFS_ESTALE_TRUNC, NULL, 0, false);
+        return;
+    }
     if (req->header.op == RPC_OP_GROW) {
-        ck_assert(i->attr.flags & MSG_ATTR_INLINE);
         i->attr.flags &= ~MSG_ATTR_INLINE;
         i->layout.generation++;
         i->data_len = 0;
@@ -378,6 +411,10 @@ static void do_append(struct fake_cluster *f, struct rpc_req *req)
     f->executed[RPC_OP_APPEND_RANGE]++;
     if (!i || i->attr.flags & MSG_ATTR_INLINE) {
         rpc_reply(req, i ? -AIFS_ESTALE_LAYOUT : -ENOENT, NULL);
+        return;
+    }
+    if (m->truncate_gen != i->attr.truncate_gen) {
+        rpc_reply(req, -AIFS_ESTALE_TRUNC, NULL);
         return;
     }
     rep.offset = i->attr.size;
@@ -519,6 +556,7 @@ void fake_mds_handle(struct rpc_req *req)
         rpc_reply(req, -AIFS_ESESSION, NULL);
         return;
     }
+    fake_session_seen(f, s, req->from);
     if (f->refuse) {
         rpc_reply(req, f->refuse, NULL);
         return;
