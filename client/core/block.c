@@ -279,13 +279,17 @@ static void fill_merge(struct block *b, const struct oss_io *io)
 static void block_filled(struct oss_io *io, int status)
 {
     struct block *b = io->block;
+    uint64_t base = b->index * stripe_block_bytes(&b->inode->layout);
+    uint64_t size = b->inode->attr.size > base ? b->inode->attr.size - base : 0;
+    uint32_t end = (uint32_t)MIN((uint64_t)io->start + io->len, size);
     struct list *l;
 
     b->fill = NULL;
     b->fill_start = b->fill_end = 0;
     if (!status && !b->dead) {
         fill_merge(b, io);
-        if (extents_add(&b->valid, io->start, io->start + io->len))
+        /* What is behind the end may be on its way to be cut off: not to be kept. */
+        if (end > io->start && extents_add(&b->valid, io->start, end))
             status = -ENOMEM;
         if (io->ahead)
             io->core->stats.readahead_bytes += io->len;
