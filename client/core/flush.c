@@ -12,6 +12,7 @@
  * target that restarts sends the waiting flushes back to (1).
  */
 #include "client/core/core_int.h"
+#include "common/fault/fault.h"
 
 #define ROUNDS_BACKGROUND 1u
 #define ROUNDS_REQUEST    16u
@@ -127,8 +128,10 @@ static void meta_called(struct mds_op *op, int status)
     if (status) {
         meta_failed(i, op, status);
     } else {
-        if (op->call.op == RPC_OP_GROW)
+        if (op->call.op == RPC_OP_GROW) {
+            FAULT_CRASH("client.grow.after_commit");
             i->need_grow = i->server_has_inline = false;
+        }
         i->meta_done = MAX(i->meta_done, op->n1);
         inode_merge(i, &rep->inode, true);
         if (op->call.op == RPC_OP_WRITE_INLINE)
@@ -186,6 +189,8 @@ static void meta_send(struct core_inode *i)
         i->meta_done = i->meta_seq;
         return;
     }
+    if (opcode == RPC_OP_GROW)
+        FAULT_CRASH("client.grow.after_chunks");
     op->inode = inode_ref(i);
     op->n1 = i->meta_seq;
     if (opcode == RPC_OP_WRITE_INLINE)

@@ -12,6 +12,7 @@
 
 #include "client/mount/mount.h"
 #include "common/base/log.h"
+#include "common/fault/fault.h"
 
 static int fail(int code, const char *text)
 {
@@ -68,6 +69,8 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--umount") == 0)
         return mount_umount_main(argc - 1, argv + 1);
     log_set_program("aifs-mount");
+    if (fault_arm_from_env() < 0)
+        return fail(MOUNT_USAGE, "AIFS_FAULT: cannot understand it");
     code = mount_parse(&m, argc, argv, err, sizeof(err));
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         mount_usage(&m);

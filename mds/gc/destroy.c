@@ -201,6 +201,7 @@ void gc_destroy_page(struct gc_queue *q)
         q->next_ns = reactor_now_ns(q->gc->mds->reactor) + GC_IDLE_NS;
         return;
     }
+    FAULT_CRASH("mds.gc.destroy.before_send");
     b->q = q;
     b->n = q->n_seen;
     q->batch = b;

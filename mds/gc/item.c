@@ -216,6 +216,8 @@ void gc_item_start(struct gc_queue *q, const struct gc_seen *seen)
         q->skipped = true;
         return;
     }
+    if (q->type == KEY_PUNCH)
+        FAULT_CRASH("mds.gc.punch.before_send");
     it->q = q;
     it->ino = seen->ino;
     it->item = seen->item;

@@ -11,10 +11,12 @@
  * away; without a buffer for the payload, or with too many requests in service, the link stops
  * reading. Replies on dead links go nowhere, but give everything back all the same.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"
+#include "common/fault/fault.h"
 #include "proto/codec.h"
 #include "proto/rpc/rpc_int.h"
 
@@ -184,6 +186,18 @@ int req_head(struct rpc_link *l, const struct rpc_header *h, const void *body, s
     return 0;
 }
 
+/* Fault points of every operation: "rpc.GROW.before" its handler, "rpc.GROW.after", when it has
+ * succeeded and nobody knows. */
+static void req_fault(const struct req *r, const char *when)
+{
+    char name[64];
+
+    if (LIKELY(atomic_load_explicit(&fault_armed, memory_order_relaxed) == 0))
+        return;
+    snprintf(name, sizeof name, "rpc.%s.%s", rpc_op_name(r->pub.header.op), when);
+    FAULT_CRASH(name);
+}
+
 void req_received(struct req *r, int status)
 {
     struct rpc_node *n = r->pub.from->node;
@@ -194,6 +208,7 @@ void req_received(struct req *r, int status)
     } else if (r->refused) {
         rpc_reply(&r->pub, r->refused, NULL);
     } else {
+        req_fault(r, "before");
         r->pub.handler_arg = n->handlers[op].arg;
         n->handlers[op].fn(&r->pub);
     }
@@ -244,6 +259,8 @@ static void req_send(struct req *r, int status, uint8_t *wire, uint32_t body_len
         .version = l->version,
     };
 
+    if (status == 0)
+        req_fault(r, "after");
     for (unsigned i = 0; i < n_iov; i++)
         h.bulk_len += (uint32_t)iov[i].iov_len;
     h.trace_us[1] = (uint32_t)((reactor_now_ns(n->reactor) - r->pub.received_ns) / NS_PER_US);
