@@ -17,8 +17,7 @@ for victim in mds oss1 oss2 oss3 oss4; do
         done
     ) 2>"$T/err.$victim" &
     writer=$!
-    wait_for 60 test "$(wc -l <"$T/done.$victim" 2>/dev/null || echo 0)" -ge 0
-    wait_for 60 bash -c "[ \$(wc -l <'$T/done.$victim' 2>/dev/null || echo 0) -ge 5 ]" || fail "no progress before the kill"
+    wait_for 60 bash -c "[ -s '$T/done.$victim' ] && [ \$(wc -l <'$T/done.$victim') -ge 5 ]" || fail "no progress before the kill"
     kill_daemon "$victim"
     start_again
     have=$(wc -l <"$T/done.$victim")
