@@ -2,12 +2,13 @@
 /*
  * The metadata server's parts and the seams between them.
  *
- *   dispatch   takes requests from the wire: reads are answered from the committed view, changes
- * are resolved, prepared, submitted, answered shard      executes and commits (mds/shard) session
- * sessions, opens, data leases, recalls, glimpses, eviction: the leader's memory       struct
- * mds_session_ops cluster    the map, nodes, targets, pools, heartbeats struct mds_cluster_ops gc
- * workers of the destroy, punch and recovery queues                                     struct
- * mds_gc_ops
+ *   dispatch  takes requests from the wire: reads are answered from the committed view, changes are
+ *             resolved, prepared, submitted, answered
+ *   shard     executes and commits (mds/shard)
+ *   session   sessions, opens, data leases, recalls, glimpses, eviction: the leader's memory
+ *             (struct mds_session_ops)
+ *   cluster   the map, nodes, targets, pools, heartbeats (struct mds_cluster_ops)
+ *   gc        workers of the destroy, punch and recovery queues (struct mds_gc_ops)
  *
  * Life of a change: dispatch resolves names in the view → session.prepare() freezes the touched
  * inodes and recalls conflicting leases; ready() → the entry is submitted → done → session.finish()

@@ -4,10 +4,9 @@
  *
  * Happy path: lock the folder, open the shard, listen, start the modules, run the reactor. A signal
  * stops in the reverse order: no new requests, what is under way is answered, links are closed, the
- * writer commits what it has.
- * Failure modes: each step that fails is logged by whoever failed, and what came before it is
- * undone. A stop that takes longer than its limit ends without waiting: everything acknowledged is
- * on the disk.
+ * writer commits what it has. Failure modes: each step that fails is logged by whoever failed, and
+ * what came before it is undone. A stop that takes longer than its limit ends without waiting:
+ * everything acknowledged is on the disk.
  */
 #include "mds/server.h"
 
@@ -183,8 +182,8 @@ static int open_node(struct mds_server *s)
     return rc;
 }
 
-/* Where others find us: as configured; else the address we listen on, or the host's name for "all".
- */
+/* Where others find us: as configured; else the address we listen on, or the host's name for
+ * "all". */
 static void make_advertise(struct mds_server *s, uint16_t port)
 {
     const char *given = conf_text(s->conf, "mds.advertise"), *listen = s->mds.conf.listen;

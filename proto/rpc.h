@@ -6,11 +6,13 @@
  * Threads: everything belongs to one reactor. All objects given to these functions are caller-owned
  * and must live until their done() has run.
  *
- *   rpc_node   this process on this reactor: identity, key, handlers, bulk pool
- *   rpc_link   one authenticated connection, either side
- *   rpc_peer   a server we talk to: keeps a link up (reconnects with back-off, first of several
- * addresses that answers), holds the in-flight table, sends unanswered calls again with the same id
- * after a reconnect rpc_call   one outgoing call rpc_req    one incoming request
+ *   rpc_node  this process on this reactor: identity, key, handlers, bulk pool
+ *   rpc_link  one authenticated connection, either side
+ *   rpc_peer  a server we talk to: keeps a link up (reconnects with back-off, first of several
+ *             addresses that answers), holds the in-flight table, sends unanswered calls again with
+ *             the same id after a reconnect
+ *   rpc_call  one outgoing call
+ *   rpc_req   one incoming request
  */
 #ifndef AIFS_PROTO_RPC_H
 #define AIFS_PROTO_RPC_H

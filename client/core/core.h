@@ -49,8 +49,8 @@ struct core_inode;
 
 /* ---- life ---- */
 
-/* Toward the kernel: what somebody else has changed. With a NULL function there is nobody to tell.
- */
+/* Toward the kernel: what somebody else has changed. With a NULL function there is nobody to
+ * tell. */
 struct core_inval {
     uint64_t ino;
     bool data;         /* pages too, not only attributes */

@@ -12,8 +12,9 @@
  *   names.c     name cache
  *   mem.c       the memory budget: slabs of buffers, eviction, waiting
  *   block.c     data cache: blocks of files, filling and sending them
- *   read.c write.c direct.c inlined.c flush.c truncate.c lease.c file.c ns.c dir.c xattr.c
- * operations and mechanisms
+ *
+ * and, by their names, the operations and mechanisms: read.c write.c direct.c inlined.c flush.c
+ * truncate.c lease.c file.c ns.c dir.c xattr.c
  */
 #ifndef AIFS_CLIENT_CORE_CORE_INT_H
 #define AIFS_CLIENT_CORE_CORE_INT_H

@@ -189,8 +189,8 @@ static void trunc_done(struct core_req *inner, int status)
     req_finish(q, 0);
 }
 
-/* O_TRUNC of a file that has unreported data here, or that CREATE found: as a truncate of its own.
- */
+/* O_TRUNC of a file that has unreported data here, or that CREATE found: as a truncate of its
+ * own. */
 static void open_truncate(struct core_req *q)
 {
     struct core_req *inner = mem_zalloc(sizeof *inner);

@@ -151,8 +151,8 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
     i->attr_expire_ns = reactor_now_ns(i->core->reactor) + i->core->o.attr_ns;
 }
 
-/* A file made while its pool had no targets has no place for chunks; it can still be a small one.
- */
+/* A file made while its pool had no targets has no place for chunks; it can still be a small
+ * one. */
 bool inode_layout_ok(const struct msg_inode *m)
 {
     return !S_ISREG(m->attr.mode) || layout_check(&m->layout) == 0 ||

@@ -112,8 +112,8 @@ static void read_ahead(struct core_req *q)
     q->p.n1 = q->p.n2 = 0;
 }
 
-/* Starts fetching what is missing; the first block that is not complete is where the request waits.
- */
+/* Starts fetching what is missing; the first block that is not complete is where the request
+ * waits. */
 static bool blocks_complete(struct core_req *q, uint64_t end)
 {
     struct core_inode *i = q->p.inode;

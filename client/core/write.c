@@ -26,8 +26,8 @@ static void append_over(struct core_req *q)
     req_resume_list(&i->append_queue);
 }
 
-/* Appends under a lease take their place at the end of file one after the other: false, it waits.
- */
+/* Appends under a lease take their place at the end of file one after the other: false, it
+ * waits. */
 static bool append_place(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;

@@ -154,8 +154,8 @@ struct channel_options {
     bool debug;
 };
 
-/* Mounts. The first request can come as soon as the reactor runs. -errno; text of the cause in err.
- */
+/* Mounts. The first request can come as soon as the reactor runs. -errno; text of the cause in
+ * err. */
 int channel_open(const struct channel_options *options, struct channel **ret_channel, char *err,
                  size_t err_len) MUST_USE;
 /* On the reactor's thread or after it has ended: answers what is unanswered with EIO, unmounts if
@@ -225,8 +225,8 @@ typedef void (*channel_notified_fn)(void *user, void *arg, int err);
  * attributes. */
 int channel_notify_inode(struct channel *c, uint64_t node, int64_t offset, int64_t len,
                          channel_notified_fn done, void *arg);
-/* Names and attributes of everything, where the kernel can (from 6.16): it asks again at next use.
- */
+/* Names and attributes of everything, where the kernel can (from 6.16): it asks again at next
+ * use. */
 int channel_notify_all(struct channel *c);
 int channel_notify_entry(struct channel *c, uint64_t parent, const char *name, uint32_t len,
                          channel_notified_fn done, void *arg);

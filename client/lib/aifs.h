@@ -48,12 +48,16 @@ const char *aifs_version(void); /* "0.1.0" */
  *   memory_limit=SIZE    cached and dirty data and metadata together, "512Mi" (default 1Gi)
  *   ro                   nothing is ever changed
  *   soft, timeo=TIME     calls fail with ETIMEDOUT when they are older than timeo (default: they
- * wait for ever) attr_timeout=TIME    how long attributes of files that are not open are believed
- * (default 1s) entry_timeout=TIME   names (default 1s) read_ahead=SIZE      bound per open file
- * (default: from stripes and memory) net=auto|tcp|shm|rdma mount_timeout=TIME   how long
- * aifs_mount() waits for servers that do not answer (default 30s) job=ID               for
- * accounting (default: $SLURM_JOB_ID) When it fails, aifs_mount_error() is a sentence for people,
- * valid until the next aifs_mount() of the thread.
+ *                        wait for ever)
+ *   attr_timeout=TIME    how long attributes of files that are not open are believed (default 1s)
+ *   entry_timeout=TIME   names (default 1s)
+ *   read_ahead=SIZE      bound per open file (default: from stripes and memory)
+ *   net=auto|tcp|shm|rdma
+ *   mount_timeout=TIME   how long aifs_mount() waits for servers that do not answer (default 30s)
+ *   job=ID               for accounting (default: $SLURM_JOB_ID)
+ *
+ * When it fails, aifs_mount_error() is a sentence for people, valid until the next aifs_mount() of
+ * the thread.
  */
 int aifs_mount(const char *source, const char *options, struct aifs **ret_fs);
 const char *aifs_mount_error(void);

@@ -6,8 +6,8 @@
  *   mount.c   options, the thread, mounting and unmounting
  *   call.c    posting and waiting; errors to errno
  *   walk.c    paths to inodes
- *   file.c    open, close, sync    io.c  reads and writes    queue.c  asynchronous ones
- *   name.c    calls on names       attr.c  attributes, xattr dir.c    directory streams
+ *   file.c    open, close, sync; io.c reads and writes; queue.c asynchronous ones
+ *   name.c    calls on names; attr.c attributes, xattr; dir.c directory streams
  */
 #ifndef AIFS_CLIENT_LIB_LIB_INT_H
 #define AIFS_CLIENT_LIB_LIB_INT_H

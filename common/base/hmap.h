@@ -37,8 +37,8 @@ struct hmap_node *hmap_next(const struct hmap_node *n);
  * last may be removed during a walk, and none inserted.
  */
 struct hmap_node *hmap_walk(const struct hmap *m, size_t *pos, struct hmap_node *prev_next);
-/* The same as a loop; node, next: struct hmap_node *, pos: size_t. node may be removed in the body.
- */
+/* The same as a loop; node, next: struct hmap_node *, pos: size_t. node may be removed in the
+ * body. */
 #define hmap_for_each(node, next, pos, m)                                                          \
     for ((pos) = 0, (node) = hmap_walk((m), &(pos), NULL); (node) && ((next) = (node)->next, 1);   \
          (node) = hmap_walk((m), &(pos), (next)))

@@ -3,13 +3,12 @@
  * Logging. The function that first sees a failure logs it once with the exact cause; callers
  * propagate.
  *
- * A line reads "LEVEL tag: text": the tag names the object ("target 3", "session 17",
- * "net 10.0.0.1:7000"). To stderr it carries a time stamp, or the "<n>" prefix that the journal
- * turns into a priority when stderr is the journal
- * ($JOURNAL_STREAM); log_open_syslog() sends to syslog instead. Each call site of a
- * warning, error or info line may print 20 lines a second (log_set_burst()); the rest is counted,
- * and the count is reported before the site's next line in a later second. Debug and trace lines
- * are not limited. Any thread may call.
+ * A line reads "LEVEL tag: text": the tag names the object ("target 3", "session 17", "net
+ * 10.0.0.1:7000"). To stderr it carries a time stamp, or the "<n>" prefix that the journal turns
+ * into a priority when stderr is the journal ($JOURNAL_STREAM); log_open_syslog() sends to syslog
+ * instead. Each call site of a warning, error or info line may print 20 lines a second
+ * (log_set_burst()); the rest is counted, and the count is reported before the site's next line in
+ * a later second. Debug and trace lines are not limited. Any thread may call.
  */
 #ifndef AIFS_COMMON_BASE_LOG_H
 #define AIFS_COMMON_BASE_LOG_H

@@ -57,8 +57,8 @@ int text_parse_u64(const char *s, uint64_t *ret_value)
     return 0;
 }
 
-/* "", "B", "K", "Ki", "KiB", ... as a shift. "KB" is refused: people disagree about what it means.
- */
+/* "", "B", "K", "Ki", "KiB", ... as a shift. "KB" is refused: people disagree about what it
+ * means. */
 static int parse_size_unit(const char *s, unsigned *ret_shift)
 {
     static const char letters[] = "KMGTPE";

@@ -6,9 +6,10 @@
  *   0       2     magic 0xaf15
  *   2       1     type (enum frame_type)
  *   3       1     zero
- *   4       4     head_len   at most NET_HEAD_MAX for FRAME_MESSAGE and FRAME_ADDRESS_MAX for
- * FRAME_ADDRESS; 0 otherwise 8       4     bulk_len   at most NET_BULK_MAX; 0 unless type is
- * FRAME_MESSAGE 12      4     CRC-32C of bytes 0..11 and the head
+ *   4       4     head_len: at most NET_HEAD_MAX for FRAME_MESSAGE, FRAME_ADDRESS_MAX for
+ *                 FRAME_ADDRESS; else 0
+ *   8       4     bulk_len: at most NET_BULK_MAX; 0 unless type is FRAME_MESSAGE
+ *   12      4     CRC-32C of bytes 0..11 and the head
  *
  * The head follows, then the bulk. The bulk has no sum here: who sends data sums it block by block
  * from end to end.

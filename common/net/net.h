@@ -3,10 +3,12 @@
  * Messages between two processes: one interface, three transports.
  *
  *   socket  TCP. Every connection starts here; the socket stays open as the control channel that
- * tells us the peer is alive. ucx     shared memory with CMA between processes of one host, RDMA
- * verbs where there is a device. Entered by net_conn_upgrade() once both ends know each other;
- * every shared-memory peer has a UCX worker of its own, which is destroyed as a whole when the peer
- * dies. loop    in process, for tests and the simulator: can drop, delay, duplicate and reorder.
+ *           tells us the peer is alive.
+ *   ucx     shared memory with CMA between processes of one host, RDMA verbs where there is a
+ *           device. Entered by net_conn_upgrade() once both ends know each other; every
+ *           shared-memory peer has a UCX worker of its own, which is destroyed as a whole when the
+ *           peer dies.
+ *   loop    in process, for tests and the simulator: can drop, delay, duplicate and reorder.
  *
  * A message is a head (RPC header and body, at most NET_HEAD_MAX) and an optional bulk payload (at
  * most NET_BULK_MAX) that goes straight between the buffers of sender and receiver.
@@ -112,8 +114,8 @@ int net_listen(struct reactor *r, const struct net_addr *addr, const struct net_
 uint16_t net_listener_port(const struct net_listener *l);
 void net_listener_close(struct net_listener *l);
 
-/* connected(arg, conn, 0) or (arg, NULL, -err), exactly once, never before net_connect() returned.
- */
+/* connected(arg, conn, 0) or (arg, NULL, -err), exactly once, never before net_connect()
+ * returned. */
 struct net_connecting;
 int net_connect(struct reactor *r, const struct net_addr *addr, const struct net_options *o,
                 void (*connected)(void *arg, struct net_conn *c, int status), void *arg,

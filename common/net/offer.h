@@ -4,11 +4,20 @@
  * offers: both ends come to the same answer.
  *
  * Wire form, little-endian, OFFER_BYTES long (a longer one from a later version is read as far as
- * known): offset  size 0       1     version, 1 1       1     want (enum net_want) 2       2 flags:
- * 1 shared memory possible, 2 RDMA device with an active port 4       4     effective user id 8 4
- * pid 12      4     zero 16      16    boot id: which kernel, and so which host 32      8     pid
- * name space (inode) 40      8     user name space (inode) 48      8     address of the cookie in
- * this process 56      16    cookie: random; who can read it there really reaches our memory
+ * known):
+ *
+ *   offset  size  field
+ *   0       1     version, 1
+ *   1       1     want (enum net_want)
+ *   2       2     flags: 1 shared memory possible, 2 RDMA device with an active port
+ *   4       4     effective user id
+ *   8       4     pid
+ *   12      4     zero
+ *   16      16    boot id: which kernel, and so which host
+ *   32      8     pid name space (inode)
+ *   40      8     user name space (inode)
+ *   48      8     address of the cookie in this process
+ *   56      16    cookie: random; who can read it there really reaches our memory
  */
 #ifndef AIFS_COMMON_NET_OFFER_H
 #define AIFS_COMMON_NET_OFFER_H

@@ -5,11 +5,13 @@
  * Both ends have each other's offer when net_conn_upgrade() chooses; the choice is the same on
  * both. The rest is asynchronous, while messages go on over the socket:
  *
- *   each end, if it can really do it (shared memory: it has read the peer's cookie), makes a worker
- * and sends    ADDRESS -> on the peer's ADDRESS it makes an endpoint and sends a PROBE through it
- *   on the peer's PROBE it sends READY -> on the peer's READY it sends SWITCH as the last message
- * over the socket; from then on it sends over UCX       SWITCH -> what comes over UCX before the
- * peer's SWITCH is held, so that nothing overtakes what was sent before
+ *   ADDRESS  sent by each end that can really do it (shared memory: it has read the peer's cookie)
+ *            with the address of the worker it has made. On the peer's it makes an endpoint and
+ *            sends a PROBE through it.
+ *   READY    sent on the peer's PROBE.
+ *   SWITCH   sent on the peer's READY, as the last message over the socket; from then on this end
+ *            sends over UCX. What comes over UCX before the peer's SWITCH is held, so that nothing
+ *            overtakes what was sent before.
  *
  * Failures on the way: STAY, and the socket it is, unless an end insists: then the connection is
  * closed with a line that says why. After it: the control channel, and only it, tells that the peer
@@ -58,8 +60,8 @@ static int on_progress(struct reactor_source *s)
     return n;
 }
 
-/* UCX stays "busy" while it cannot get rid of something, which is for ever if the peer has stopped.
- */
+/* UCX stays "busy" while it cannot get rid of something, which is for ever if the peer has
+ * stopped. */
 static bool on_arm(struct reactor_source *s)
 {
     struct net_ucx *u = container_of(s, struct net_ucx, source);

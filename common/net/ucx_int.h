@@ -5,13 +5,14 @@
  *   ucx_lib.c   the library: its contexts, its log, its signal handlers
  *   ucx.c       offers, and how a connection is moved from its socket to UCX and back to nothing
  *   ucx_send.c  what leaves: small messages whole, large ones as a reference (shared memory) or by
- * rendezvous (RDMA) ucx_recv.c  what arrives
+ *               rendezvous (RDMA)
+ *   ucx_recv.c  what arrives
  *
  * A connection has a UCX worker of its own with one endpoint. Every message is one active message
  * with the header below. How bulk travels:
  *   - below the threshold it is in the message;
  *   - above, on shared memory, the message carries where the sender's buffers are (REF); the
- * receiver reads them (cma.h) and sends an ACK;
+ *     receiver reads them (cma.h) and sends an ACK;
  *   - above, on RDMA, it is a UCX rendezvous into the receiver's buffers.
  * See docs/adr/0001 for why UCX's own rendezvous is not used on shared memory.
  */

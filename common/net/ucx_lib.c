@@ -41,8 +41,8 @@ static ucs_log_func_rc_t on_log(const char *file, unsigned line, const char *fun
     return UCS_LOG_FUNC_RC_STOP;
 }
 
-/* Runs after the constructor of libucs, which has read the environment and installed its handlers.
- */
+/* Runs after the constructor of libucs, which has read the environment and installed its
+ * handlers. */
 __attribute__((constructor)) static void tame(void)
 {
     static const int signals[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE};

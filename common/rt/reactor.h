@@ -46,8 +46,8 @@ struct reactor_work {
     void (*fn)(struct reactor_work *w);
 };
 
-/* One shot. Due timers fire in the order of their deadlines, equal ones in the order of starting.
- */
+/* One shot. Due timers fire in the order of their deadlines, equal ones in the order of
+ * starting. */
 struct reactor_timer {
     uint64_t deadline_ns; /* on the reactor's clock */
     void (*fn)(struct reactor_timer *t);
@@ -56,8 +56,8 @@ struct reactor_timer {
     struct reactor_timer *child, *next, *prev;
 };
 
-/* A file descriptor; events are EPOLLIN/EPOLLOUT..., level-triggered. Remove it before closing fd.
- */
+/* A file descriptor; events are EPOLLIN/EPOLLOUT..., level-triggered. Remove it before closing
+ * fd. */
 struct reactor_watch {
     int fd;
     uint32_t events;

@@ -91,8 +91,8 @@ static inline void stat_gauge_set(struct stat_gauge *g, int64_t v)
 }
 
 void stat_record(struct stat_histogram *h, uint64_t ns);
-/* Upper bound of the bucket that holds the p-th part (0..1) of all records; 0 when there are none.
- */
+/* Upper bound of the bucket that holds the p-th part (0..1) of all records; 0 when there are
+ * none. */
 uint64_t stat_percentile(const struct stat_histogram *h, double p);
 unsigned stat_bucket_of(uint64_t ns);
 uint64_t stat_bucket_upper(unsigned bucket);

@@ -4,8 +4,8 @@
  *
  * Happy path: an OSS registers (its targets get their ids, are online, and their chains exist when
  * the answer leaves), then sends a heartbeat every second. Silent for CLUSTER_OFFLINE_NS it is
- * offline: its targets are marked so in the map, and nobody waits for it any more. Failure modes:
- * a heartbeat of somebody unknown, restarted or declared offline is told to register again, which
+ * offline: its targets are marked so in the map, and nobody waits for it any more. Failure modes: a
+ * heartbeat of somebody unknown, restarted or declared offline is told to register again, which
  * gives it the fences it may have missed. A server that was up when the last metadata server ended
  * gets the same time to come back to this one.
  */

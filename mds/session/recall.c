@@ -4,9 +4,8 @@
  *
  * Happy path: RECALL to the holder, who answers at once, writes back and sends LEASE_RELEASE, which
  * wakes whoever waits at the file. A lease that the holder has not been told of yet is lowered
- * without a word. Failure modes: without a connection the recall is sent again when there is one;
- * a holder that has not released within the lease time is evicted; so is, by its silence, a dead
- * one.
+ * without a word. Failure modes: without a connection the recall is sent again when there is one; a
+ * holder that has not released within the lease time is evicted; so is, by its silence, a dead one.
  */
 #include "mds/session/session_int.h"
 

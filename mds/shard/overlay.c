@@ -317,8 +317,8 @@ void overlay_flush(struct overlay *v, struct store_batch *b)
     }
 }
 
-/* Names that are gone from the store need not be remembered one by one: an empty group says it all.
- */
+/* Names that are gone from the store need not be remembered one by one: an empty group says it
+ * all. */
 static void group_settle(struct overlay *v, struct obj_group *g)
 {
     struct obj_name **p = &g->names;

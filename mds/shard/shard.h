@@ -41,10 +41,8 @@ enum shard_op {
                                        directory, identity */
     SHARD_OP_ORPHAN_RELEASE, /* [struct shard_ino] nobody has it open: destroy if it is an orphan */
     SHARD_OP_QUEUE_DONE,     /* [struct shard_queue_done] chunks are gone or cut: remove the item */
-    SHARD_OP_SIZE_RECOVERED, /* [struct shard_size] size of a dead writer's file, from the targets
-                              */
-    SHARD_OP_SIZE_UNSURE,    /* [struct shard_size] a writer died: queue the recovery of its file's
-                                size */
+    SHARD_OP_SIZE_RECOVERED, /* [struct shard_size] a dead writer's file, from the targets */
+    SHARD_OP_SIZE_UNSURE,    /* [struct shard_size] a writer died: queue the recovery of the size */
     SHARD_OP_TIMES,          /* [struct shard_size] size and mtime that a lease holder gave back */
     /* mds/session */
     SHARD_OP_SESSION_CREATE = RPC_OP_LIMIT + 16,
@@ -178,8 +176,8 @@ int shard_open(const struct shard_options *o, struct shard **ret_shard) MUST_USE
 /* Executes what is queued, stops the writer, closes. No done() is outstanding afterwards except
  * those posted to reactors. No view may be in use. */
 void shard_close(struct shard *s);
-/* 0: done() will run. -AIFS_EBUSY_SERVER, -AIFS_ECANCELLED (closing), -EIO (failed): it will not.
- */
+/* 0: done() will run. -AIFS_EBUSY_SERVER, -AIFS_ECANCELLED (closing), -EIO (failed): it will
+ * not. */
 int shard_submit(struct shard *s, struct shard_entry *e) MUST_USE;
 void shard_entry_init(struct shard_entry *e, unsigned op, const void *msg, struct reactor *r,
                       void (*done)(struct shard_entry *e));

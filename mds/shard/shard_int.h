@@ -45,8 +45,8 @@ struct shard {
 };
 
 void *shard_writer(void *arg); /* struct shard * */
-/* Executes one entry against the overlay: slots, operation, reply; sets everything of the outcome.
- */
+/* Executes one entry against the overlay: slots, operation, reply; sets everything of the
+ * outcome. */
 void shard_execute(struct shard *s, struct shard_entry *e);
 void shard_check_space(struct shard *s); /* any thread */
 void shard_answer(struct shard_entry *e);

@@ -196,8 +196,8 @@ int txn_record_delete(struct txn *t, const struct key *k)
     return r->exists ? overlay_set_record(t->overlay, r, false, NULL, 0) : 0;
 }
 
-/* Records found by a scan, copied before the first call: the callback may change what is scanned.
- */
+/* Records found by a scan, copied before the first call: the callback may change what is
+ * scanned. */
 struct scan_item {
     struct scan_item *next;
     struct key key;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Values of a metadata shard with a fixed form, little-endian. Each begins with its own version; a
- * reader refuses what it does not know (-AIFS_EFORMAT) and what cannot be
- * (-AIFS_ECORRUPT). The structs here are bytes on disk and nothing else: memory forms are in rec.h.
+ * reader refuses what it does not know (-AIFS_EFORMAT) and what cannot be (-AIFS_ECORRUPT). The
+ * structs here are bytes on disk and nothing else: memory forms are in rec.h.
  */
 #ifndef AIFS_MDS_STORE_REC_FMT_H
 #define AIFS_MDS_STORE_REC_FMT_H

@@ -66,8 +66,8 @@ static rocksdb_options_t *store_make_options(struct store *s, const struct store
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(r, 0.05);
     rocksdb_options_set_memtable_whole_key_filtering(r, 1);
     /* Recovery stops at the first record that is not whole: behind the last sync, pages of the log
-     * reach the disk in any order, and that must not keep a server from starting after a power cut.
-     */
+     * reach the disk in any order, and that must not keep a server from starting after a power
+     * cut. */
     rocksdb_options_set_wal_recovery_mode(r, rocksdb_point_in_time_recovery);
     return r;
 }

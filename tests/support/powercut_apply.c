@@ -37,8 +37,8 @@ static int coin(void)
     return (int)((seed >> 33) & 1);
 }
 
-/* The live content of a durable file: the shadow's link name is the inode number of the live file.
- */
+/* The live content of a durable file: the shadow's link name is the inode number of the live
+ * file. */
 static int open_live(const char *rel)
 {
     char path[PATH_MAX * 2];

@@ -284,8 +284,8 @@ static int new_demo(struct demo *d, const struct up_options *o)
     return ADMIN_OK;
 }
 
-/* A demo that is there keeps its shape: asking for another one is a conflict, not a silent change.
- */
+/* A demo that is there keeps its shape: asking for another one is a conflict, not a silent
+ * change. */
 static int same_shape(const struct demo *d, const struct up_options *o)
 {
     char oss[16], targets[16];

@@ -7,7 +7,7 @@
  *   DIR/key/          server.key admin.key client.key
  *   DIR/mds/          mds.conf data/ run/ log
  *   DIR/ossN/         oss.conf tM/ run/ log
- *   DIR/mntN/         run/ log of the N-th mount
+ *   DIR/mountN.log    log of the N-th mount
  */
 #ifndef AIFS_TOOLS_ADMIN_DEMO_H
 #define AIFS_TOOLS_ADMIN_DEMO_H
@@ -24,7 +24,7 @@
 
 struct demo_mount {
     char path[PATH_MAX];
-    unsigned number; /* DIR/mntN */
+    unsigned number; /* DIR/mountN.log */
 };
 
 struct demo {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entry of aifs-admin: global options, then the row of the command table that noun and verb name.
- */
+/* Entry of aifs-admin: global options, then the row of the command table that noun and verb
+ * name. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

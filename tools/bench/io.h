@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `io` measures is written against this: files that take reads and writes, through the kernel
- * (io_path.c) or through libaifs (io_aifs.c). One job uses one file object; begin() may complete
- * at once, finish() hands back completed ones in any order.
+ * (io_path.c) or through libaifs (io_aifs.c). One job uses one file object; begin() may complete at
+ * once, finish() hands back completed ones in any order.
  */
 #ifndef AIFS_TOOLS_BENCH_IO_H
 #define AIFS_TOOLS_BENCH_IO_H

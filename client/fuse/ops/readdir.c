@@ -4,8 +4,7 @@
  * much larger and stays with the open directory until the kernel has taken all of it in order. A
  * seek or rewinddir(3) drops it. Cookies: the server's are 48 bits of hash and 16 of ordinal; the
  * kernel's must be positive, so the ordinal is squeezed to 15 bits (never more than a few in use).
- * "." and
- * ".." have the cookies 1 and 2.
+ * "." and ".." have the cookies 1 and 2.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client does when servers restart, lose answers, run full, damage data or stop answering.
- */
+/* What a client does when servers restart, lose answers, run full, damage data or stop
+ * answering. */
 #include <check.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The channel on the real kernel, under the file system in memory: what goes in comes out, large
- * requests arrive whole, readers that nobody answers can be killed, unmounting ends the server.
- * The file system runs in a process of its own, since a process that waits for itself would hang.
+ * requests arrive whole, readers that nobody answers can be killed, unmounting ends the server. The
+ * file system runs in a process of its own, since a process that waits for itself would hang.
  */
 #include <dirent.h>
 #include <errno.h>

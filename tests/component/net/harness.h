@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two ends of connections, for tests. Each end is a reactor, a pool and connections; the other
- * process is this very program, executed again with
- * "--serve" (nothing of UCX or of a reactor is carried over a fork).
+ * process is this very program, executed again with "--serve" (nothing of UCX or of a reactor is
+ * carried over a fork).
  *
  * The protocol: the first message each way is a hello that carries the transport offer; both ends
  * upgrade on it. Then every message is sent back as it came (echo), or kept. Heads carry a sequence

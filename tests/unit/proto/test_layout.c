@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Striping arithmetic: the vectors of docs/placement.md, and what a new file's layout is made of.
- */
+/* Striping arithmetic: the vectors of docs/placement.md, and what a new file's layout is made
+ * of. */
 #include <check.h>
 #include <errno.h>
 #include <string.h>
