@@ -208,6 +208,14 @@ static void open_truncate(struct core_req *q)
     core_setattr(q->p.core, inner, &set, q->out.opened.file);
 }
 
+/* The inode has lost its last name, and nobody here has it open: it was meant by a name that
+ * somebody else has removed, and lives on only because another client has it open, or has not
+ * closed yet. */
+static bool is_leftover(const struct mds_op *op, const struct core_inode *i)
+{
+    return !op->n1 && i->attr.nlink == 0 && !any_user(i);
+}
+
 static void opened(struct mds_op *op, int status)
 {
     struct core *c = op->core;
@@ -215,8 +223,10 @@ static void opened(struct mds_op *op, int status)
     const struct msg_inode_rep *rep = op->call.rep;
     struct core_inode *i = status ? NULL : inode_from_reply(c, &rep->inode);
     struct core_file *f;
-    bool created = !status && rep->created;
+    bool created = !status && rep->created, leftover;
 
+    if (status == -ENOENT && !op->n1)
+        inode_expire(c, op->msg.open.ino); /* nor is its name to be believed */
     if (!i || !q) {
         if (i)
             inode_put(i);
@@ -232,16 +242,22 @@ static void opened(struct mds_op *op, int status)
         if (created)
             inode_expire(c, op->msg.create.parent);
     }
+    leftover = is_leftover(op, i);
     opened_inode(i, &rep->inode, &q->out.opened);
     f = file_new(c, q, i, rep->open_id, (int)q->p.n1);
     if (!f)
         file_close_later(c, i->ino, rep->open_id);
     q->out.opened.file = f;
     inode_entry(i, &q->entry);
-    if (f && q->p.n2 && !created && (i->attr.size || i->meta_seq != i->meta_done))
+    if (f && leftover) {
+        core_release(c, f);
+        inode_expire(c, i->ino);
+        req_finish(q, -ENOENT);
+    } else if (f && q->p.n2 && !created && (i->attr.size || i->meta_seq != i->meta_done)) {
         open_truncate(q);
-    else
+    } else {
         req_finish(q, f ? 0 : -ENOMEM);
+    }
     inode_put(i);
 }
 

@@ -72,6 +72,7 @@ static bool lookup_cached(struct core *c, struct core_req *q, uint64_t parent, c
     if (!i || !inode_attr_fresh(i))
         return false;
     inode_entry(i, &q->entry);
+    q->entry.entry_valid_ns = e->expire_ns - reactor_now_ns(c->reactor);
     req_end(q, 0);
     return true;
 }
@@ -105,6 +106,8 @@ static void got_attr(struct mds_op *op, int status)
 
     if (!status)
         status = take_inode(op->core, op->q, &rep->inode);
+    else if (status == -ENOENT)
+        inode_expire(op->core, op->msg.ino.ino); /* nor is its name to be believed */
     if (op->q)
         req_finish(op->q, status);
 }

@@ -105,6 +105,11 @@ void op_fail(struct op *o, int status)
     channel_reply_err(op_end(o, status), status);
 }
 
+void op_fail_inode(struct op *o, int status)
+{
+    op_fail(o, status == -ENOENT ? -ESTALE : status);
+}
+
 void op_reply_status(struct op *o, int status)
 {
     channel_reply_err(op_end(o, status), status);

@@ -75,6 +75,9 @@ void op_start(struct channel_req *q, void (*run)(struct op *o),
               void (*finish)(struct op *o, int status), bool need_groups);
 void op_reply_entry(struct op *o); /* req.entry */
 void op_fail(struct op *o, int status);
+/* Of an operation that names an inode: one that is no more is ESTALE, upon which the kernel looks
+ * its name up again (somebody else may have replaced it), not ENOENT, which would be final. */
+void op_fail_inode(struct op *o, int status);
 void op_reply_status(struct op *o, int status); /* a finish() for operations without a result */
 /* Ends o (before the reply, which frees it) and returns its request. */
 struct channel_req *op_end(struct op *o, int status);

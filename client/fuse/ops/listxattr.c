@@ -12,7 +12,7 @@ static void finish(struct op *o, int status)
     struct msg_bytes names = o->req.out.bytes;
 
     if (status != 0)
-        op_fail(o, status);
+        op_fail_inode(o, status);
     else
         channel_reply_xattr(op_end(o, 0), names.data, names.len);
 }

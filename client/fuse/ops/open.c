@@ -35,7 +35,7 @@ static void finish(struct op *o, int status)
     uint32_t flags;
 
     if (status != 0) {
-        op_fail(o, status);
+        op_fail_inode(o, status);
         return;
     }
     f = mem_zalloc(sizeof(*f));

@@ -123,7 +123,7 @@ static void finish(struct op *o, int status)
 
     d->busy = false;
     if (status != 0) {
-        op_fail(o, status);
+        op_fail_inode(o, status);
         return;
     }
     d->has_page = true;

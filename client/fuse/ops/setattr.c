@@ -27,7 +27,7 @@ static void finish(struct op *o, int status)
     struct core_entry e = o->req.entry;
 
     if (status != 0)
-        op_fail(o, status);
+        op_fail_inode(o, status);
     else
         channel_reply_attr(op_end(o, 0), &e.attr, e.attr_valid_ns);
 }

@@ -174,6 +174,20 @@ START_TEST(attributes_that_have_changed_are_asked_for_again)
 }
 END_TEST
 
+START_TEST(an_inode_that_is_no_more_makes_the_kernel_look_again)
+{
+    op_open(fake_request(&fs, CHANNEL_OPEN, 9));
+    fake_complete(-ENOENT);
+    ck_assert_str_eq(fake.reply, "err -116");
+    op_getattr(fake_request(&fs, CHANNEL_GETATTR, 9));
+    fake_complete(-ENOENT);
+    ck_assert_str_eq(fake.reply, "err -116");
+    op_lookup(named(CHANNEL_LOOKUP, "a"));
+    fake_complete(-ENOENT);
+    ck_assert_str_eq(fake.reply, "err -2");
+}
+END_TEST
+
 START_TEST(a_read_is_sent_from_where_the_core_has_it)
 {
     struct fs_file *f = open_with(O_RDONLY, MSG_LEASE_READ, false);
@@ -411,6 +425,7 @@ SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            readers_under_a_lease_use_the_page_cache,
            writers_and_shared_files_go_past_the_page_cache,
            attributes_that_have_changed_are_asked_for_again,
+           an_inode_that_is_no_more_makes_the_kernel_look_again,
            a_read_is_sent_from_where_the_core_has_it, a_write_by_the_privileged_is_one_call,
            set_id_bits_are_looked_for_once_per_open_file, set_id_bits_are_cleared_before_the_write,
            a_set_id_bit_set_later_is_seen, an_open_that_nobody_waits_for_is_closed,
