@@ -2,6 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # man.sh [ROOT [PROGRAM ...]]: every manual page formats without a warning, is installed, and refers only to pages that exist.
 # What the --help of a PROGRAM tells is in its page: options with their defaults, commands; and what the page calls an option is one.
+# The build names programs relative to its own folder, which lib.sh leaves.
+args=()
+for arg; do
+    [ ! -e "$arg" ] || arg=$(realpath "$arg")
+    args+=("$arg")
+done
+set -- "${args[@]}"
 # shellcheck source=tests/lint/lib.sh
 . "$(dirname "$0")/lib.sh"
 
