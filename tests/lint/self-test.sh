@@ -145,4 +145,20 @@ page
 cp "$tree/docs/man/aifs.7" "$tree/docs/man/more.7"
 expect 1 man 'docs/man/more.7:1: .*does not install'
 
+# Pages: they may name what exists.
+fresh
+mkdir -p "$tree/docs"
+put mds/x.c '#define MDS_THINGS_MAX 3'
+# shellcheck disable=SC2016
+echo 'See `mds/x.c`, `b.c`, `common/base/` and [this](limits.md): `MDS_THINGS_MAX`.' >"$tree/docs/limits.md"
+expect 0 docs
+# shellcheck disable=SC2016
+echo 'See `mds/gone.c`.' >"$tree/docs/limits.md"
+expect 1 docs 'docs/limits.md:1: there is no mds/gone.c'
+echo 'See [that](gone.md).' >"$tree/docs/limits.md"
+expect 1 docs 'leads nowhere'
+# shellcheck disable=SC2016
+echo 'At most `MDS_OTHER_MAX`.' >"$tree/docs/limits.md"
+expect 1 docs 'no code has MDS_OTHER_MAX'
+
 exit "$failed"
