@@ -229,8 +229,10 @@ void block_cut(struct block *b, uint32_t at)
 {
     clear_dirty(b, at);
     extents_cut(&b->valid, at);
-    if (b->unc_in && at == 0)
-        commit_forget_block(b);
+    if (b->fill && b->fill_end > at) /* what comes from behind the cut is of before it */
+        b->fill->len = at > b->fill_start ? at - b->fill_start : 0;
+    if (b->unc_in)
+        commit_cut_block(b, at);
     block_settle(b);
 }
 
@@ -279,8 +281,9 @@ static void fill_merge(struct block *b, const struct oss_io *io)
 static void block_filled(struct oss_io *io, int status)
 {
     struct block *b = io->block;
-    uint64_t base = b->index * stripe_block_bytes(&b->inode->layout);
-    uint64_t size = b->inode->attr.size > base ? b->inode->attr.size - base : 0;
+    struct core_inode *i = inode_ref(io->inode);
+    uint64_t base = b->index * stripe_block_bytes(&i->layout);
+    uint64_t size = i->attr.size > base ? i->attr.size - base : 0;
     uint32_t end = (uint32_t)MIN((uint64_t)io->start + io->len, size);
     struct list *l;
 
@@ -299,7 +302,12 @@ static void block_filled(struct oss_io *io, int status)
             list_entry(l, struct core_req, p.wait)->p.error = status;
         }
     }
+    if (i->flushing)
+        block_send(b, false); /* what had to wait for it */
     block_settle(b);
+    if (i->flushing)
+        flush_step(i);
+    inode_put(i);
 }
 
 int block_fill(struct block *b, uint32_t start, uint32_t end, bool ahead)

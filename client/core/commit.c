@@ -84,6 +84,17 @@ void commit_forget_block(struct block *b)
     block_leave(b);
 }
 
+void commit_cut_block(struct block *b, uint32_t at)
+{
+    uint32_t before = unc_bytes(b);
+
+    extents_cut(&b->unc, at);
+    extents_cut(&b->committing, at);
+    b->inode->core->uncommitted_bytes -= before - unc_bytes(b);
+    if (!unc_bytes(b))
+        block_leave(b);
+}
+
 void commit_note_written(struct oss_io *io)
 {
     struct block *b = io->block;
@@ -98,6 +109,7 @@ void commit_note_written(struct oss_io *io)
             it_settle(it);
         if (block_set_dirty(b, io->start, io->start + io->len))
             block_dirty_valid(b);
+        flush_unsent(io->inode);
         block_send(b, true);
         return;
     }

@@ -95,6 +95,7 @@ struct mds_op {
     unsigned attempt;
     int slot; /* -1: none */
     bool sent, failed, hung_logged;
+    bool writes_back; /* others may wait for it: takes a slot before all that may wait itself */
 };
 
 /* NULL when out of memory. q: the request it works for, or NULL. */
@@ -249,6 +250,7 @@ void commit_note_written(struct oss_io *io); /* an unstable write was acknowledg
 void commit_request(struct core_inode *i);   /* commit everything of i, in the background */
 bool commit_reached(const struct core_inode *i, uint64_t ticket);
 void commit_forget_block(struct block *b); /* its uncommitted data is of no interest any more */
+void commit_cut_block(struct block *b, uint32_t at); /* nor is what lies behind at */
 void commit_verifier(struct oss_target *t,
                      uint64_t verifier); /* seen in a reply: replays when it is new */
 void commit_cancel_all(struct core *c);
@@ -266,6 +268,7 @@ struct flush_wait {
     struct list link; /* core_inode.flushers */
     uint64_t io_seq, meta_seq, ticket;
     bool commit, data_done, commit_asked;
+    bool all_sent;   /* what was dirty is under way or done, up to io_seq */
     unsigned rounds; /* how often what is still dirty is sent before it is left to the next flush */
     struct core_inode *inode;
     struct core_req *q; /* NULL: not a request's */
@@ -301,9 +304,10 @@ struct core_inode {
     /* contents */
     bool in_line;   /* contents are at the metadata server, block 0 holds all of them when cached */
     bool need_grow; /* contents outgrew the server's inline record: GROW is due */
-    bool server_has_inline; /* that record is not empty: commit before GROW */
-    uint64_t data_change;   /* attr.change for which the cached blocks are right; 0: none */
-    uint64_t acked_size;    /* end of the furthest byte that a target has acknowledged */
+    bool server_has_inline;  /* that record is not empty: commit before GROW */
+    uint32_t grow_error_seq; /* error_seq when need_grow was set */
+    uint64_t data_change;    /* attr.change for which the cached blocks are right; 0: none */
+    uint64_t acked_size;     /* end of the furthest byte that a target has acknowledged */
     struct list blocks;
     uint32_t n_blocks;
     uint64_t dirty_bytes, dirty_since_ns; /* since: 0 when there is nothing to write or commit */
@@ -320,10 +324,10 @@ struct core_inode {
     struct flush_wait background;
     /* open files, gate */
     struct list files;
-    unsigned active;         /* data requests being worked on */
-    unsigned gate;           /* > 0: new ones wait */
-    struct list gate_queue;  /* struct core_req.p.wait */
-    struct list drain_queue; /* struct gate_waiter */
+    unsigned active;           /* data requests being worked on */
+    unsigned gate;             /* > 0: new ones wait */
+    struct list gate_queue;    /* struct core_req.p.wait */
+    struct list drain_queue;   /* struct gate_waiter */
     struct core_req *appender; /* appends go one after the other */
     struct list append_queue;
     int error;
@@ -492,6 +496,7 @@ void flush_background(struct core *c, uint64_t now, bool all);
 void inode_settle(struct core_inode *i); /* nothing left to write or commit? then closes may go */
 uint64_t inode_open_id(const struct core_inode *i);
 void flush_replayed(struct core_inode *i);
+void flush_unsent(struct core_inode *i);
 
 void inline_load(struct core_inode *i,
                  const struct msg_bytes *data); /* block 0 from a reply, when memory allows */

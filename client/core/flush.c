@@ -60,9 +60,44 @@ static void inline_too_large(struct core_inode *i)
 
     i->in_line = false;
     i->need_grow = true;
+    i->grow_error_seq = i->error_seq;
     i->meta_seq++;
     if (b)
         block_dirty_valid(b);
+}
+
+static void grow_undone(struct mds_op *op, int status)
+{
+    struct core_inode *i = op->inode;
+    const struct msg_inode_rep *rep = op->call.rep;
+
+    i->meta_busy = false;
+    i->meta_done = i->meta_seq;
+    if (!status) {
+        inode_merge(i, &rep->inode, true);
+        i->attr.size = i->acked_size = rep->inode.attr.size;
+        i->attr.mtime = i->wrote_at = rep->inode.attr.mtime;
+    }
+    flush_step(i);
+}
+
+/* The file is again what the server has: its inline record is the only good copy, and stays. That
+ * the rest is lost has been noted as an error. */
+static void grow_undo(struct core_inode *i)
+{
+    struct mds_op *op = mds_op_new(i->core, RPC_OP_GETATTR, NULL, grow_undone);
+
+    i->need_grow = false;
+    i->in_line = true;
+    blocks_drop_all(i, true);
+    if (!op) {
+        i->meta_done = i->meta_seq;
+        return;
+    }
+    op->msg.ino.ino = i->ino;
+    op->inode = inode_ref(i);
+    i->meta_busy = true;
+    mds_op_start(op);
 }
 
 static void meta_failed(struct core_inode *i, struct mds_op *op, int status)
@@ -74,12 +109,10 @@ static void meta_failed(struct core_inode *i, struct mds_op *op, int status)
     if (status != -AIFS_ESESSION &&
         status != -AIFS_EFENCED) /* the end of the session has been noted */
         inode_set_error(i, status, rpc_op_name(op->call.op));
-    i->meta_done = MAX(i->meta_done, op->n1);
-    if (op->call.op == RPC_OP_GROW) { /* the inline data stays as it was */
-        i->need_grow = false;
-        i->in_line = true;
-        blocks_drop_all(i, true);
-    }
+    if (op->call.op == RPC_OP_GROW && i->need_grow)
+        grow_undo(i);
+    else
+        i->meta_done = MAX(i->meta_done, op->n1);
 }
 
 static void meta_refreshed(struct mds_op *op, int status)
@@ -182,8 +215,13 @@ static void meta_send_inline(struct core_inode *i, struct mds_op *op)
 static void meta_send(struct core_inode *i)
 {
     unsigned opcode = i->need_grow ? RPC_OP_GROW : i->in_line ? RPC_OP_WRITE_INLINE : RPC_OP_SIZE;
-    struct mds_op *op = mds_op_new(i->core, opcode, NULL, meta_called);
+    struct mds_op *op;
 
+    if (i->need_grow && i->server_has_inline && i->error_seq != i->grow_error_seq) {
+        grow_undo(i);
+        return;
+    }
+    op = mds_op_new(i->core, opcode, NULL, meta_called);
     if (!op) {
         inode_set_error(i, -ENOMEM, "write-back");
         i->meta_done = i->meta_seq;
@@ -193,6 +231,7 @@ static void meta_send(struct core_inode *i)
         FAULT_CRASH("client.grow.after_chunks");
     op->inode = inode_ref(i);
     op->n1 = i->meta_seq;
+    op->writes_back = true;
     if (opcode == RPC_OP_WRITE_INLINE)
         meta_send_inline(i, op);
     else
@@ -210,21 +249,67 @@ static void meta_send(struct core_inode *i)
 
 /* ---- the steps ---- */
 
+/* Sends what is dirty, as far as transfers under way let it. */
+static void send_round(struct core_inode *i, struct flush_wait *w)
+{
+    blocks_send_all(i, false);
+    w->io_seq = i->io_seq;
+    w->all_sent = i->dirty_bytes == 0;
+}
+
+/* Bytes go once more that flushes may take for sent. */
+void flush_unsent(struct core_inode *i)
+{
+    struct list *l;
+
+    list_for_each (l, &i->flushers) {
+        list_entry(l, struct flush_wait, link)->all_sent = false;
+    }
+}
+
+/* Something dirty may not be sent before a read of the bytes around it is over. */
+static bool behind_fill(const struct core_inode *i)
+{
+    const struct list *l;
+
+    list_for_each (l, &i->blocks) {
+        const struct block *b = list_entry(l, const struct block, by_inode);
+
+        if (extents_overlap(&b->dirty, b->fill_start, b->fill_end))
+            return true;
+    }
+    return false;
+}
+
 static bool data_done(struct core_inode *i, struct flush_wait *w)
 {
+    bool may_leave_some = w == &i->background && !i->need_grow;
+
     for (;;) {
         struct oss_io *oldest =
             list_empty(&i->ios) ? NULL : list_entry(i->ios.next, struct oss_io, by_inode);
+        uint64_t before = w->io_seq;
 
         if (oldest && oldest->seq <= w->io_seq)
             return false;
-        if (!i->dirty_bytes || w->rounds == 0)
+        if (w->all_sent)
             return true;
-        w->rounds--;
-        blocks_send_all(i, false);
-        if (w->io_seq == i->io_seq)
-            return true; /* nothing could be sent: no memory for it now */
-        w->io_seq = i->io_seq;
+        if (w->rounds) {
+            send_round(i, w);
+            if (w->io_seq != before) {
+                w->rounds--;
+                continue;
+            }
+            if (w->all_sent)
+                return true;
+        }
+        if (may_leave_some)
+            return true;
+        if (behind_fill(i))
+            return false; /* block_filled() comes here again */
+        if (w->rounds)
+            inode_set_error(i, -ENOMEM, "write-back"); /* nothing in the way, and nothing sent */
+        return true;
     }
 }
 
@@ -290,8 +375,7 @@ void flush_start(struct core_inode *i, struct flush_wait *w, bool commit,
     w->rounds = w == &i->background ? ROUNDS_BACKGROUND : ROUNDS_REQUEST;
     list_push_back(&i->flushers, &w->link);
     i->flushing = true;
-    blocks_send_all(i, false);
-    w->io_seq = i->io_seq;
+    send_round(i, w);
     w->meta_seq = i->meta_seq;
     flush_step(i);
 }
@@ -309,16 +393,13 @@ void flush_replayed(struct core_inode *i)
     list_for_each (l, &i->flushers) {
         struct flush_wait *w = list_entry(l, struct flush_wait, link);
 
-        if (!w->commit)
+        if (!w->commit && !w->commit_asked)
             continue;
         w->data_done = w->commit_asked = false;
         w->rounds = ROUNDS_REQUEST;
     }
-    if (list_empty(&i->flushers))
-        return;
-    blocks_send_all(i, false);
     list_for_each (l, &i->flushers) {
-        list_entry(l, struct flush_wait, link)->io_seq = i->io_seq;
+        send_round(i, list_entry(l, struct flush_wait, link));
     }
 }
 

@@ -167,6 +167,7 @@ void inline_grow(struct core_inode *i)
 
     i->in_line = false;
     i->need_grow = true;
+    i->grow_error_seq = i->error_seq;
     i->meta_seq++;
     inode_mark_dirty(i);
     if (b && i->attr.size)

@@ -94,6 +94,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->drain_queue);
     list_init(&i->append_queue);
     list_init(&i->recall_gate.link);
+    list_init(&i->recall_wait.link);
     hmap_insert(&c->inodes, &i->node, hash_u64(ino));
     return i;
 }

@@ -177,6 +177,7 @@ void lease_lost(struct core_inode *i)
     if (i->recalling) {
         i->recalling = false;
         list_remove(&i->recall_gate.link);
+        flush_cancel(&i->recall_wait);
         if (!i->inval_busy)
             gate_open(i);
         inode_put(i);

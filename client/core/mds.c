@@ -12,6 +12,7 @@
 #include "client/core/core_int.h"
 
 #define FREE_OPS_MAX 64u
+#define SLOTS_KEPT   4u
 
 static void op_go(struct mds_op *op);
 
@@ -52,7 +53,7 @@ struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
     op->generation = 0;
     op->attempt = 0;
     op->slot = -1;
-    op->sent = op->failed = op->hung_logged = false;
+    op->sent = op->failed = op->hung_logged = op->writes_back = false;
     return op;
 }
 
@@ -111,6 +112,21 @@ static void op_finish(struct mds_op *op, int status)
     mds_op_drop(op);
 }
 
+/* Requests may wait at the server for a lease of another client, who may wait for one of ours: some
+ * slots are left to write-back, so that ours can always be given back. */
+static uint32_t slots_for(const struct core_session *s, const struct mds_op *op)
+{
+    return op->writes_back ? s->n_slots : s->n_slots - MIN(SLOTS_KEPT, s->n_slots / 4);
+}
+
+static bool slot_free_for(const struct core_session *s, const struct mds_op *op)
+{
+    for (uint32_t i = 0; i < slots_for(s, op); i++)
+        if (!s->slots[i].busy)
+            return true;
+    return false;
+}
+
 /* answered: the server has said something, so the sequence is used up. */
 static void slot_release(struct mds_op *op, bool answered)
 {
@@ -123,9 +139,11 @@ static void slot_release(struct mds_op *op, bool answered)
         s->slots[op->slot].sequence++;
     s->slots[op->slot].busy = false;
     op->slot = -1;
-    l = list_pop_front(&s->slot_waiters);
-    if (l)
-        op_go(list_entry(l, struct mds_op, wait));
+    l = s->slot_waiters.next;
+    if (l == &s->slot_waiters || !slot_free_for(s, list_entry(l, struct mds_op, wait)))
+        return;
+    list_remove(l);
+    op_go(list_entry(l, struct mds_op, wait));
 }
 
 static bool slot_take(struct mds_op *op)
@@ -133,7 +151,7 @@ static bool slot_take(struct mds_op *op)
     struct core_session *s = &op->core->session;
     uint32_t i;
 
-    for (i = 0; i < s->n_slots; i++) {
+    for (i = 0; i < slots_for(s, op); i++) {
         if (!s->slots[i].busy) {
             s->slots[i].busy = true;
             op->slot = (int)i;
@@ -225,7 +243,10 @@ static void op_go(struct mds_op *op)
         return;
     }
     if (wants_slot(op) && op->slot < 0 && !slot_take(op)) {
-        list_push_back(&s->slot_waiters, &op->wait);
+        if (op->writes_back)
+            list_push_front(&s->slot_waiters, &op->wait);
+        else
+            list_push_back(&s->slot_waiters, &op->wait);
         return;
     }
     op_send(op);

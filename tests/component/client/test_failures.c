@@ -315,6 +315,129 @@ START_TEST(a_forced_unmount_waits_for_nobody)
 }
 END_TEST
 
+/* A request that ends while the reactor runs, or not before the test lets it. */
+static void read_later(struct bed_op *op, struct core_file *f, uint64_t offset, uint32_t len)
+{
+    bed_op_init(op);
+    core_read(c, &op->q, f, offset, len, NULL);
+}
+
+static void fsync_later(struct bed_op *op, struct core_file *f)
+{
+    bed_op_init(op);
+    core_fsync(c, &op->q, f, false);
+}
+
+static struct core_file *stored_file(const char *name, uint32_t len)
+{
+    struct core_file *f = bed_create(&bed, c, name);
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, MIB), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, MIB, data + MIB, len - MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    return f;
+}
+
+START_TEST(fsync_of_many_small_pieces_leaves_nothing_uncommitted)
+{
+    struct core_file *f = stored_file("pieces", 2 * MIB);
+    struct core_stats stats;
+    unsigned k;
+
+    for (k = 0; k < 20; k++) { /* more than fly at a time */
+        data[k * 8192 + 5] ^= 0xff;
+        ck_assert_int_eq(bed_write(&bed, c, f, k * 8192 + 5, data + k * 8192 + 5, 1), 0);
+    }
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    core_get_stats(c, &stats);
+    ck_assert_uint_eq(stats.dirty_bytes, 0);
+    ck_assert_uint_eq(stats.uncommitted_bytes, 0);
+    expect_durable("pieces", 2 * MIB);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(fsync_waits_for_what_a_read_of_the_same_bytes_keeps_from_being_sent)
+{
+    struct core_file *f = stored_file("behind", 2 * MIB);
+    struct bed_op read, sync;
+    unsigned k;
+
+    core_release(c, f);
+    bed_unmount(&bed, c, false, 0);
+    c = bed_mount(&bed, NULL); /* with an empty cache */
+    f = bed_open(&bed, c, "behind", O_RDWR, NULL);
+    ck_assert_int_eq(bed_write(&bed, c, f, 500000, data + 500000, 1), 0); /* for a grant */
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    data[100] ^= 0xff;
+    ck_assert_int_eq(bed_write(&bed, c, f, 100, data + 100, 1), 0);
+    for (k = 0; k < 3; k++)
+        bed.cluster.oss[k].hold = true;
+    read_later(&read, f, 200, 100);
+    fsync_later(&sync, f);
+    bed_spin(&bed, 20 * NS_PER_MS);
+    ck_assert(!read.done && !sync.done);
+    for (k = 0; k < 3; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    ck_assert_int_eq(bed_wait(&bed, &sync), 0);
+    expect_durable("behind", 2 * MIB);
+    ck_assert_int_eq(bed_wait(&bed, &read), 0);
+    core_read_done(&read.q);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_small_file_that_cannot_grow_keeps_what_it_had)
+{
+    struct core_file *f = bed_create(&bed, c, "grow");
+    struct fake_inode *i = fake_inode(&bed.cluster, "grow");
+    uint64_t size;
+    unsigned k;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    for (k = 0; k < 3; k++) {
+        bed.cluster.oss[k].fail_writes = -ENOSPC;
+        bed.cluster.oss[k].fail_writes_n = ~0u;
+    }
+    (void)bed_write(&bed, c, f, 1000, data + 1000, 100000); /* the first one may be told at once */
+    (void)bed_fsync(&bed, c, f);
+    ck_assert(i->attr.flags & MSG_ATTR_INLINE);
+    expect_durable("grow", 1000);
+    ck_assert_int_eq(bed_size(&bed, c, i->attr.ino, &size), 0);
+    ck_assert_uint_eq(size, 1000);
+    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, 2000), 1000);
+    ck_assert_int_eq(memcmp(back, data, 1000), 0);
+    for (k = 0; k < 3; k++)
+        bed.cluster.oss[k].fail_writes_n = 0;
+    ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 100000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("grow", 101000);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(what_a_truncate_has_cut_is_not_written_again_after_a_restart)
+{
+    struct core_file *f = stored_file("cut", 2 * MIB);
+    unsigned k;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, MIB), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 5000), 0);
+    for (k = 0; k < 3; k++)
+        fake_oss_restart(&bed.cluster.oss[k]);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, MIB), 0);
+    memset(data + 5000, 0, MIB - 5000);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("cut", MIB);
+    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, MIB), MIB);
+    ck_assert_int_eq(memcmp(back, data, MIB), 0);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-failures", setup, teardown,
            uncommitted_data_is_written_again_when_a_target_forgot_it,
            a_restart_while_writes_are_in_flight_loses_nothing,
@@ -324,4 +447,7 @@ SUITE_MAIN("client-failures", setup, teardown,
            damaged_data_is_read_again_and_then_an_error,
            a_read_that_waits_for_a_silent_server_can_be_cancelled,
            a_cancelled_change_is_still_made_once, a_soft_mount_gives_up_in_time,
-           a_forced_unmount_waits_for_nobody)
+           a_forced_unmount_waits_for_nobody, fsync_of_many_small_pieces_leaves_nothing_uncommitted,
+           fsync_waits_for_what_a_read_of_the_same_bytes_keeps_from_being_sent,
+           a_small_file_that_cannot_grow_keeps_what_it_had,
+           what_a_truncate_has_cut_is_not_written_again_after_a_restart)
