@@ -193,11 +193,8 @@ static void registration_done(struct map_change *change, int status)
     }
     rpc_reply(r->req, status, status ? NULL : &rep);
     mem_free(r);
-    if (status == 0 && c->mds->gc_ops && !c->stopping) {
-        c->mds->gc_ops->kick(c->mds, KEY_DESTROY);
-        c->mds->gc_ops->kick(c->mds, KEY_PUNCH);
-        c->mds->gc_ops->kick(c->mds, KEY_RECOVER);
-    }
+    if (status == 0 && c->mds->gc_ops && !c->stopping)
+        c->mds->gc_ops->target_up(c->mds);
     cluster_end(c);
 }
 

@@ -63,6 +63,18 @@ static void gc_kick(struct mds *m, enum key_type type)
     gc_scan(q);
 }
 
+static void gc_target_up(struct mds *m)
+{
+    struct gc *gc = gc_of(m);
+    struct gc_queue *all[] = {&gc->destroy, &gc->punch, &gc->recover};
+
+    for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
+        gc_items_rested(all[i], UINT64_MAX);
+        all[i]->idle_ns = 0;
+        gc_scan(all[i]);
+    }
+}
+
 static void timer(struct reactor_timer *t)
 {
     struct gc *gc = container_of(t, struct gc, timer);
@@ -81,7 +93,8 @@ static void timer(struct reactor_timer *t)
                         now_ns + (list_empty(&gc->waits) ? TIMER_NS : TIMER_WAIT_NS));
 }
 
-static const struct mds_gc_ops gc_ops = {.kick = gc_kick, .punch_wait = gc_punch_wait};
+static const struct mds_gc_ops gc_ops = {
+    .kick = gc_kick, .target_up = gc_target_up, .punch_wait = gc_punch_wait};
 
 static void queue_init(struct gc *gc, struct gc_queue *q, enum key_type type, const char *labels)
 {

@@ -236,8 +236,8 @@ static void punch_retry(struct mds_punch_wait *w, int status)
 {
     struct mds_op *o = container_of(w, struct mds_op, punch);
 
-    if (status < 0)
-        op_reply(o, status, NULL);
+    if (status < 0) /* a target is away: whether to wait for it is the client's choice */
+        op_reply(o, status == -AIFS_ETIMEOUT ? -AIFS_ERETRY : status, NULL);
     else
         mutate_try(o);
 }

@@ -95,6 +95,12 @@ static void fake_statfs(struct mds *m, struct msg_statfs_rep *rep)
     rep->total_bytes = 1 << 30;
 }
 
+static void fake_target_up(struct mds *m)
+{
+    (void)m;
+    self->kicks++;
+}
+
 static void fake_kick(struct mds *m, enum key_type queue)
 {
     (void)m;
@@ -114,7 +120,7 @@ static void fake_punch_wait(struct mds *m, struct mds_punch_wait *w)
 static const struct mds_session_ops session_ops = {fake_check, fake_prepare, fake_finish,
                                                    fake_glimpse, fake_is_writing};
 static const struct mds_cluster_ops cluster_ops = {fake_map, fake_statfs};
-static const struct mds_gc_ops gc_ops = {fake_kick, fake_punch_wait};
+static const struct mds_gc_ops gc_ops = {fake_kick, fake_target_up, fake_punch_wait};
 
 /* ---- the bed ---- */
 
