@@ -367,7 +367,7 @@ static void do_write_inline(struct fake_cluster *f, struct rpc_req *req)
     if (len)
         memcpy(i->data + at, req->bulk->data, len);
     i->data_len = m->replace ? len : MAX(i->data_len, (uint32_t)at + len);
-    i->attr.size = i->data_len;
+    i->attr.size = m->replace ? len : MAX(i->attr.size, at + len);
     i->attr.mtime = m->mtime;
     i->attr.change = ++f->change;
     answer(f, req, 0, i, 0, false);
