@@ -16,7 +16,7 @@ struct dirent_wire {
     uint16_t record_len; /* of the whole record, padding included */
     uint8_t type;        /* DT_* */
     uint8_t name_len;
-    uint8_t has_attr;
+    uint8_t has_attr; /* with plus, 0: the space is there, but its writer alone knows them */
     uint8_t zero[3];
 };
 static_assert(sizeof(struct dirent_wire) == 24, "dirent");

@@ -122,7 +122,7 @@ int core_dirent_next(struct core_req *q, struct core_dirent *ret_entry)
         return -AIFS_EPROTO;
     memcpy(&w, at, sizeof w);
     len = le16toh(w.record_len);
-    if (w.has_attr)
+    if (q->p.flags || w.has_attr) /* a page with attributes has room for them in every record */
         head += (uint32_t)sizeof attr;
     if (len > left || len % 8 || !w.name_len || len < head + w.name_len || !w.ino)
         return -AIFS_EPROTO;
