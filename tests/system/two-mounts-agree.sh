@@ -23,6 +23,13 @@ for size in (1000, 3000000):
     for i in range(50):
         os.pwrite(a, b"z" * 10, size + i * 10)
         assert os.fstat(b).st_size == size + i * 10 + 10, (size, i, "size")
+os.mkdir(f"{one}/dir")
+held = [open(f"{one}/dir/{i}", "w") for i in range(300)]
+for i, f in enumerate(held):
+    f.write("x" * i)
+    f.flush()
+assert sorted(map(int, os.listdir(f"{two}/dir"))) == list(range(300)), "names of files being written"
+assert all(e.stat().st_size == int(e.name) for e in os.scandir(f"{two}/dir")), "sizes of files being written"
 for i in range(50):
     here, there = (one, two) if i % 2 else (two, one)
     with open(f"{here}/new", "w") as f:
