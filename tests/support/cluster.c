@@ -130,7 +130,7 @@ static void common_args(struct cluster *c, struct command *cmd)
     arg(cmd, "--config=/dev/null");
     arg(cmd, "--key_file=%s", c->key);
     arg(cmd, "--net.transport=%s", c->net ? c->net : "auto");
-    arg(cmd, "--net.buffers=32Mi");
+    arg(cmd, "--net.buffers=256Mi");
 }
 
 void cluster_start_mds(struct cluster *c)
