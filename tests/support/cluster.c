@@ -129,7 +129,7 @@ static void common_args(struct cluster *c, struct command *cmd)
 {
     arg(cmd, "--config=/dev/null");
     arg(cmd, "--key_file=%s", c->key);
-    arg(cmd, "--net.transport=%s", c->net ? c->net : "auto");
+    arg(cmd, "--net.transport=%s", c->net ? c->net : "tcp");
     arg(cmd, "--net.buffers=256Mi");
 }
 
@@ -236,7 +236,7 @@ bool cluster_start(struct cluster *c, unsigned n_oss)
         cluster_start_oss(c, k);
     snprintf(c->source, sizeof c->source, "127.0.0.1:%u:/", c->mds_port);
     snprintf(c->options, sizeof c->options, "key_file=%s,memory_limit=128Mi,net=%s", c->key,
-             c->net ? c->net : "auto");
+             c->net ? c->net : "tcp");
     return true;
 }
 
