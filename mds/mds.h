@@ -135,7 +135,8 @@ struct mds_punch_wait {
 };
 
 struct mds_gc_ops {
-    void (*kick)(struct mds *m, enum key_type queue); /* there is a new item */
+    /* There are new items, of inodes not below ino. */
+    void (*kick)(struct mds *m, enum key_type queue, uint64_t ino);
     void (*target_up)(struct mds *m); /* items that rest because of a target are due again */
     void (*punch_wait)(struct mds *m,
                        struct mds_punch_wait *w); /* done() when ino has no punch item any more */

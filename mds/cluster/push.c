@@ -118,7 +118,7 @@ void cluster_fence_acked(struct cluster_node *n, uint64_t fence)
     n->acked = fence;
     cluster_fence_check(n->c);
     if (m->gc_ops && !n->c->stopping) /* recoveries wait for it */
-        m->gc_ops->kick(m, KEY_RECOVER);
+        m->gc_ops->kick(m, KEY_RECOVER, 0);
 }
 
 /* ---- telling ---- */

@@ -29,6 +29,7 @@
 #define GC_CALLS_MAX   16u   /* of one item or page under way */
 #define GC_CALL_NS     (5 * NS_PER_S)
 #define GC_REST_NS     (5 * NS_PER_S)
+#define GC_GATHER_NS   (5 * NS_PER_MS)
 #define GC_IDLE_NS     (5 * NS_PER_S) /* queue is looked at again: at first, doubling up to */
 #define GC_IDLE_MAX_NS (60 * NS_PER_S)
 
@@ -52,6 +53,9 @@ struct gc_queue {
     bool skipped;         /* something could not be done now */
     bool progress;        /* something was done since the last look */
     uint64_t from;
+    uint64_t asked;            /* the next start is there: kicks came for no smaller inode */
+    struct reactor_timer soon; /* kicks are gathered until it fires: KEY_DESTROY */
+    uint64_t kicked_ns;        /* the last kick that was not gathered */
     uint64_t next_ns, idle_ns; /* when it is looked at without being asked */
     int error;
     uint32_t n_seen;
@@ -95,7 +99,9 @@ void gc_call_end(struct gc *gc, struct gc_call *c); /* in its done() */
 struct gc_queue *gc_queue(struct gc *gc, enum key_type type);
 
 /* scan.c */
-void gc_scan(struct gc_queue *q);        /* from the start, now or after what is under way */
+/* From inode ino on, now or after what is under way. What is deleted stays in the way of a scan for
+ * a while, so those who know begin behind it. */
+void gc_scan(struct gc_queue *q, uint64_t ino);
 void gc_scan_resume(struct gc_queue *q); /* there is room again */
 /* -ENOMEM; -AIFS_ESTALE_MAP: the layout names a chain that the map does not have. */
 int gc_targets(struct gc *gc, const struct msg_layout *l, struct gc_targets *ret_targets) MUST_USE;

@@ -63,6 +63,7 @@ static void item_over(struct gc_item *it, int status)
     struct gc_queue *q = it->q;
     struct gc *gc = q->gc;
     bool again = it->again;
+    uint64_t ino = it->ino;
 
     q->n_active--;
     if (status < 0) {
@@ -79,7 +80,7 @@ static void item_over(struct gc_item *it, int status)
     else
         item_free(it);
     if (again && status == 0)
-        gc_scan(q);
+        gc_scan(q, ino);
     else
         gc_scan_resume(q);
     gc_end(gc);

@@ -56,11 +56,28 @@ struct gc_queue *gc_queue(struct gc *gc, enum key_type type)
     return type == KEY_DESTROY ? &gc->destroy : type == KEY_PUNCH ? &gc->punch : &gc->recover;
 }
 
-static void gc_kick(struct mds *m, enum key_type type)
+static void soon_over(struct reactor_timer *t)
+{
+    struct gc_queue *q = container_of(t, struct gc_queue, soon);
+
+    q->kicked_ns = reactor_now_ns(q->gc->mds->reactor);
+    gc_scan(q, UINT64_MAX);
+}
+
+/* Many files go in one call to each target: after a first one, the next wait for company. */
+static void gc_kick(struct mds *m, enum key_type type, uint64_t ino)
 {
     struct gc_queue *q = gc_queue(gc_of(m), type);
+    uint64_t now_ns = reactor_now_ns(m->reactor);
 
-    gc_scan(q);
+    if (type != KEY_DESTROY || ino == 0 || now_ns >= q->kicked_ns + GC_GATHER_NS) {
+        q->kicked_ns = now_ns;
+        gc_scan(q, ino);
+        return;
+    }
+    q->asked = MIN(q->asked, ino);
+    if (!reactor_timer_running(&q->soon) && !q->gc->stopping)
+        reactor_timer_start(m->reactor, &q->soon, q->kicked_ns + GC_GATHER_NS);
 }
 
 static void gc_target_up(struct mds *m)
@@ -71,7 +88,7 @@ static void gc_target_up(struct mds *m)
     for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
         gc_items_rested(all[i], UINT64_MAX);
         all[i]->idle_ns = 0;
-        gc_scan(all[i]);
+        gc_scan(all[i], 0);
     }
 }
 
@@ -85,7 +102,7 @@ static void timer(struct reactor_timer *t)
         gc_items_rested(all[i], now_ns);
         if (all[i]->next_ns && now_ns >= all[i]->next_ns) {
             all[i]->next_ns = 0;
-            gc_scan(all[i]);
+            gc_scan(all[i], 0);
         }
     }
     gc_wait_check(gc);
@@ -100,6 +117,8 @@ static void queue_init(struct gc *gc, struct gc_queue *q, enum key_type type, co
 {
     q->gc = gc;
     q->type = type;
+    q->asked = UINT64_MAX;
+    reactor_timer_init(&q->soon, soon_over);
     stat_counter_register(&q->done, "aifs_mds_gc_items_total", labels, "queue items done");
     stat_counter_register(&q->failed, "aifs_mds_gc_failures_total", labels,
                           "queue items that have to be tried again");
@@ -136,9 +155,9 @@ static int gc_start(struct mds *m)
         return rc;
     m->gc_ops = &gc_ops;
     reactor_timer_start(m->reactor, &gc->timer, reactor_now_ns(m->reactor) + TIMER_NS);
-    gc_scan(&gc->destroy);
-    gc_scan(&gc->punch);
-    gc_scan(&gc->recover);
+    gc_scan(&gc->destroy, 0);
+    gc_scan(&gc->punch, 0);
+    gc_scan(&gc->recover, 0);
     return 0;
 }
 
@@ -157,6 +176,7 @@ static void gc_stop(struct mds *m, void (*stopped)(void *arg), void *arg)
     gc->stopped = stopped;
     gc->stopped_arg = arg;
     reactor_timer_cancel(m->reactor, &gc->timer);
+    reactor_timer_cancel(m->reactor, &gc->destroy.soon);
     list_for_each_safe (l, next, &gc->calls)
         rpc_call_cancel(&list_entry(l, struct gc_call, all)->rpc);
     gc_waits_fail(gc);
@@ -173,6 +193,7 @@ static void gc_free(struct mds *m)
     m->gc = NULL;
     m->gc_ops = NULL;
     reactor_timer_cancel(m->reactor, &gc->timer);
+    reactor_timer_cancel(m->reactor, &gc->destroy.soon);
     queue_fini(&gc->destroy);
     queue_fini(&gc->punch);
     queue_fini(&gc->recover);

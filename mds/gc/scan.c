@@ -4,8 +4,10 @@
  *
  * Happy path: a kick starts a scan: a worker reads a page of items, those that can be worked on are
  * started, and the next page follows while there is room; an empty queue costs one look. A kick
- * during a scan makes it start over. Failure modes: items whose targets are down are skipped and
- * found again by the next scan (a registration, or the timer with growing distance).
+ * during a scan makes it start over, from the smallest inode that was kicked for. Kicks for
+ * destruction wait for company: the targets are told of many inodes in one call. Failure modes:
+ * items whose targets are down are skipped and found again by the next scan (a registration, or the
+ * timer with growing distance).
  */
 #include <stdlib.h>
 
@@ -53,8 +55,12 @@ static void scan_over(struct gc_queue *q)
 {
     uint64_t now_ns = reactor_now_ns(q->gc->mds->reactor);
 
-    q->idle_ns = q->progress || !q->idle_ns ? GC_IDLE_NS : MIN(q->idle_ns * 2, GC_IDLE_MAX_NS);
-    q->next_ns = q->skipped ? now_ns + q->idle_ns : 0;
+    if (!q->skipped) {
+        q->next_ns = 0;
+    } else if (!q->next_ns) {
+        q->idle_ns = q->progress || !q->idle_ns ? GC_IDLE_NS : MIN(q->idle_ns * 2, GC_IDLE_MAX_NS);
+        q->next_ns = now_ns + q->idle_ns;
+    }
     q->progress = false;
 }
 
@@ -96,17 +102,21 @@ static void scan_done(struct worker_job *j)
         scan_over(q);
     }
     if (q->again && !q->scanning && !q->batch)
-        gc_scan(q);
+        gc_scan(q, UINT64_MAX);
     gc_end(gc);
 }
 
-void gc_scan(struct gc_queue *q)
+void gc_scan(struct gc_queue *q, uint64_t ino)
 {
+    q->asked = MIN(q->asked, ino);
     q->again = q->scanning || q->batch;
     if (q->again || q->gc->stopping)
         return;
-    q->stalled = q->skipped = false;
-    q->from = 0;
+    q->from = q->stalled ? MIN(q->from, q->asked) : q->asked;
+    q->asked = UINT64_MAX;
+    q->stalled = false;
+    if (q->from == 0)
+        q->skipped = false;
     scan_page(q);
 }
 
@@ -115,7 +125,7 @@ void gc_scan_resume(struct gc_queue *q)
     if (q->scanning || q->batch || q->gc->stopping)
         return;
     if (q->again) {
-        gc_scan(q);
+        gc_scan(q, UINT64_MAX);
     } else if (q->type == KEY_DESTROY || (q->stalled && q->n_active <= GC_ACTIVE_MAX / 2)) {
         q->stalled = false;
         scan_page(q);

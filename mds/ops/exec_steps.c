@@ -135,8 +135,10 @@ int exec_link_drop(struct txn *t, struct shard_entry *e, uint64_t ino, bool is_o
     if (is_open && S_ISREG(in->mode))
         return link_orphan(t, e, in);
     rc = txn_inode_destroy(t, ino, &queued);
-    if (queued)
+    if (queued) {
         e->result |= SHARD_R_DESTROY;
+        e->result_ino = ino;
+    }
     return rc;
 }
 

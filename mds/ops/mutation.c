@@ -101,16 +101,16 @@ static void punch_reply(struct mds_punch_wait *w, int status)
     mutate_reply(o, NULL);
 }
 
-static void mutate_kick(struct mds *m, uint32_t result)
+static void mutate_kick(struct mds *m, uint32_t result, uint64_t ino)
 {
     if (result & SHARD_R_DUPLICATE)
         return;
     if (result & SHARD_R_DESTROY)
-        m->gc_ops->kick(m, KEY_DESTROY);
+        m->gc_ops->kick(m, KEY_DESTROY, ino);
     if (result & SHARD_R_PUNCH)
-        m->gc_ops->kick(m, KEY_PUNCH);
+        m->gc_ops->kick(m, KEY_PUNCH, ino);
     if (result & SHARD_R_RECOVER)
-        m->gc_ops->kick(m, KEY_RECOVER);
+        m->gc_ops->kick(m, KEY_RECOVER, 0);
 }
 
 static void mutate_answer(struct mds_op *o)
@@ -127,7 +127,7 @@ static void mutate_answer(struct mds_op *o)
         out.lease = promised = rep->inode.lease;
     }
     mutate_finish(o, &out);
-    mutate_kick(o->mds, e->result);
+    mutate_kick(o->mds, e->result, e->result_ino);
     if (rep && (out.lease != promised || out.lease_seq != rep->inode.lease_seq)) {
         rep->inode.lease = out.lease;
         rep->inode.lease_seq = out.lease_seq;

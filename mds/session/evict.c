@@ -135,7 +135,7 @@ static void evict_fenced(struct cluster_fence_wait *w)
     FAULT_CRASH("mds.evict.after_fence");
     s->phase = PHASE_SAFE;
     if (s->n_held && mod->mds->gc_ops)
-        mod->mds->gc_ops->kick(mod->mds, KEY_RECOVER);
+        mod->mds->gc_ops->kick(mod->mds, KEY_RECOVER, 0);
     session_evict_tick(mod, s, session_now_ns(mod));
 }
 
@@ -202,7 +202,7 @@ static void evict_committed(struct mds_submit *submit)
         stat_inc(&mod->stats.evicted);
         session_evict_resume(mod, s);
         if (punch && mod->mds->gc_ops)
-            mod->mds->gc_ops->kick(mod->mds, KEY_PUNCH);
+            mod->mds->gc_ops->kick(mod->mds, KEY_PUNCH, 0);
         session_serve_opening(mod, &client);
     }
     session_end(mod);

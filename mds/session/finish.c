@@ -21,7 +21,7 @@ static void orphan_released(struct mds_submit *s)
     struct session_file *f = session_file_find(mod, r->msg.ino);
 
     if (s->entry.status == 0 && s->entry.result & SHARD_R_DESTROY && mod->mds->gc_ops)
-        mod->mds->gc_ops->kick(mod->mds, KEY_DESTROY);
+        mod->mds->gc_ops->kick(mod->mds, KEY_DESTROY, r->msg.ino);
     if (f) {
         f->releasing = false;
         f->inside.breaks--;

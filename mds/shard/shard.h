@@ -85,7 +85,7 @@ struct shard_size {
 #define SHARD_R_UNKNOWN   0x02u /* the commit failed: it may or may not have happened */
 #define SHARD_R_CREATED   0x04u /* result_ino is new */
 #define SHARD_R_ORPHANED  0x08u /* result_ino lost its last name while open somewhere */
-#define SHARD_R_DESTROY   0x10u /* an item was added to KEY_DESTROY */
+#define SHARD_R_DESTROY   0x10u /* an item was added to KEY_DESTROY, for result_ino */
 #define SHARD_R_PUNCH     0x20u /* an item was added to KEY_PUNCH, for result_ino */
 #define SHARD_R_RECOVER   0x40u /* an item was added to KEY_RECOVER */
 

@@ -3,8 +3,9 @@
  * Scans of a key prefix.
  *
  * Happy path: an iterator bounded above by the prefix's successor, so that RocksDB never walks over
- * deleted keys behind it; a scan of one hash of one directory uses the prefix bloom filters.
- * Failure modes: read errors make the iterator invalid; store_iter_error() tells them from the end.
+ * deleted keys behind it, and placed once, so that it does not walk over those before it; a scan of
+ * one hash of one directory uses the prefix bloom filters. Failure modes: read errors make the
+ * iterator invalid; store_iter_error() tells them from the end.
  */
 #include <string.h>
 
@@ -15,6 +16,7 @@ struct store_iter {
     rocksdb_readoptions_t *read;
     size_t prefix_len;
     size_t upper_len;
+    bool placed; /* else it is at the prefix, without having gone there yet */
     uint8_t prefix[KEY_MAX_BYTES], upper[KEY_MAX_BYTES];
 };
 
@@ -54,7 +56,7 @@ int store_iter_create(struct store *s, const struct store_snapshot *snap, const 
         rocksdb_readoptions_set_iterate_upper_bound(it->read, (const char *)it->upper,
                                                     it->upper_len);
     it->it = rocksdb_create_iterator(s->db, it->read);
-    rocksdb_iter_seek(it->it, (const char *)it->prefix, prefix_len);
+    it->placed = false;
     *ret_iter = it;
     return 0;
 }
@@ -62,6 +64,7 @@ int store_iter_create(struct store *s, const struct store_snapshot *snap, const 
 void store_iter_seek(struct store_iter *it, const void *key, size_t key_len)
 {
     rocksdb_iter_seek(it->it, key, key_len);
+    it->placed = true;
 }
 
 bool store_iter_valid(struct store_iter *it)
@@ -69,6 +72,8 @@ bool store_iter_valid(struct store_iter *it)
     size_t len;
     const char *key;
 
+    if (!it->placed)
+        store_iter_seek(it, it->prefix, it->prefix_len);
     if (!rocksdb_iter_valid(it->it))
         return false;
     key = rocksdb_iter_key(it->it, &len);

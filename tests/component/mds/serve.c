@@ -101,10 +101,11 @@ static void fake_target_up(struct mds *m)
     self->kicks++;
 }
 
-static void fake_kick(struct mds *m, enum key_type queue)
+static void fake_kick(struct mds *m, enum key_type queue, uint64_t ino)
 {
     (void)m;
     (void)queue;
+    (void)ino;
     self->kicks++;
 }
 
