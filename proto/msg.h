@@ -48,6 +48,8 @@ struct msg_cred {
     0x4u /* a writer died: its size is being recovered from the targets                            \
           */
 
+#define MSG_ATTR_NO_XATTRS 0x8u /* no extended attributes are stored with it */
+
 struct msg_attr {
     uint64_t ino;
     uint32_t mode, nlink, uid, gid, rdev;

@@ -145,7 +145,7 @@ static void attr_encode(const struct mds_inode *in, struct dirent_attr_wire *w)
                                    .uid = htole32(in->uid),
                                    .gid = htole32(in->gid),
                                    .rdev = htole32(in->rdev),
-                                   .flags = htole32(in->flags & INODE_WIRE_FLAGS)};
+                                   .flags = htole32(INODE_FLAGS_TOLD(in))};
 }
 
 static int by_ino(const void *a, const void *b)

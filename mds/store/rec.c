@@ -197,7 +197,7 @@ void rec_inode_attr(const struct mds_inode *in, struct msg_attr *a)
                            .uid = in->uid,
                            .gid = in->gid,
                            .rdev = in->rdev,
-                           .flags = in->flags & INODE_WIRE_FLAGS,
+                           .flags = INODE_FLAGS_TOLD(in),
                            .size = in->size,
                            .atime = in->atime,
                            .mtime = in->mtime,

@@ -21,6 +21,9 @@
 #define INODE_STRAY_CHUNKS                                                                         \
     0x200u /* inline, but a growth may have left chunks behind: clear before the next one */
 #define INODE_WIRE_FLAGS (INODE_INLINE | INODE_PUNCH_PENDING | INODE_SIZE_UNSURE)
+/* What clients are told. */
+#define INODE_FLAGS_TOLD(in)                                                                       \
+    (((in)->flags & INODE_WIRE_FLAGS) | ((in)->n_xattrs ? 0 : MSG_ATTR_NO_XATTRS))
 
 struct mds_stripe { /* of a directory: struct stripe_rec */
     uint32_t flags; /* STRIPE_REC_* */
