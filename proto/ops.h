@@ -39,8 +39,8 @@
     X(MKNOD,           37, create_req,       inode_rep,        OP_ANY | OP_SLOT)           \
     X(SYMLINK,         38, create_req,       inode_rep,        OP_ANY | OP_SLOT)           \
     X(UNLINK,          39, name_req,         inode_rep,        OP_ANY | OP_SLOT)           \
-    X(RMDIR,           40, name_req,         empty,            OP_ANY | OP_SLOT)           \
-    X(RENAME,          41, rename_req,       empty,            OP_ANY | OP_SLOT)           \
+    X(RMDIR,           40, name_req,         inode_rep,        OP_ANY | OP_SLOT)           \
+    X(RENAME,          41, rename_req,       inode_rep,        OP_ANY | OP_SLOT)           \
     X(LINK,            42, link_req,         inode_rep,        OP_ANY | OP_SLOT)           \
     X(READLINK,        43, ino_req,          bytes_rep,        OP_ANY | OP_SESSION)        \
     X(READDIR,         44, readdir_req,      readdir_rep,      OP_ANY | OP_SESSION | OP_BULK_OUT) \

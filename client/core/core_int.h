@@ -365,6 +365,8 @@ struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m);
 bool inode_layout_ok(const struct msg_inode *m);
 bool inode_attr_fresh(const struct core_inode *i);
 void inode_expire(struct core *c, uint64_t ino); /* attributes must be asked for again */
+/* What an operation says that has become of a directory it changed; else it must be asked for. */
+void inode_take_dir(struct core *c, const struct msg_inode_rep *rep, uint64_t dir);
 void inode_entry(struct core_inode *i, struct core_entry *ret_entry);
 void inode_touch_data(struct core_inode *i,
                       uint64_t end); /* a local write: size, mtime, meta_seq */

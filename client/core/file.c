@@ -240,7 +240,7 @@ static void opened(struct mds_op *op, int status)
         names_put(c, op->msg.create.parent, op->msg.create.name.data, op->msg.create.name.len,
                   i->ino);
         if (created)
-            inode_expire(c, op->msg.create.parent);
+            inode_take_dir(c, rep, op->msg.create.parent);
     }
     leftover = is_leftover(op, i);
     opened_inode(i, &rep->inode, &q->out.opened);

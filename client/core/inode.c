@@ -152,6 +152,19 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
     i->attr_expire_ns = reactor_now_ns(i->core->reactor) + i->core->o.attr_ns;
 }
 
+void inode_take_dir(struct core *c, const struct msg_inode_rep *rep, uint64_t dir)
+{
+    const struct msg_attr *a = rep->has_dir && rep->dir.ino == dir     ? &rep->dir
+                               : rep->has_dir2 && rep->dir2.ino == dir ? &rep->dir2
+                                                                       : NULL;
+    struct core_inode *i = inode_find(c, dir);
+
+    if (i && a && i->attr_known && S_ISDIR(a->mode))
+        inode_merge_attr(i, a);
+    else
+        inode_expire(c, dir);
+}
+
 /* A file made while its pool had no targets has no place for chunks; it can still be a small
  * one. */
 bool inode_layout_ok(const struct msg_inode *m)

@@ -145,7 +145,7 @@ static void made(struct mds_op *op, int status)
         status = take_inode(c, op->q, &rep->inode);
     if (!status) {
         names_put(c, m->parent, m->name.data, m->name.len, rep->inode.attr.ino);
-        inode_expire(c, m->parent);
+        inode_take_dir(c, rep, m->parent);
     } else {
         names_drop(c, m->parent, m->name.data, m->name.len);
     }
@@ -221,7 +221,7 @@ static void linked(struct mds_op *op, int status)
         status = take_inode(c, op->q, &rep->inode);
     if (!status) {
         names_put(c, m->new_parent, m->new_name.data, m->new_name.len, m->ino);
-        inode_expire(c, m->new_parent);
+        inode_take_dir(c, rep, m->new_parent);
     }
     if (op->q)
         req_finish(op->q, status);
@@ -255,7 +255,7 @@ static void removed(struct mds_op *op, int status)
 
     names_drop(c, m->parent, m->name.data, m->name.len);
     if (!status) {
-        inode_expire(c, m->parent);
+        inode_take_dir(c, rep, m->parent);
         if (op->call.op == RPC_OP_UNLINK && rep->inode.attr.ino)
             (void)take_inode(c, NULL, &rep->inode); /* its link count */
         names_put(c, m->parent, m->name.data, m->name.len, 0);
@@ -307,14 +307,15 @@ static void renamed(struct mds_op *op, int status)
 {
     struct core *c = op->core;
     const struct msg_rename_req *m = &op->msg.rename;
+    const struct msg_inode_rep *rep = op->call.rep;
     const struct name_entry *e = names_get(c, m->parent, m->name.data, m->name.len);
     uint64_t moved = e ? e->ino : 0;
 
     expire_name(c, m->parent, &m->name);
     expire_name(c, m->new_parent, &m->new_name);
     if (!status) {
-        inode_expire(c, m->parent);
-        inode_expire(c, m->new_parent);
+        inode_take_dir(c, rep, m->parent);
+        inode_take_dir(c, rep, m->new_parent);
         if (moved)
             names_put(c, m->new_parent, m->new_name.data, m->new_name.len, moved);
         if (!m->flags)

@@ -93,6 +93,14 @@ static int create_existing(struct txn *t, struct shard_entry *e, const struct ms
     return rc < 0 ? rc : exec_reply_inode(t, e, ino, req->flags & MSG_CREATE_OPEN, ret_rep);
 }
 
+static int create_reply(struct txn *t, struct shard_entry *e, uint64_t ino, uint64_t parent,
+                        bool opened, const void **ret_rep)
+{
+    int rc = exec_reply_inode(t, e, ino, opened, ret_rep);
+
+    return rc < 0 ? rc : exec_reply_dir(t, parent, ret_rep);
+}
+
 int exec_create(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_create_req *req = e->msg;
@@ -108,7 +116,8 @@ int exec_create(struct txn *t, struct shard_entry *e, const void **ret_rep)
     if (rc < 0)
         return rc;
     rc = create_layout(e, in);
-    return rc < 0 ? rc : exec_reply_inode(t, e, in->ino, req->flags & MSG_CREATE_OPEN, ret_rep);
+    return rc < 0 ? rc
+                  : create_reply(t, e, in->ino, req->parent, req->flags & MSG_CREATE_OPEN, ret_rep);
 }
 
 int exec_mkdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -128,7 +137,7 @@ int exec_mkdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
     else if (req->has_stripe)
         return e->layout_status < 0 ? e->layout_status : -EINVAL;
     rc = exec_parent_set(t, in->ino, req->parent, &req->name);
-    return rc < 0 ? rc : exec_reply_inode(t, e, in->ino, false, ret_rep);
+    return rc < 0 ? rc : create_reply(t, e, in->ino, req->parent, false, ret_rep);
 }
 
 int exec_mknod(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -155,7 +164,7 @@ int exec_mknod(struct txn *t, struct shard_entry *e, const void **ret_rep)
     if (type == S_IFCHR || type == S_IFBLK)
         in->rdev = req->rdev;
     rc = type == S_IFREG ? create_layout(e, in) : 0;
-    return rc < 0 ? rc : exec_reply_inode(t, e, in->ino, false, ret_rep);
+    return rc < 0 ? rc : create_reply(t, e, in->ino, req->parent, false, ret_rep);
 }
 
 int exec_symlink(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -181,5 +190,5 @@ int exec_symlink(struct txn *t, struct shard_entry *e, const void **ret_rep)
     in->size = req->target.len;
     key_number(&k, KEY_SYMLINK, in->ino);
     rc = txn_record_put(t, &k, req->target.data, req->target.len);
-    return rc < 0 ? rc : exec_reply_inode(t, e, in->ino, false, ret_rep);
+    return rc < 0 ? rc : create_reply(t, e, in->ino, req->parent, false, ret_rep);
 }

@@ -42,6 +42,9 @@ int exec_resize(struct txn *t, struct shard_entry *e, struct mds_inode *in, uint
 /* struct msg_inode_rep of an inode, with the open that the leader prepared if opened. */
 int exec_reply_inode(struct txn *t, const struct shard_entry *e, uint64_t ino, bool opened,
                      const void **ret_rep) MUST_USE;
+/* Adds what has become of a directory to a reply, which is made if there is none. A second one goes
+ * to the second place; the same again is nothing. */
+int exec_reply_dir(struct txn *t, uint64_t dir, const void **ret_rep) MUST_USE;
 /* Is anc dir itself or above it? Walks up the parents. */
 int exec_is_above(struct txn *t, uint64_t anc, uint64_t dir, bool *ret_above) MUST_USE;
 

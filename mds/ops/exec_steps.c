@@ -230,6 +230,31 @@ int exec_reply_inode(struct txn *t, const struct shard_entry *e, uint64_t ino, b
     return 0;
 }
 
+int exec_reply_dir(struct txn *t, uint64_t dir, const void **ret_rep)
+{
+    struct msg_inode_rep *rep = (struct msg_inode_rep *)*ret_rep; /* of this very execution */
+    const struct mds_inode *in;
+    int rc = txn_inode_get(t, dir, &in);
+
+    if (rc < 0)
+        return rc;
+    if (!rep) {
+        rep = txn_alloc(t, sizeof(*rep));
+        if (!rep)
+            return -ENOMEM;
+        memset(rep, 0, sizeof(*rep));
+        *ret_rep = rep;
+    }
+    if (!rep->has_dir) {
+        rep->has_dir = true;
+        rec_inode_attr(in, &rep->dir);
+    } else if (rep->dir.ino != dir) {
+        rep->has_dir2 = true;
+        rec_inode_attr(in, &rep->dir2);
+    }
+    return 0;
+}
+
 int exec_is_above(struct txn *t, uint64_t anc, uint64_t dir, bool *ret_above)
 {
     const void *value;

@@ -127,7 +127,6 @@ int exec_rename(struct txn *t, struct shard_entry *e, const void **ret_rep)
     struct ns_rename r;
     int rc = rename_lookup(t, req, &r);
 
-    (void)ret_rep;
     if (rc == 0)
         rc = exec_expect(e, 0, r.src->ino);
     if (rc == 0)
@@ -136,5 +135,8 @@ int exec_rename(struct txn *t, struct shard_entry *e, const void **ret_rep)
         rc = ns_rename_check(&r);
     if (rc != 0)
         return rc == 1 ? 0 : rc;
-    return req->flags & RENAME_EXCHANGE ? rename_exchange(t, req, &r) : rename_move(t, e, req, &r);
+    rc = req->flags & RENAME_EXCHANGE ? rename_exchange(t, req, &r) : rename_move(t, e, req, &r);
+    if (rc == 0)
+        rc = exec_reply_dir(t, req->parent, ret_rep);
+    return rc < 0 ? rc : exec_reply_dir(t, req->new_parent, ret_rep);
 }

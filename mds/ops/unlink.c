@@ -55,8 +55,10 @@ int exec_unlink(struct txn *t, struct shard_entry *e, const void **ret_rep)
     rc = exec_link_drop(t, e, ino, e->is_open[0]);
     if (rc < 0)
         return rc;
-    if (last.nlink > 1)
-        return exec_reply_inode(t, e, ino, false, ret_rep);
+    if (last.nlink > 1) {
+        rc = exec_reply_inode(t, e, ino, false, ret_rep);
+        return rc < 0 ? rc : exec_reply_dir(t, req->parent, ret_rep);
+    }
     rep = txn_alloc(t, sizeof(*rep));
     if (!rep)
         return -ENOMEM;
@@ -65,7 +67,7 @@ int exec_unlink(struct txn *t, struct shard_entry *e, const void **ret_rep)
     ns_changed(&last, txn_now(t));
     rec_inode_attr(&last, &rep->inode.attr);
     *ret_rep = rep;
-    return 0;
+    return exec_reply_dir(t, req->parent, ret_rep);
 }
 
 int exec_rmdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -74,7 +76,6 @@ int exec_rmdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
     const struct mds_inode *dir, *victim;
     int rc = remove_lookup(t, req, &dir, &victim);
 
-    (void)ret_rep;
     if (rc < 0)
         return rc;
     if (!S_ISDIR(victim->mode))
@@ -82,7 +83,9 @@ int exec_rmdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
     if (victim->entries > 0)
         return -ENOTEMPTY;
     rc = exec_name_remove(t, req->parent, &req->name, victim->mode);
-    return rc < 0 ? rc : exec_link_drop(t, e, victim->ino, false);
+    if (rc == 0)
+        rc = exec_link_drop(t, e, victim->ino, false);
+    return rc < 0 ? rc : exec_reply_dir(t, req->parent, ret_rep);
 }
 
 int exec_link(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -116,5 +119,7 @@ int exec_link(struct txn *t, struct shard_entry *e, const void **ret_rep)
     in->nlink++;
     ns_changed(in, txn_now(t));
     rc = exec_name_add(t, req->new_parent, &req->new_name, in->ino, in->mode);
-    return rc < 0 ? rc : exec_reply_inode(t, e, in->ino, false, ret_rep);
+    if (rc == 0)
+        rc = exec_reply_inode(t, e, in->ino, false, ret_rep);
+    return rc < 0 ? rc : exec_reply_dir(t, req->new_parent, ret_rep);
 }

@@ -67,6 +67,10 @@ static bool inode_rep_enc(struct enc *e, const void *msg, void *pb)
     ENC_lease(lease) p->lease_seq = m->lease_seq;
     p->open_id = r->open_id;
     p->created = r->created;
+    if (r->has_dir)
+        p->dir = enc_sub(e, &codec_attr, &r->dir, &ok);
+    if (r->has_dir2)
+        p->dir2 = enc_sub(e, &codec_attr, &r->dir2, &ok);
     return ok;
 }
 
@@ -85,6 +89,12 @@ static bool inode_rep_dec(struct dec *d, const void *pb, void *msg)
     DEC_flag(has_data) DEC_bytes(data, MSG_INLINE_MAX) DEC_lease(lease) DEC_num(lease_seq)
         r->open_id = p->open_id;
     r->created = p->created != 0;
+    r->has_dir = p->dir != NULL;
+    if (p->dir)
+        ok = ok && dec_sub(d, &codec_attr, p->dir, &r->dir);
+    r->has_dir2 = p->dir2 != NULL;
+    if (p->dir2)
+        ok = ok && dec_sub(d, &codec_attr, p->dir2, &r->dir2);
     return ok;
 }
 const struct codec codec_inode_rep = {&aifs__inode_rep__descriptor, sizeof(struct msg_inode_rep),
