@@ -9,6 +9,7 @@
 #include "tools/bench/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,15 @@ static void walk(struct io_job *w)
     }
 }
 
+/* As programs open: who only writes does not ask to read. */
+static int open_flags(const struct io *io)
+{
+    const struct io_kind *k = io->kind;
+    int flags = !k->writes ? O_RDONLY : k->reads ? O_RDWR | O_CREAT : O_WRONLY | O_CREAT;
+
+    return flags | (io->o->direct ? O_DIRECT : 0);
+}
+
 static void job(struct bench_job *j)
 {
     const struct io *io = j->arg;
@@ -170,7 +180,7 @@ static void job(struct bench_job *j)
     w->blocks = io->o->size / io->o->bs;
     w->seed = io->shared ? 1 : j->index + 1;
     w->random = w->seed;
-    rc = io->backend->open(io->fs, path, io->kind->writes, io->o->direct, io->o->depth, &w->file);
+    rc = io->backend->open(io->fs, path, open_flags(io), io->o->depth, &w->file);
     if (rc < 0) {
         job_failed(w, rc, "open", 0);
     } else {

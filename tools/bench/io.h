@@ -33,8 +33,8 @@ struct io_backend {
     int (*mkdir)(void *fs, const char *path);
     int (*rmdir)(void *fs, const char *path);
     int (*unlink)(void *fs, const char *path);
-    int (*open)(void *fs, const char *path, bool write, bool direct, unsigned depth,
-                struct io_file **ret_file);
+    /* flags: O_ACCMODE, O_CREAT, O_DIRECT */
+    int (*open)(void *fs, const char *path, int flags, unsigned depth, struct io_file **ret_file);
     int (*begin)(struct io_file *f, struct io_op *op);
     struct io_op *(*finish)(struct io_file *f); /* of those begun; never NULL */
     int (*sync)(struct io_file *f);

@@ -95,17 +95,16 @@ static int lib_unlink(void *fs, const char *path)
     return f->aifs ? result(aifs_unlink(f->aifs, path)) : -ENOTCONN;
 }
 
-static int lib_open(void *arg, const char *path, bool write, bool direct, unsigned depth,
+static int lib_open(void *arg, const char *path, int flags, unsigned depth,
                     struct io_file **ret_file)
 {
     struct fs *fs = arg;
     struct io_file *f = calloc(1, sizeof *f);
     int rc = 0;
 
-    (void)direct;
     if (!f)
         return -ENOMEM;
-    f->file = aifs_open(fs->aifs, path, write ? O_RDWR | O_CREAT : O_RDONLY, 0644);
+    f->file = aifs_open(fs->aifs, path, flags, 0644);
     if (!f->file)
         rc = -errno;
     if (rc == 0 && depth > 1) {

@@ -59,10 +59,9 @@ static int path_unlink(void *fs, const char *path)
     return unlink(path) == 0 ? 0 : -errno;
 }
 
-static int path_open(void *fs, const char *path, bool write, bool direct, unsigned depth,
+static int path_open(void *fs, const char *path, int flags, unsigned depth,
                      struct io_file **ret_file)
 {
-    int flags = (write ? O_RDWR | O_CREAT : O_RDONLY) | (direct ? O_DIRECT : 0) | O_CLOEXEC;
     struct io_file *f = calloc(1, sizeof *f);
     int rc;
 
@@ -70,7 +69,7 @@ static int path_open(void *fs, const char *path, bool write, bool direct, unsign
     (void)depth;
     if (!f)
         return -ENOMEM;
-    f->fd = open(path, flags, 0644);
+    f->fd = open(path, flags | O_CLOEXEC, 0644);
     if (f->fd < 0) {
         rc = -errno;
         free(f);
