@@ -103,8 +103,8 @@ struct msg_inode_rep {
     struct msg_inode inode;
     uint64_t open_id; /* 0: not opened */
     bool created;
-    /* The directories that the operation changed, afterwards: nobody has to ask for them. RENAME: the
-     * old one and, if it is another, the new one. */
+    /* The directories that the operation changed, afterwards: nobody has to ask for them. RENAME:
+     * the old one and, if it is another, the new one. */
     bool has_dir, has_dir2;
     struct msg_attr dir, dir2;
 };
