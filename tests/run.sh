@@ -97,7 +97,7 @@ for s in "${suites[@]}"; do
     case $s in unit | component | fuzz) again+=("$s") ;; esac
 done
 if [ -n "$asan" ] && [ ${#again[@]} -gt 0 ]; then
-    if build build-asan -Db_sanitize=address,undefined -Db_lundef=false; then
+    if build build-asan -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false; then
         ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1} \
             LSAN_OPTIONS=suppressions=$here/tests/support/lsan.supp:print_suppressions=0 \
             run build-asan asan "${again[@]}"

@@ -242,6 +242,18 @@ static uint32_t judge_blocks(struct judge *j)
     return BLOCKS;
 }
 
+/* The sanitizer's run time insists on coming first in the library list, and this one comes before
+ * it. */
+static void preload_under_sanitizer(void)
+{
+    const char *options = getenv("ASAN_OPTIONS");
+    char all[512];
+
+    snprintf(all, sizeof all, "%s%sverify_asan_link_order=0", options ? options : "",
+             options ? ":" : "");
+    setenv("ASAN_OPTIONS", all, 1);
+}
+
 static pid_t worker_start(struct judge *j, int *ret_pipe, const char *fault, bool drop_sync)
 {
     char seed[32], fd[16], preload[600], root[300], shadow[320];
@@ -261,6 +273,7 @@ static pid_t worker_start(struct judge *j, int *ret_pipe, const char *fault, boo
             snprintf(root, sizeof root, "%s", j->rig.dir);
             snprintf(shadow, sizeof shadow, "%s", j->shadow);
             setenv("LD_PRELOAD", preload, 1);
+            preload_under_sanitizer();
             setenv("POWERCUT_ROOT", root, 1);
             setenv("POWERCUT_SHADOW", shadow, 1);
             if (drop_sync)
