@@ -27,6 +27,7 @@
 
 #include "client/core/core.h"
 #include "client/core/extents.h"
+#include "client/core/oss_int.h"
 #include "client/core/readahead.h"
 #include "client/core/retry.h"
 #include "client/core/stripe.h"
@@ -43,19 +44,13 @@
 #define CORE_TICK_NS   (200 * NS_PER_MS)
 #define CORE_FLUSH_AGE_NS                                                                          \
     (500 * NS_PER_MS) /* dirty data older than this is written and committed */
-#define CORE_CLOSE_BATCH     256u
-#define CORE_TARGET_INFLIGHT 16u /* transfers to one target at once; more wait in its queue */
-#define CORE_EARLY_RECALLS   64u
-#define CORE_INTERRUPT_NS    (1 * NS_PER_S)
-#define CORE_SMALL_BYTES     (64u * 1024u)
-#define CORE_LARGE_BYTES     MSG_BULK_MAX
-#define CORE_REPLY_ARENA     (256u * 1024u)
+#define CORE_CLOSE_BATCH   256u
+#define CORE_EARLY_RECALLS 64u
+#define CORE_INTERRUPT_NS  (1 * NS_PER_S)
+#define CORE_SMALL_BYTES   (64u * 1024u)
+#define CORE_REPLY_ARENA   (256u * 1024u)
 
-struct core_inode;
 struct core_file;
-struct block;
-struct oss_io;
-struct oss_target;
 
 /* ---- metadata calls ---- */
 
@@ -145,116 +140,6 @@ int session_start(struct core *c) MUST_USE;
 void session_tick(struct core *c, uint64_t now);
 void session_lost(struct core *c, uint32_t epoch, int status); /* no-op for an older session */
 void session_close(struct core *c, void (*done)(struct core *c));
-
-/* ---- object storage ---- */
-
-struct oss_node {
-    struct hmap_node node;
-    uint32_t id;
-    struct core *core;
-    struct rpc_peer *peer;
-    uint32_t incarnation; /* of its connection */
-    uint32_t n_addresses;
-    char addresses[MAP_ADDRS][MAP_ADDR_BYTES];
-    char alias[MAP_NAME_BYTES];
-};
-
-struct oss_target {
-    struct hmap_node node;
-    struct core *core;
-    uint32_t id;
-    struct list queue; /* struct oss_io: waiting for its turn */
-    uint32_t in_flight;
-    uint64_t verifier; /* 0: not yet known */
-    uint64_t grant;    /* unstable bytes the server promises room for */
-    uint64_t unsent;   /* dirty bytes in our cache that will go there */
-    uint64_t flying;   /* unstable bytes sent and not yet answered */
-    /* commit */
-    struct list commit_queue; /* struct inode_target */
-    struct list committing;
-    struct rpc_call commit_call;
-    struct msg_commit_req commit_req;
-    uint64_t commit_inos[MSG_RANGES_MAX];
-    struct reactor_timer commit_timer;
-    unsigned commit_attempt;
-    struct oss_node *commit_node;
-    uint64_t commit_ticket, commit_sent_ns;
-    bool commit_busy;
-};
-
-enum oss_kind { OSS_IO_READ, OSS_IO_WRITE };
-
-/* One transfer of at most 1 MiB of one chunk. Owned by oss.c from oss_io_submit() until done(). */
-struct oss_io {
-    struct list link;     /* target queue, or free list */
-    struct list all;      /* core.ios */
-    struct list by_inode; /* writes: core_inode.ios, in order of seq */
-    struct core *core;
-    enum oss_kind kind;
-    struct core_inode *inode; /* referenced */
-    struct block *block;      /* NULL: direct */
-    struct core_req *q;       /* direct: whom it works for */
-    struct buf *buf;          /* referenced while the transfer lasts, or NULL */
-    struct oss_target *target;
-    struct oss_node *node; /* sent to */
-    struct rpc_call call;
-    union {
-        struct msg_read_req read;
-        struct msg_write_req write;
-    } msg;
-    struct msg_range range;
-    uint32_t start, len; /* in the block (cached), or in the request (direct) */
-    struct iovec iov[CORE_IOV_MAX];
-    unsigned n_iov;
-    uint32_t crcs[CORE_LARGE_BYTES / CRC_BLOCK_BYTES + 2];
-    uint64_t seq, started_ns;
-    struct reactor_timer timer;
-    unsigned attempt;
-    uint32_t session_epoch;
-    bool stable, sent, cancelled, queued, hung_logged, ahead;
-    uint32_t got; /* bytes that exist, of a read; the rest of iov has been zeroed */
-    void (*done)(struct oss_io *io, int status);
-};
-
-struct oss_io *oss_io_new(struct core *c, enum oss_kind kind, struct core_inode *i);
-void oss_io_drop(struct oss_io *io); /* never submitted */
-void oss_io_submit(struct oss_io *io);
-void oss_io_cancel(struct oss_io *io);
-struct oss_target *oss_target_of(struct core *c, const struct msg_layout *l,
-                                 uint64_t chunk);               /* NULL: map too old */
-struct oss_target *oss_target_get(struct core *c, uint32_t id); /* NULL: no memory */
-struct oss_node *oss_node_of(struct core *c,
-                             uint32_t target); /* with a peer; NULL: not in the map */
-void oss_tick(struct core *c, uint64_t now);
-void oss_fail_all(struct core *c);
-void oss_fini(struct core *c);
-uint64_t oss_want_grant(const struct core *c);
-void oss_call_header(struct core *c, struct rpc_call *call, const struct oss_node *o);
-void oss_new_link(struct core *c,
-                  const struct oss_node *o); /* unanswered calls carry the new incarnation */
-void commit_new_link(struct core *c, const struct oss_node *o);
-
-/* What an inode has written to a target and not yet committed. */
-struct inode_target {
-    struct list by_inode, queue;
-    struct core_inode *inode; /* referenced */
-    struct oss_target *target;
-    struct list blocks; /* struct block.unc_link */
-    uint64_t ticket;    /* of the last finished commit */
-    uint64_t created;
-    bool in_flight, partial;
-    bool again; /* again: more was asked for while one was under way */
-};
-
-void commit_note_written(struct oss_io *io); /* an unstable write was acknowledged */
-void commit_request(struct core_inode *i);   /* commit everything of i, in the background */
-bool commit_reached(const struct core_inode *i, uint64_t ticket);
-void commit_forget_block(struct block *b); /* its uncommitted data is of no interest any more */
-void commit_cut_block(struct block *b, uint32_t at); /* nor is what lies behind at */
-void commit_verifier(struct oss_target *t,
-                     uint64_t verifier); /* seen in a reply: replays when it is new */
-void commit_cancel_all(struct core *c);
-void commit_target_fini(struct oss_target *t);
 
 /* ---- cluster map ---- */
 
