@@ -381,13 +381,15 @@ static void unmount_step(struct core *c)
 /* What is dirty is given up; what is in flight is called back. */
 static void drop_everything(struct core *c)
 {
-    struct hmap_node *n, *next;
-    size_t pos;
+    struct core_inode *i;
+    struct list inodes;
 
     c->forced = true;
     req_tick(c, reactor_now_ns(c->reactor));
-    hmap_for_each (n, next, pos, &c->inodes) {
-        lease_lost(container_of(n, struct core_inode, node));
+    inodes_collect(c, &inodes);
+    while ((i = inodes_next(&inodes)) != NULL) {
+        lease_lost(i);
+        inode_put(i);
     }
     mds_fail_all(c);
     oss_fail_all(c);

@@ -134,12 +134,20 @@ struct core_session {
         bool busy;
     } slots[CORE_SLOTS_MAX];
     struct list slot_waiters, session_waiters; /* struct mds_op.wait */
+    struct list doubters; /* struct core_req.p.wait: what is cached may not be believed now */
 };
 
 int session_start(struct core *c) MUST_USE;
 void session_tick(struct core *c, uint64_t now);
 void session_lost(struct core *c, uint32_t epoch, int status); /* no-op for an older session */
 void session_close(struct core *c, void (*done)(struct core *c));
+/* Did the server promise, not longer ago than the lease time, that our leases hold? Nothing cached
+ * is served without it. */
+bool session_believed(const struct core *c);
+uint64_t session_trust_ns(const struct core *c, uint64_t ns); /* ns, but not beyond that promise */
+/* q goes on with resume() when the session is believed again, or a file was opened again in it. */
+void session_wait(struct core_req *q, void (*resume)(struct core_req *q));
+void session_resume(struct core *c);
 
 /* ---- cluster map ---- */
 
@@ -183,9 +191,12 @@ struct core_inode {
     bool recalling, lease_temporary; /* temporary: asked for only to grow the file */
     enum msg_lease recall_keep;
     struct core_inval inval;
-    bool inval_busy;
+    bool inval_busy, inval_again; /* again: asked for once more while the kernel was at it */
+    bool inval_again_data;
     struct flush_wait recall_wait;
     struct gate_waiter recall_gate;
+    bool recall_gated; /* the recall holds the gate closed */
+    struct list walk;  /* of inodes_collect() */
     /* contents */
     bool in_line;   /* contents are at the metadata server, block 0 holds all of them when cached */
     bool need_grow; /* contents outgrew the server's inline record: GROW is due */
@@ -230,7 +241,7 @@ struct core_file {
     struct readahead ra;
     struct msg_cred cred; /* groups point behind the struct */
     unsigned busy;        /* requests */
-    bool released, wrote;
+    bool released, wrote, reopening;
 };
 
 int inode_cache_init(struct core *c) MUST_USE;
@@ -250,6 +261,10 @@ struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m);
 bool inode_layout_ok(const struct msg_inode *m);
 bool inode_attr_fresh(const struct core_inode *i);
 void inode_expire(struct core *c, uint64_t ino); /* attributes must be asked for again */
+/* All inodes that are in use or have something cached, each referenced, to be taken off by
+ * inodes_next() and put: what is done to one may free any other. */
+void inodes_collect(struct core *c, struct list *ret_inodes);
+struct core_inode *inodes_next(struct list *inodes);
 /* What an operation says that has become of a directory it changed; else it must be asked for. */
 void inode_take_dir(struct core *c, const struct msg_inode_rep *rep, uint64_t dir);
 void inode_entry(struct core_inode *i, struct core_entry *ret_entry);
@@ -407,7 +422,8 @@ void req_refresh(struct core_req *q, void (*resume)(struct core_req *q));
 void lease_reply(struct core_inode *i,
                  const struct msg_inode *m); /* what a reply says about our lease */
 void lease_handlers(struct core *c);
-void lease_lost(struct core_inode *i); /* the session is gone */
+void lease_lost(struct core_inode *i);         /* the session is gone */
+void lease_kernel_drops(struct core_inode *i); /* what it caches of the contents */
 void lease_give_up(struct core_inode *i, enum msg_lease keep);
 
 void truncate_run(struct core_req *q);
@@ -419,7 +435,8 @@ void files_reap(struct core_inode *i);
 void file_close_later(struct core *c, uint64_t ino, uint64_t open_id);
 void file_send_closes(struct core *c);
 void files_reopen(struct core *c);
-bool file_alive(struct core_file *f);
+/* May q be served from what its file's lease and attributes say? false: it ends or waits. */
+bool file_ready(struct core_req *q, void (*resume)(struct core_req *q));
 void file_idle(struct core_file *f); /* a request on it is over */
 
 /* ---- the core ---- */
@@ -471,6 +488,7 @@ struct core {
     unsigned early_next;
     size_t walked; /* of o.subdir */
     unsigned commits_busy;
+    bool reopen_due;
     struct reactor_work unmount_work;
     bool unmount_kicked, closing;
     struct core_stats stats;

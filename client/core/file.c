@@ -24,9 +24,19 @@ int core_file_flags(const struct core_file *f)
     return f->flags;
 }
 
-bool file_alive(struct core_file *f)
+bool file_ready(struct core_req *q, void (*resume)(struct core_req *q))
 {
-    return f->open_id != 0 || f->session_epoch != f->inode->core->session.epoch;
+    const struct core_file *f = q->p.file;
+    const struct core *c = q->p.core;
+
+    if (f->session_epoch == c->session.epoch && !f->open_id) { /* could not be opened again */
+        q->p.end(q, -EIO);
+        return false;
+    }
+    if (f->session_epoch == c->session.epoch && session_believed(c))
+        return true;
+    session_wait(q, resume);
+    return false;
 }
 
 struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode *i,
@@ -348,9 +358,15 @@ static void reopened(struct mds_op *op, int status)
         if (l == (struct list *)(uintptr_t)op->n1)
             f = list_entry(l, struct core_file, all);
     }
-    if (!f || f->inode != op->inode) {
+    if (!f || f->inode != op->inode || !f->reopening) {
         if (!status)
             file_close_later(c, op->inode->ino, rep->open_id);
+        return;
+    }
+    f->reopening = false;
+    if (op->generation != c->session.epoch || status == -AIFS_ESESSION ||
+        status == -AIFS_EFENCED) { /* that session is gone too */
+        c->reopen_due = true;
         return;
     }
     if (status) {
@@ -364,26 +380,31 @@ static void reopened(struct mds_op *op, int status)
     }
     f->session_epoch = op->generation;
     inode_settle(f->inode);
+    session_resume(c);
 }
 
 void files_reopen(struct core *c)
 {
     struct list *l;
 
+    c->reopen_due = false;
     list_for_each (l, &c->files) {
         struct core_file *f = list_entry(l, struct core_file, all);
         struct mds_op *op;
 
-        if (f->session_epoch == c->session.epoch || f->released)
+        if (f->session_epoch == c->session.epoch || f->released || f->reopening)
             continue;
         op = mds_op_new(c, RPC_OP_OPEN, NULL, reopened);
-        if (!op)
+        if (!op) {
+            c->reopen_due = true; /* the tick tries again */
             return;
+        }
         op->msg.open.ino = f->inode->ino;
         op->msg.open.flags = (uint32_t)f->flags & O_ACCMODE;
         mds_op_cred(op, &op->msg.open.cred, &f->cred);
         op->inode = inode_ref(f->inode);
         op->n1 = (uint64_t)(uintptr_t)&f->all;
+        f->reopening = true;
         mds_op_start(op);
     }
 }

@@ -71,6 +71,31 @@ void inode_put(struct core_inode *i)
     evict_idle(c);
 }
 
+void inodes_collect(struct core *c, struct list *ret_inodes)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    list_init(ret_inodes);
+    hmap_for_each (n, next, pos, &c->inodes) {
+        struct core_inode *i = container_of(n, struct core_inode, node);
+
+        if (!i->refs && !i->n_blocks)
+            continue;
+        if (list_empty(&i->walk)) /* else an outer walk has referenced it: the reference moves */
+            inode_ref(i);
+        list_remove(&i->walk);
+        list_push_back(ret_inodes, &i->walk);
+    }
+}
+
+struct core_inode *inodes_next(struct list *inodes)
+{
+    struct list *l = list_pop_front(inodes);
+
+    return l ? list_entry(l, struct core_inode, walk) : NULL;
+}
+
 struct core_inode *inode_get(struct core *c, uint64_t ino)
 {
     struct core_inode *i = inode_find(c, ino);
@@ -95,6 +120,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->append_queue);
     list_init(&i->recall_gate.link);
     list_init(&i->recall_wait.link);
+    list_init(&i->walk);
     hmap_insert(&c->inodes, &i->node, hash_u64(ino));
     return i;
 }
@@ -119,7 +145,8 @@ struct msg_time core_now(const struct core *c)
 
 bool inode_attr_fresh(const struct core_inode *i)
 {
-    return i->attr_known && reactor_now_ns(i->core->reactor) < i->attr_expire_ns;
+    return i->attr_known && reactor_now_ns(i->core->reactor) < i->attr_expire_ns &&
+           session_believed(i->core);
 }
 
 void inode_expire(struct core *c, uint64_t ino)
@@ -209,10 +236,11 @@ void inode_entry(struct core_inode *i, struct core_entry *ret_entry)
     i->told_change = i->attr.change;
     ret_entry->ino = i->ino;
     ret_entry->attr = i->attr;
-    ret_entry->attr_valid_ns = i->attr_expire_ns > now ? i->attr_expire_ns - now : 0;
+    ret_entry->attr_valid_ns =
+        session_trust_ns(i->core, i->attr_expire_ns > now ? i->attr_expire_ns - now : 0);
     if (S_ISREG(i->attr.mode) && !list_empty(&i->files) && i->lease == MSG_LEASE_NONE)
         ret_entry->attr_valid_ns = 0; /* shared with another client right now */
-    ret_entry->entry_valid_ns = i->core->o.entry_ns;
+    ret_entry->entry_valid_ns = session_trust_ns(i->core, i->core->o.entry_ns);
 }
 
 void inode_mark_dirty(struct core_inode *i)

@@ -68,7 +68,7 @@ static void released(struct mds_op *op, int status)
         i->data_change = 0;
     }
     i->attr_expire_ns = 0;
-    i->recalling = false;
+    i->recalling = i->recall_gated = false;
     gate_open(i);
     inode_settle(i);
     inode_put(i);
@@ -116,6 +116,33 @@ static void recall_drained(struct gate_waiter *w)
     flush_start(i, &i->recall_wait, true, recall_flushed);
 }
 
+/* One notification of an inode at a time: what is asked for meanwhile may have come too late for it
+ * and goes after it. */
+static void kernel_drops(struct core_inode *i, bool data)
+{
+    struct core *c = i->core;
+
+    if (i->inval_busy) {
+        i->inval_again_data = data || (i->inval_again && i->inval_again_data);
+        i->inval_again = true;
+        return;
+    }
+    inode_ref(i);
+    i->inval_busy = true;
+    i->inval.ino = i->ino;
+    i->inval.data = data;
+    if (c->o.events.inval_inode && !i->lease_temporary)
+        c->o.events.inval_inode(c->o.events.arg, &i->inval);
+    else
+        core_inval_done(c, &i->inval);
+}
+
+void lease_kernel_drops(struct core_inode *i)
+{
+    if (!list_empty(&i->files))
+        kernel_drops(i, true);
+}
+
 void core_inval_done(struct core *c, struct core_inval *v)
 {
     struct core_inode *i = container_of(v, struct core_inode, inval);
@@ -124,7 +151,11 @@ void core_inval_done(struct core *c, struct core_inval *v)
     if (!i->inval_busy)
         return;
     i->inval_busy = false;
-    if (i->recalling) {
+    if (i->inval_again) {
+        i->inval_again = false;
+        kernel_drops(i, i->inval_again_data);
+    } else if (i->recalling && !i->recall_gated) {
+        i->recall_gated = true;
         gate_close(i);
         gate_when_drained(i, &i->recall_gate, recall_drained);
     }
@@ -133,8 +164,6 @@ void core_inval_done(struct core *c, struct core_inval *v)
 
 void lease_give_up(struct core_inode *i, enum msg_lease keep)
 {
-    struct core *c = i->core;
-
     if (i->recalling) {
         i->recall_keep = MIN(i->recall_keep, keep);
         return;
@@ -142,16 +171,7 @@ void lease_give_up(struct core_inode *i, enum msg_lease keep)
     inode_ref(i);
     i->recalling = true;
     i->recall_keep = keep;
-    if (i->inval_busy)
-        return; /* the kernel is still at the last one; it counts for both */
-    inode_ref(i);
-    i->inval_busy = true;
-    i->inval.ino = i->ino;
-    i->inval.data = keep == MSG_LEASE_NONE;
-    if (c->o.events.inval_inode && !i->lease_temporary)
-        c->o.events.inval_inode(c->o.events.arg, &i->inval);
-    else
-        core_inval_done(c, &i->inval);
+    kernel_drops(i, keep == MSG_LEASE_NONE);
 }
 
 void lease_lost(struct core_inode *i)
@@ -178,10 +198,13 @@ void lease_lost(struct core_inode *i)
         i->recalling = false;
         list_remove(&i->recall_gate.link);
         flush_cancel(&i->recall_wait);
-        if (!i->inval_busy)
+        if (i->recall_gated)
             gate_open(i);
+        i->recall_gated = false;
         inode_put(i);
     }
+    if (!i->core->forced)
+        lease_kernel_drops(i);
     flush_step(i);
     inode_put(i);
 }

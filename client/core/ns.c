@@ -48,7 +48,7 @@ static void looked_up(struct mds_op *op, int status)
         return;
     if (status == -ENOENT && q->want_negative) {
         memset(&q->entry, 0, sizeof q->entry);
-        q->entry.entry_valid_ns = c->o.negative_ns;
+        q->entry.entry_valid_ns = session_trust_ns(c, c->o.negative_ns);
         status = 0;
     }
     req_finish(q, status);
@@ -60,11 +60,11 @@ static bool lookup_cached(struct core *c, struct core_req *q, uint64_t parent, c
     const struct name_entry *e = names_get(c, parent, name, len);
     struct core_inode *i;
 
-    if (!e)
+    if (!e || !session_believed(c))
         return false;
     if (!e->ino) {
         memset(&q->entry, 0, sizeof q->entry);
-        q->entry.entry_valid_ns = c->o.negative_ns;
+        q->entry.entry_valid_ns = session_trust_ns(c, c->o.negative_ns);
         req_end(q, q->want_negative ? 0 : -ENOENT);
         return true;
     }
@@ -72,7 +72,7 @@ static bool lookup_cached(struct core *c, struct core_req *q, uint64_t parent, c
     if (!i || !inode_attr_fresh(i))
         return false;
     inode_entry(i, &q->entry);
-    q->entry.entry_valid_ns = e->expire_ns - reactor_now_ns(c->reactor);
+    q->entry.entry_valid_ns = session_trust_ns(c, e->expire_ns - reactor_now_ns(c->reactor));
     req_end(q, 0);
     return true;
 }

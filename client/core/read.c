@@ -257,6 +257,8 @@ void read_run(struct core_req *q)
         read_end(q, q->p.error);
         return;
     }
+    if (!file_ready(q, read_run))
+        return;
     if (i->lease == MSG_LEASE_NONE && end > i->attr.size && !(q->p.flags & READ_REFRESHED)) {
         q->p.flags |= READ_REFRESHED;
         req_refresh(q, read_run);

@@ -58,6 +58,14 @@ static void call_over(struct core *c)
     c->session.call_busy = false;
 }
 
+/* The server has answered a call of the session that was sent at sent_ns. */
+static void session_heard(struct core *c, uint64_t lease_ns)
+{
+    lease_renewed(&c->session, lease_ns);
+    if (session_believed(c))
+        session_resume(c);
+}
+
 static void session_ready(struct core *c)
 {
     struct core_session *s = &c->session;
@@ -93,7 +101,7 @@ static void opened(struct rpc_call *call, int status)
     s->epoch++;
     memset(s->slots, 0, sizeof s->slots);
     set_wall(c, rep->wall_ns);
-    lease_renewed(s, rep->lease_ns);
+    lease_renewed(s, rep->lease_ns); /* who waits goes on when the files are open again */
     LOG_INFO("client", "session %llu open", (unsigned long long)s->id);
     bool reclaim = rep->reclaim;
     call_over(c);
@@ -103,6 +111,7 @@ static void opened(struct rpc_call *call, int status)
     }
     session_ready(c);
     files_reopen(c);
+    session_resume(c);
 }
 
 static void session_open(struct core *c)
@@ -149,6 +158,7 @@ static void reclaimed(struct rpc_call *call, int status)
     s->items = NULL;
     s->n_items = s->sent_items = 0;
     session_ready(c);
+    session_heard(c, s->lease_ns);
 }
 
 static int collect_items(struct core *c)
@@ -206,14 +216,14 @@ static void renewed(struct rpc_call *call, int status)
     struct core *c = call->arg;
     struct core_session *s = &c->session;
     const struct msg_renew_rep *rep = call->rep;
-    bool newer = false;
+    uint64_t lease_ns = status ? 0 : rep->lease_ns;
+    bool newer = !status && c->map && rep->map_epoch > c->map->epoch;
 
-    if (!status) {
+    if (!status)
         set_wall(c, rep->wall_ns);
-        lease_renewed(s, rep->lease_ns);
-        newer = c->map && rep->map_epoch > c->map->epoch;
-    }
     call_over(c);
+    if (!status)
+        session_heard(c, lease_ns);
     if (status == -AIFS_ESESSION || status == -AIFS_EFENCED)
         session_lost(c, s->epoch, status);
     else if (newer)
@@ -278,14 +288,15 @@ int session_start(struct core *c)
 
     list_init(&c->session.slot_waiters);
     list_init(&c->session.session_waiters);
+    list_init(&c->session.doubters);
     return rpc_peer_create(c->node, c->o.mds, c->o.n_mds, &events, c, &c->session.peer);
 }
 
 void session_lost(struct core *c, uint32_t epoch, int status)
 {
     struct core_session *s = &c->session;
-    struct hmap_node *n, *next;
-    size_t pos;
+    struct core_inode *i;
+    struct list inodes;
 
     if (!s->id || epoch != s->epoch || s->closing)
         return;
@@ -294,8 +305,11 @@ void session_lost(struct core *c, uint32_t epoch, int status)
     c->stats.sessions_lost++;
     s->id = 0;
     s->state = SESSION_NONE;
-    hmap_for_each (n, next, pos, &c->inodes) {
-        lease_lost(container_of(n, struct core_inode, node));
+    s->valid_until_ns = 0;
+    inodes_collect(c, &inodes);
+    while ((i = inodes_next(&inodes)) != NULL) {
+        lease_lost(i);
+        inode_put(i);
     }
     c->n_closes = 0;
     names_clear(c);
@@ -304,23 +318,58 @@ void session_lost(struct core *c, uint32_t epoch, int status)
     s->renew_at_ns = 0; /* the tick opens the next one; waiting calls stay where they are */
 }
 
-/* The promise has run out without an answer: nothing cached may be believed until the server has
- * spoken again. */
+/* ---- belief ---- */
+
+bool session_believed(const struct core *c)
+{
+    return c->session.id && reactor_now_ns(c->reactor) < c->session.valid_until_ns;
+}
+
+uint64_t session_trust_ns(const struct core *c, uint64_t ns)
+{
+    uint64_t now = reactor_now_ns(c->reactor), end = c->session.valid_until_ns;
+
+    return MIN(ns, end > now ? end - now : 0);
+}
+
+void session_wait(struct core_req *q, void (*resume)(struct core_req *q))
+{
+    q->p.resume = resume;
+    req_wait(q, "waits for the metadata server: SESSION_RENEW", req_finish);
+    list_push_back(&q->p.core->session.doubters, &q->p.wait);
+}
+
+void session_resume(struct core *c)
+{
+    req_resume_list(&c->session.doubters);
+}
+
+/* The promise has run out without an answer. What is cached here is not served until the server has
+ * spoken again, and then is right, or the session is lost; what the kernel caches must go. Files
+ * with reads under way come last: the kernel waits for these before it drops anything else. */
 static void lease_lapsed(struct core *c)
 {
-    struct hmap_node *n, *next;
-    size_t pos;
+    struct list inodes, busy;
+    struct core_inode *i;
 
-    hmap_for_each (n, next, pos, &c->inodes) {
-        struct core_inode *i = container_of(n, struct core_inode, node);
-
-        i->attr_expire_ns = 0;
-        if (i->lease != MSG_LEASE_WRITE)
-            blocks_drop_all(i, false);
-    }
     names_clear(c);
     if (c->o.events.inval_all)
         c->o.events.inval_all(c->o.events.arg);
+    inodes_collect(c, &inodes);
+    list_init(&busy);
+    while ((i = inodes_next(&inodes)) != NULL) {
+        i->attr_expire_ns = 0;
+        if (i->active) {
+            list_push_back(&busy, &i->walk);
+            continue;
+        }
+        lease_kernel_drops(i);
+        inode_put(i);
+    }
+    while ((i = inodes_next(&busy)) != NULL) {
+        lease_kernel_drops(i);
+        inode_put(i);
+    }
 }
 
 void session_tick(struct core *c, uint64_t now)
@@ -333,9 +382,12 @@ void session_tick(struct core *c, uint64_t now)
         refusal_ends_mount(c, rpc_peer_last_error(s->peer));
     if (s->id && s->valid_until_ns && now > s->valid_until_ns) {
         s->valid_until_ns = 0;
-        LOG_WARN("client", "no answer from the metadata server for the lease time: caches dropped");
+        LOG_WARN("client", "no answer from the metadata server for the lease time: what is cached "
+                           "waits until it answers");
         lease_lapsed(c);
     }
+    if (c->reopen_due && s->state == SESSION_READY)
+        files_reopen(c);
     if (s->call_busy || now < s->renew_at_ns || !rpc_peer_link(s->peer))
         return;
     if (s->up_link)

@@ -248,10 +248,8 @@ void write_run(struct core_req *q)
     bool append = q->p.file->flags & O_APPEND;
 
     q->p.error = 0;
-    if (!file_alive(q->p.file)) {
-        write_end(q, -EIO);
+    if (!file_ready(q, write_run))
         return;
-    }
     if (i->lease != MSG_LEASE_WRITE && q->p.progress) { /* the lease went while it waited */
         write_end(q, -EIO);
         return;

@@ -11,13 +11,18 @@
 
 /* ---- sessions ---- */
 
-static void handle_session(struct rpc_req *req)
+static uint64_t lease_ns(const struct fake_cluster *f)
+{
+    return f->lease_ns ? f->lease_ns : 15 * NS_PER_S;
+}
+
+static void serve_session(struct rpc_req *req)
 {
     struct fake_cluster *f = req->handler_arg;
     const struct msg_session_open_req *m = req->msg;
     struct msg_session_open_rep rep = {.generation = 1,
                                        .slots = 64,
-                                       .lease_ns = 15 * NS_PER_S,
+                                       .lease_ns = lease_ns(f),
                                        .root = 1,
                                        .map_epoch = 1,
                                        .inline_max = FAKE_INLINE_MAX};
@@ -33,11 +38,11 @@ static void handle_session(struct rpc_req *req)
     rpc_reply(req, 0, &rep);
 }
 
-static void handle_renew(struct rpc_req *req)
+static void serve_renew(struct rpc_req *req)
 {
     struct fake_cluster *f = req->handler_arg;
     struct fake_session *s = fake_session_of(f, req);
-    struct msg_renew_rep rep = {.lease_ns = 15 * NS_PER_S, .map_epoch = 1};
+    struct msg_renew_rep rep = {.lease_ns = lease_ns(f), .map_epoch = 1};
 
     f->calls[req->header.op]++;
     if (s)
@@ -51,12 +56,50 @@ static void handle_renew(struct rpc_req *req)
     rpc_reply(req, s ? 0 : -AIFS_ESESSION, s ? &(struct msg_empty){0} : NULL);
 }
 
-static void handle_map(struct rpc_req *req)
+static void serve_map(struct rpc_req *req)
 {
     struct fake_cluster *f = req->handler_arg;
     struct msg_map_rep rep = {.map = f->map};
 
     rpc_reply(req, 0, &rep);
+}
+
+static void serve(struct rpc_req *req)
+{
+    switch (req->header.op) {
+    case RPC_OP_SESSION_OPEN:
+        serve_session(req);
+        break;
+    case RPC_OP_SESSION_RENEW:
+    case RPC_OP_SESSION_CLOSE:
+    case RPC_OP_RECLAIM:
+        serve_renew(req);
+        break;
+    case RPC_OP_MAP_GET:
+        serve_map(req);
+        break;
+    default:
+        fake_mds_handle(req);
+    }
+}
+
+static void handle(struct rpc_req *req)
+{
+    struct fake_cluster *f = req->handler_arg;
+
+    if (f->mds_hold)
+        list_push_back(&f->mds_held, &req->link);
+    else
+        serve(req);
+}
+
+void fake_mds_release(struct fake_cluster *f)
+{
+    struct list *l;
+
+    f->mds_hold = false;
+    while ((l = list_pop_front(&f->mds_held)) != NULL)
+        serve(list_entry(l, struct rpc_req, link));
 }
 
 static void link_down(struct rpc_link *l, void *arg)
@@ -128,10 +171,12 @@ static struct buf_pool *mds_pool;
 void fake_mds_start(struct fake_cluster *f)
 {
     static const unsigned ops[] = {
-        RPC_OP_LOOKUP,       RPC_OP_GETATTR,      RPC_OP_SETATTR,      RPC_OP_CREATE, RPC_OP_MKDIR,
-        RPC_OP_UNLINK,       RPC_OP_RMDIR,        RPC_OP_RENAME,       RPC_OP_OPEN,   RPC_OP_CLOSE,
-        RPC_OP_FSYNC,        RPC_OP_WRITE_INLINE, RPC_OP_GROW,         RPC_OP_SIZE,   RPC_OP_STATFS,
-        RPC_OP_APPEND_RANGE, RPC_OP_LEASE_GET,    RPC_OP_LEASE_RELEASE};
+        RPC_OP_LOOKUP,        RPC_OP_GETATTR,       RPC_OP_SETATTR,      RPC_OP_CREATE,
+        RPC_OP_MKDIR,         RPC_OP_UNLINK,        RPC_OP_RMDIR,        RPC_OP_RENAME,
+        RPC_OP_OPEN,          RPC_OP_CLOSE,         RPC_OP_FSYNC,        RPC_OP_WRITE_INLINE,
+        RPC_OP_GROW,          RPC_OP_SIZE,          RPC_OP_STATFS,       RPC_OP_APPEND_RANGE,
+        RPC_OP_LEASE_GET,     RPC_OP_LEASE_RELEASE, RPC_OP_SESSION_OPEN, RPC_OP_SESSION_RENEW,
+        RPC_OP_SESSION_CLOSE, RPC_OP_RECLAIM,       RPC_OP_MAP_GET};
     struct rpc_node_options n = {.key = f->key};
     struct net_addr a;
     char text[80], err[128];
@@ -146,12 +191,7 @@ void fake_mds_start(struct fake_cluster *f)
     ck_assert_int_eq(uuid_random(&n.self.boot), 0);
     ck_assert_int_eq(rpc_node_create(f->reactor, &n, &f->mds), 0);
     for (k = 0; k < ARRAY_LEN(ops); k++)
-        rpc_node_handle(f->mds, ops[k], fake_mds_handle, f);
-    rpc_node_handle(f->mds, RPC_OP_SESSION_OPEN, handle_session, f);
-    rpc_node_handle(f->mds, RPC_OP_SESSION_RENEW, handle_renew, f);
-    rpc_node_handle(f->mds, RPC_OP_SESSION_CLOSE, handle_renew, f);
-    rpc_node_handle(f->mds, RPC_OP_RECLAIM, handle_renew, f);
-    rpc_node_handle(f->mds, RPC_OP_MAP_GET, handle_map, f);
+        rpc_node_handle(f->mds, ops[k], handle, f);
     rpc_node_on_link(f->mds, NULL, link_down, f);
     ck_assert_int_eq(net_addr_resolve(fake_mds_address(f, text), 1, &a, err, sizeof err), 0);
     ck_assert_int_eq(rpc_node_listen(f->mds, &a, NULL), 0);
@@ -171,6 +211,7 @@ void fake_cluster_start(struct fake_cluster *f, struct reactor *r, unsigned n_os
     f->reactor = r;
     f->n_oss = n_oss;
     list_init(&f->waiting);
+    list_init(&f->mds_held);
     snprintf(f->name, sizeof f->name, "fake%d", (int)getpid());
     ck_assert_int_eq(crypto_key_create(&f->key), 0);
     fake_make(f, 0, &(struct msg_bytes){"", 0}, S_IFDIR | 0755);
@@ -206,6 +247,7 @@ void fake_cluster_stop(struct fake_cluster *f)
     size_t pos;
     unsigned k;
 
+    fake_mds_release(f);
     for (k = 0; k < f->n_oss; k++) {
         fake_oss_release(&f->oss[k]);
         node_end(f, f->oss[k].node);

@@ -98,6 +98,9 @@ struct fake_cluster {
     bool drop_replies; /* changes are executed, their answers get lost and the link with them */
     int refuse;        /* status for every request but sessions */
     unsigned down;     /* nodes that have shut down */
+    uint64_t lease_ns; /* promised to sessions; 0: 15 s */
+    bool mds_hold;     /* whatever the metadata server is asked waits for fake_mds_release() */
+    struct list mds_held;
     unsigned open_calls;
 };
 
@@ -106,8 +109,9 @@ void fake_cluster_stop(struct fake_cluster *f);
 const char *fake_mds_address(struct fake_cluster *f, char out[80]);
 void fake_mds_forget_sessions(struct fake_cluster *f); /* evicts everybody */
 void fake_mds_break_links(struct fake_cluster *f);
-void fake_oss_restart(struct fake_oss *o); /* uncommitted data is gone */
-void fake_oss_release(struct fake_oss *o); /* what was held is served */
+void fake_mds_release(struct fake_cluster *f); /* what was held is served */
+void fake_oss_restart(struct fake_oss *o);     /* uncommitted data is gone */
+void fake_oss_release(struct fake_oss *o);     /* what was held is served */
 struct fake_inode *fake_inode(struct fake_cluster *f, const char *name);
 /* What a reader would find on the targets, or inline: to compare with. */
 void fake_contents(struct fake_cluster *f, struct fake_inode *i, uint64_t offset, uint8_t *out,
