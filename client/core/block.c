@@ -12,6 +12,8 @@
  */
 #include "client/core/core_int.h"
 
+#define SPENT_KEPT 4u
+
 static uint64_t block_hash(uint64_t ino, uint64_t index)
 {
     return hash_u64(ino ^ hash_u64(index));
@@ -59,6 +61,15 @@ static void block_free(struct block *b)
     mem_free(b);
 }
 
+/* Clean and idle: it may be evicted. */
+static void block_rest(struct block *b)
+{
+    struct core *c = b->inode->core;
+
+    list_push_back(b->spent ? &c->block_spent[mem_class_of(b->buf->size_bytes)] : &c->block_lru,
+                   &b->lru);
+}
+
 void block_settle(struct block *b)
 {
     struct core *c = b->inode->core;
@@ -74,7 +85,7 @@ void block_settle(struct block *b)
     }
     list_remove(&b->lru);
     if (idle) {
-        list_push_back(&c->block_lru, &b->lru);
+        block_rest(b);
         mem_freed(c);
     }
 }
@@ -84,6 +95,12 @@ bool block_evict_one(struct core *c, uint32_t bytes)
 {
     struct list *l;
 
+    for (unsigned k = mem_class_of(bytes); k < MEM_CLASSES; k++) {
+        if (!list_empty(&c->block_spent[k])) {
+            block_free(list_entry(c->block_spent[k].next, struct block, lru));
+            return true;
+        }
+    }
     list_for_each (l, &c->block_lru) {
         struct block *b = list_entry(l, struct block, lru);
 
@@ -93,6 +110,29 @@ bool block_evict_one(struct core *c, uint32_t bytes)
         return true;
     }
     return false;
+}
+
+/* Not the youngest: a neighbouring read of the same block may be on its way. */
+bool block_evict_spent(struct core *c, unsigned class)
+{
+    struct list *l = c->block_spent[class].next;
+    unsigned n = 0;
+
+    for (; l != &c->block_spent[class] && n <= SPENT_KEPT; l = l->next)
+        n++;
+    if (n <= SPENT_KEPT)
+        return false;
+    block_free(list_entry(c->block_spent[class].next, struct block, lru));
+    return true;
+}
+
+void block_spend(struct block *b)
+{
+    b->spent = true;
+    if (!list_empty(&b->lru)) {
+        list_remove(&b->lru);
+        block_rest(b);
+    }
 }
 
 static bool block_widen(struct block *b, uint32_t need, bool may_evict)
@@ -110,7 +150,7 @@ static bool block_widen(struct block *b, uint32_t need, bool may_evict)
         b->buf = wider;
     }
     if (block_clean(b))
-        list_push_back(&c->block_lru, &b->lru);
+        block_rest(b);
     return wider != NULL;
 }
 
@@ -123,9 +163,10 @@ struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, boo
     if (b) {
         if (!block_widen(b, need, may_evict))
             return NULL;
+        b->spent = false;
         if (!list_empty(&b->lru)) {
             list_remove(&b->lru);
-            list_push_back(&c->block_lru, &b->lru);
+            block_rest(b);
         }
         return b;
     }
@@ -146,7 +187,7 @@ struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, boo
     list_push_back(&i->blocks, &b->by_inode);
     i->n_blocks++;
     list_init(&b->lru);
-    list_push_back(&c->block_lru, &b->lru);
+    block_rest(b);
     return b;
 }
 

@@ -305,7 +305,7 @@ void names_clear(struct core *c);
 /* ---- memory ---- */
 
 #define MEM_SLABS_MAX 512u
-#define MEM_CLASSES   2u /* small, large */
+#define MEM_CLASSES   3u /* small, middle, large */
 
 struct mem_class {
     uint32_t buf_bytes, slab_bufs;
@@ -325,6 +325,7 @@ int mem_budget_init(struct core *c) MUST_USE;
 void mem_budget_fini(struct core *c);
 struct buf *mem_get(struct core *c, uint32_t bytes, bool may_evict); /* NULL: none now */
 void mem_put(struct core *c, struct buf *b);
+unsigned mem_class_of(uint32_t bytes); /* whose buffers hold so many */
 void mem_wait(struct core *c, struct core_req *q, void (*resume)(struct core_req *q));
 void mem_freed(struct core *c); /* something became free or evictable: waiters try again */
 uint64_t mem_used(const struct core *c);
@@ -335,7 +336,8 @@ uint64_t mem_used(const struct core *c);
 
 struct block {
     struct hmap_node node;
-    struct list lru;      /* core.block_lru while clean and idle */
+    struct list lru;      /* core.block_lru or block_spent while clean and idle */
+    bool spent;           /* its reader keeps a copy */
     struct list by_inode; /* core_inode.blocks */
     struct list unc_link; /* inode_target.blocks */
     struct core_inode *inode;
@@ -365,6 +367,9 @@ void block_drop(struct block *b);              /* forgets it; what is dirty is l
 void block_cut(struct block *b, uint32_t at);  /* truncate inside it */
 bool block_clean(const struct block *b);
 bool block_evict_one(struct core *c, uint32_t bytes);
+/* The same with a block of that class whose reader keeps a copy. */
+bool block_evict_spent(struct core *c, unsigned class);
+void block_spend(struct block *b); /* its reader has all of it, and keeps it */
 /* [start, end) holds new bytes. -ENOSPC: too scattered; send the block first. */
 int block_set_dirty(struct block *b, uint32_t start, uint32_t end) MUST_USE;
 void block_dirty_valid(struct block *b); /* all that is valid is dirty */
@@ -474,7 +479,8 @@ struct core {
     uint64_t op_ids, commit_clock;
 
     struct hmap inodes, names, blocks;
-    struct list inode_lru, name_lru, block_lru, dirty_inodes, files;
+    struct list inode_lru, name_lru, dirty_inodes, files;
+    struct list block_lru, block_spent[MEM_CLASSES];
     uint32_t n_idle_inodes, max_inodes, n_names, max_names;
     struct core_mem mem;
     uint64_t dirty_bytes, uncommitted_bytes, max_dirty;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory budget of cached and dirty data: two classes of buffers (64 KiB for small files and
- * small reads, 1 MiB for streams), taken in slabs as they are needed and never beyond the budget.
+ * The memory budget of cached and dirty data: three classes of buffers (64 KiB for small files and
+ * small reads, 256 KiB, 1 MiB for streams), taken in slabs as they are needed and never beyond the
+ * budget. Fresh memory costs more than the network, so a class that has grown to EAGER_BYTES, or
+ * has blocks that their readers keep a copy of, uses those again before it grows.
  *
  * Running dry: the least recently used clean block gives its buffer; when there is none the
  * caller's request waits and is tried again, from its beginning, when something was freed or became
@@ -9,8 +11,10 @@
  */
 #include "client/core/core_int.h"
 
-#define SLAB_SMALL 64u /* 4 MiB */
-#define SLAB_LARGE 8u  /* 8 MiB */
+#define SLAB_BYTES  (4u * MIB)
+#define EAGER_BYTES (192u * MIB)
+
+static const uint32_t class_bytes[MEM_CLASSES] = {CORE_SMALL_BYTES, 256u * KIB, CORE_LARGE_BYTES};
 
 static void wake(struct reactor_work *w)
 {
@@ -28,14 +32,17 @@ int mem_budget_init(struct core *c)
 
     list_init(&m->waiters);
     m->wake.fn = wake;
-    m->cls[0] = (struct mem_class){.buf_bytes = CORE_SMALL_BYTES, .slab_bufs = SLAB_SMALL};
-    m->cls[1] = (struct mem_class){.buf_bytes = CORE_LARGE_BYTES, .slab_bufs = SLAB_LARGE};
-    m->cls[0].max_slabs = (uint32_t)MIN(data / 4 / (CORE_SMALL_BYTES * SLAB_SMALL), MEM_SLABS_MAX);
-    m->cls[1].max_slabs =
-        (uint32_t)MIN(data / 4 * 3 / (CORE_LARGE_BYTES * SLAB_LARGE), MEM_SLABS_MAX);
-    if (!m->cls[0].max_slabs || !m->cls[1].max_slabs)
+    for (unsigned k = 0; k < MEM_CLASSES; k++) {
+        uint64_t share = k == MEM_CLASSES - 1 ? data / 8 * 5 : k ? data / 8 : data / 4;
+
+        m->cls[k] =
+            (struct mem_class){.buf_bytes = class_bytes[k],
+                               .slab_bufs = SLAB_BYTES / class_bytes[k],
+                               .max_slabs = (uint32_t)MIN(share / SLAB_BYTES, MEM_SLABS_MAX)};
+    }
+    if (!m->cls[0].max_slabs || !m->cls[MEM_CLASSES - 1].max_slabs)
         return -EINVAL;
-    c->max_dirty = (uint64_t)m->cls[1].max_slabs * SLAB_LARGE * CORE_LARGE_BYTES / 2;
+    c->max_dirty = (uint64_t)m->cls[MEM_CLASSES - 1].max_slabs * SLAB_BYTES / 2;
     return 0;
 }
 
@@ -48,19 +55,47 @@ void mem_budget_fini(struct core *c)
             buf_pool_destroy(c->mem.cls[k].slabs[--c->mem.cls[k].n_slabs]);
 }
 
-static struct buf *class_get(struct mem_class *k)
+static struct buf *class_take(struct mem_class *k)
 {
     struct buf *b = NULL;
-    uint32_t i;
 
-    for (i = 0; i < k->n_slabs && !b; i++)
+    for (uint32_t i = 0; i < k->n_slabs && !b; i++)
         b = buf_get(k->slabs[i]);
+    return b;
+}
+
+static struct buf *class_get(struct mem_class *k)
+{
+    struct buf *b = class_take(k);
+
     if (b || k->n_slabs == k->max_slabs)
         return b;
-    if (buf_pool_create(k->buf_bytes == CORE_SMALL_BYTES ? "client-small" : "client-large",
-                        k->buf_bytes, k->slab_bufs, &k->slabs[k->n_slabs]))
+    if (buf_pool_create("client-data", k->buf_bytes, k->slab_bufs, &k->slabs[k->n_slabs]))
         return NULL;
     return buf_get(k->slabs[k->n_slabs++]);
+}
+
+unsigned mem_class_of(uint32_t bytes)
+{
+    unsigned k = 0;
+
+    while (class_bytes[k] < bytes)
+        k++;
+    return k;
+}
+
+/* What the class has, or a block can give, before it grows. */
+static struct buf *class_reuse(struct core *c, unsigned k, uint32_t bytes, bool may_evict)
+{
+    struct mem_class *m = &c->mem.cls[k];
+    struct buf *b = class_take(m);
+
+    if (b || !may_evict)
+        return b;
+    if (block_evict_spent(c, k) ||
+        ((uint64_t)m->n_slabs * SLAB_BYTES >= EAGER_BYTES && block_evict_one(c, bytes)))
+        b = class_take(m);
+    return b;
 }
 
 struct buf *mem_get(struct core *c, uint32_t bytes, bool may_evict)
@@ -70,9 +105,9 @@ struct buf *mem_get(struct core *c, uint32_t bytes, bool may_evict)
 
     ASSERT(bytes <= CORE_LARGE_BYTES);
     do {
-        b = bytes <= CORE_SMALL_BYTES ? class_get(&m->cls[0]) : NULL;
-        if (!b)
-            b = class_get(&m->cls[1]);
+        b = class_reuse(c, mem_class_of(bytes), bytes, may_evict);
+        for (unsigned k = mem_class_of(bytes); k < MEM_CLASSES && !b; k++)
+            b = class_get(&m->cls[k]);
     } while (!b && may_evict && block_evict_one(c, bytes));
     if (!b)
         m->empties++;

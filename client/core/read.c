@@ -150,9 +150,15 @@ static bool blocks_complete(struct core_req *q, uint64_t end)
     return false;
 }
 
+static bool reader_keeps(const struct core_req *q)
+{
+    return q->p.core->o.readers_cache && !q->direct && !(q->p.file->flags & O_DIRECT);
+}
+
 static void cached_read(struct core_req *q, uint64_t end)
 {
     struct core_inode *i = q->p.inode;
+    uint32_t unit = stripe_block_bytes(&i->layout);
     uint64_t at = q->p.offset;
 
     if (!blocks_complete(q, end))
@@ -171,6 +177,8 @@ static void cached_read(struct core_req *q, uint64_t end)
         }
         read_pin(q, b->buf, p.start, p.len);
         at += p.len;
+        if (reader_keeps(q) && (p.start + p.len == unit || at == i->attr.size))
+            block_spend(b);
     }
     q->p.core->stats.read_hits++;
     read_ready(q);

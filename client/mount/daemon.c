@@ -318,6 +318,7 @@ static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
     o.hung_log_ns = conf_u64(m->conf, "hung_log");
     o.readahead_bytes = conf_u64(m->conf, "read_ahead");
     o.read_only = m->read_only;
+    o.readers_cache = true;
     fs_events(&d->fs, &o.events);
     rc = check_servers(&m->source, err, err_len);
     if (rc == 0) {
