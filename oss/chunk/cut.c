@@ -47,9 +47,15 @@ int cut_end(struct chunk_op *op, int status)
     return status;
 }
 
-void op_cut_fini(struct chunk_op *op)
+void cut_put_block(struct chunk_op *op)
 {
     buf_put(op->cut->block);
+    op->cut->block = NULL;
+}
+
+void op_cut_fini(struct chunk_op *op)
+{
+    cut_put_block(op);
     mem_free(op->cut->victims);
     mem_free(op->cut);
     op->cut = NULL;

@@ -26,10 +26,15 @@ static const struct sm_state states[] = {
 };
 const struct sm_conf op_fold_sm = {"chunk.fold", states, ARRAY_LEN(states)};
 
-static int fold_end(struct chunk_op *op, int status)
+static void fold_put_buffer(struct chunk_op *op)
 {
     buf_put(op->write.copy);
     op->write.copy = NULL;
+}
+
+static int fold_end(struct chunk_op *op, int status)
+{
+    fold_put_buffer(op);
     sm_move(&op->sm, F_END);
     return status;
 }
@@ -80,6 +85,7 @@ static int fold_next(struct chunk_op *op)
         return STEP_WAIT;
     }
     sm_move(&op->sm, F_DROPPED);
+    fold_put_buffer(op);
     chunk_hold_release(op);
     op->io_status = 0;
     return chunk_commit_wait(op, c, c->seq) ? STEP_WAIT : STEP_AGAIN;

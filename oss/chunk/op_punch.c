@@ -35,6 +35,7 @@ static int punch_next(struct chunk_op *op)
     int rc;
 
     if (cut->next == cut->n_victims) {
+        cut_put_block(op);
         sm_move(&op->sm, C_COMMIT);
         op->io_status = 0;
         return STEP_AGAIN;

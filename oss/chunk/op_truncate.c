@@ -29,6 +29,7 @@ static void truncate_build(struct chunk_op *op)
 
 static int truncate_commit(struct chunk_op *op)
 {
+    cut_put_block(op);
     op->build = truncate_build;
     sm_move(&op->sm, C_COMMIT);
     chunk_commit_with(op);

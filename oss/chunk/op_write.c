@@ -63,6 +63,15 @@ static int write_end(struct chunk_op *op, int status)
     return status;
 }
 
+static void write_put_buffers(struct chunk_op *op)
+{
+    struct chunk_write *w = &op->write;
+
+    buf_put(w->edges);
+    buf_put(w->copy);
+    w->edges = w->copy = NULL;
+}
+
 void op_write_fini(struct chunk_op *op)
 {
     struct chunk_write *w = &op->write;
@@ -71,8 +80,7 @@ void op_write_fini(struct chunk_op *op)
         slots_free(&op->store->slots, w->slot);
     op->store->log_promised -= w->n_log;
     w->n_log = 0;
-    buf_put(w->edges);
-    buf_put(w->copy);
+    write_put_buffers(op);
 }
 
 static uint32_t write_end_offset(const struct chunk_op *op)
@@ -448,6 +456,7 @@ static int write_finish(struct chunk_op *op)
 
     if (rc)
         return write_end(op, rc);
+    write_put_buffers(op); /* before any commit: a writer of this chunk may wait for them */
     chunk_hold_release(op);
     chunk_fold_check(s);
     if (!op->stable && s->dirty_bytes <= s->options.dirty_bytes)

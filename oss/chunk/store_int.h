@@ -172,7 +172,22 @@ void chunk_metrics_start(struct chunk_store *s);
 void chunk_metrics_stop(struct chunk_store *s);
 void chunk_metrics_update(struct chunk_store *s); /* the gauges */
 
-/* ---- op.c: running an operation ---- */
+/*
+ * ---- op.c: running an operation ----
+ *
+ * What an operation waits for, who wakes it, and what it may have in hand then:
+ *
+ *   gate of the inode    gate_leave() of the last one in the way      nothing
+ *   hold of the chunk    chunk_hold_grant(): an overlapping hold       gate
+ *                        ended, or the commit took the chunk
+ *   edges (a buffer)     buf_put() of another operation                gate, hold
+ *   copies (a buffer)    buf_put() of another operation                gate, hold, edges
+ *   disk                 fio                                           all of these
+ *   commit               batch_done(), commit_fail()                   gate
+ *
+ * A commit waits for the writers of its chunks: whoever waits for a commit with a hold or a buffer
+ * in hand may wait for itself. Everything else is taken in the order of this table.
+ */
 
 /* What a step returns: how the operation ended (<= 0), or: */
 #define STEP_WAIT  1 /* chunk_op_wake() comes */
@@ -292,6 +307,7 @@ void cut_scan(struct chunk_op *op, uint64_t from, uint64_t to);
 /* Zeroes [lo, hi) of op->c: moves through C_BUFFER C_HEAD C_TAIL. */
 int cut_zero(struct chunk_op *op, uint32_t lo, uint32_t hi);
 int cut_zero_step(struct chunk_op *op, bool *ret_done); /* for those states */
+void cut_put_block(struct chunk_op *op); /* what cut_zero() took; before the wait for a commit */
 /* Inside op->build(): the victims go, from memory and from the index. */
 void cut_kill(struct chunk_op *op, uint64_t from);
 void cut_put_inode(struct chunk_op *op, const struct inode_record *r);

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Operations of the chunk store that wait for each other, for buffers and for commits: whatever is
+ * submitted ends. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "tests/component/oss/rig.h"
+
+#define CB         (1024u * KIB)
+#define STORM_READ (200u * KIB)
+#define STALL_S    20u /* nothing has ended for so long: nothing ever will */
+
+static struct rig rig;
+static uint8_t *data, *got;
+
+static void setup(void)
+{
+    rig_make_dir(&rig);
+    data = aligned_alloc(4096, 2 * CB);
+    got = aligned_alloc(4096, CB);
+    rig_fill(data, 2 * CB, 1);
+}
+
+static void setup_on_disk(void)
+{
+    rig_on_disk = true;
+    setup();
+}
+
+static void teardown(void)
+{
+    rig_destroy(&rig);
+    free(data);
+    free(got);
+}
+
+static void wait_all(struct rig_op *ops, unsigned n)
+{
+    uint64_t quiet_since = reactor_now_ns(rig.reactor);
+
+    for (unsigned i = 0; i < n; quiet_since = reactor_now_ns(rig.reactor), i++)
+        while (!ops[i].done) {
+            reactor_run_once(rig.reactor, NS_PER_S);
+            ck_assert_msg(reactor_now_ns(rig.reactor) - quiet_since < STALL_S * NS_PER_S,
+                          "operation %u of %u never ends", i, n);
+        }
+}
+
+/* n stable writes of len bytes, step apart, from `skew` on, all at once into one chunk. */
+static void write_at_once(struct rig_op *ops, unsigned n, uint32_t skew, uint32_t step,
+                          uint32_t len)
+{
+    for (unsigned i = 0; i < n; i++) {
+        ops[i] = (struct rig_op){.op = {.kind = CHUNK_WRITE,
+                                        .ino = 5,
+                                        .offset = skew + i * step,
+                                        .len = len,
+                                        .data = data + skew + i * step,
+                                        .stable = true}};
+        rig_submit(&rig, &ops[i]);
+    }
+    wait_all(ops, n);
+    for (unsigned i = 0; i < n; i++)
+        ck_assert_int_eq(ops[i].status, 0);
+}
+
+START_TEST(stable_writes_of_parts_of_blocks_share_a_chunk)
+{
+    static struct rig_op ops[250]; /* more than there are buffers to merge blocks in */
+
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data + 1, CB, _i), 0);
+    write_at_once(ops, ARRAY_LEN(ops), 100, 4096, 300);
+    for (unsigned i = 0; i < ARRAY_LEN(ops); i++) {
+        uint32_t at = 100 + i * 4096;
+
+        ck_assert_int_eq(rig_read(&rig, 5, 0, 0, at - 100, got, 1000), 0);
+        ck_assert_int_eq(memcmp(got, data + 1 + at - 100, 100), 0);
+        ck_assert_int_eq(memcmp(got + 100, data + at, 300), 0);
+        ck_assert_int_eq(memcmp(got + 400, data + 1 + at + 300, 600), 0);
+    }
+}
+END_TEST
+
+START_TEST(stable_writes_from_unaligned_memory_share_a_chunk)
+{
+    static struct rig_op ops[32]; /* more than there are buffers to align data in */
+
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data + 1, CB, _i), 0);
+    for (unsigned i = 0; i < ARRAY_LEN(ops); i++) {
+        ops[i] = (struct rig_op){.op = {.kind = CHUNK_WRITE,
+                                        .ino = 5,
+                                        .offset = i * 32768,
+                                        .len = 32768,
+                                        .data = data + 77 + i * 32768,
+                                        .stable = true}};
+        rig_submit(&rig, &ops[i]);
+    }
+    wait_all(ops, ARRAY_LEN(ops));
+    ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, CB), 0);
+    ck_assert_int_eq(memcmp(got, data + 77, CB), 0);
+}
+END_TEST
+
+START_TEST(a_chunk_that_grows_by_stable_writes_moves_without_waiting_for_itself)
+{
+    static struct rig_op ops[100];
+
+    rig_open(&rig);
+    write_at_once(ops, ARRAY_LEN(ops), 0, 10000, 10000);
+    ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, 1000000), 0);
+    ck_assert_int_eq(memcmp(got, data, 1000000), 0);
+}
+END_TEST
+
+/* room: for what it reads. */
+static void storm_op(struct chunk_op *op, uint8_t *room, uint64_t *seed)
+{
+    uint64_t r = rig_rand(seed);
+    unsigned kind = (unsigned)(r % 100);
+    uint32_t at = (uint32_t)(r >> 8) % (CB - 1), len = (uint32_t)(r >> 32) % 200000 + 1;
+
+    *op = (struct chunk_op){
+        .ino = 5 + (r >> 56) % 2, .chunk = (r >> 58) % 3, .truncate_gen = 0, .chunk_bytes = CB};
+    if (kind < 70) {
+        op->kind = CHUNK_WRITE;
+        op->offset = at;
+        op->len = MIN(kind < 35 ? len : len % 9000 + 1, CB - at);
+        op->data = data + (r >> 20) % CB;
+        op->len = MIN(op->len, 2 * CB - (uint32_t)((uint8_t *)op->data - data));
+        op->stable = kind % 3 != 0;
+    } else if (kind < 88) {
+        op->kind = CHUNK_READ;
+        op->offset = at / 4096 * 4096;
+        op->len = MIN(len / 4096 * 4096 + 4096, MIN(STORM_READ, CB - op->offset));
+        op->data = room;
+    } else if (kind < 93) {
+        op->kind = CHUNK_COMMIT;
+        op->ino = kind < 90 ? 0 : op->ino;
+    } else if (kind < 96) {
+        op->kind = CHUNK_VERIFY;
+    } else {
+        op->kind = kind < 99 ? CHUNK_PUNCH : CHUNK_SEAL;
+        op->start = op->chunk * CB + at;
+        op->end = op->start + len;
+    }
+}
+
+/* Small bounds everywhere, so that everything that can be waited for is waited for. */
+START_TEST(everything_at_once_ends)
+{
+    static struct rig_op ops[400];
+    uint64_t seed = 1000 + (uint64_t)_i;
+    uint8_t *room = aligned_alloc(4096, ARRAY_LEN(ops) * STORM_READ);
+
+    rig.options.log_bytes = 128 * KIB;
+    rig.options.dirty_bytes = 256 * KIB;
+    rig.options.commit_interval_ns = 2 * NS_PER_MS;
+    rig_open(&rig);
+    for (unsigned i = 0; i < ARRAY_LEN(ops); i++) {
+        memset(&ops[i], 0, sizeof ops[i]);
+        storm_op(&ops[i].op, room + (size_t)i * STORM_READ, &seed);
+        rig_submit(&rig, &ops[i]);
+        if (rig_rand(&seed) % 16 == 0)
+            reactor_run_once(rig.reactor, 0);
+    }
+    wait_all(ops, ARRAY_LEN(ops));
+    for (unsigned i = 0; i < ARRAY_LEN(ops); i++)
+        ck_assert_int_eq(ops[i].status, 0);
+    free(room);
+}
+END_TEST
+
+static TCase *waits(const char *name, void (*before)(void))
+{
+    TCase *t = tcase_create(name);
+
+    tcase_set_timeout(t, 60);
+    tcase_add_checked_fixture(t, before, teardown);
+    tcase_add_loop_test(t, stable_writes_of_parts_of_blocks_share_a_chunk, 0, 2);
+    tcase_add_loop_test(t, stable_writes_from_unaligned_memory_share_a_chunk, 0, 2);
+    tcase_add_test(t, a_chunk_that_grows_by_stable_writes_moves_without_waiting_for_itself);
+    tcase_add_loop_test(t, everything_at_once_ends, 0, 10);
+    return t;
+}
+
+int main(void)
+{
+    Suite *s = suite_create("waiting in the chunk store");
+    SRunner *r = srunner_create(s);
+    int failed;
+
+    log_set_level(LOG_LEVEL_ERROR);
+    suite_add_tcase(s, waits("memory", setup));
+    suite_add_tcase(s, waits("disk", setup_on_disk));
+    srunner_run_all(r, CK_NORMAL);
+    failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
