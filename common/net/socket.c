@@ -213,6 +213,17 @@ void sock_control(struct net_conn *c, enum frame_type type)
     sock_control_data(c, type, NULL, 0);
 }
 
+void sock_control_either(struct net_conn *c, enum frame_type type, enum frame_type opposite)
+{
+    struct net_sock *s = c->sock;
+    unsigned i = (unsigned)(opposite - FRAME_PING);
+
+    if (s->control_queued[i] && s->controls[i].sent_bytes == 0)
+        finish_tx(c, &s->controls[i], 0);
+    else
+        sock_control(c, type);
+}
+
 bool sock_peer_gone(const struct net_conn *c)
 {
     struct pollfd p = {.fd = c->sock->fd, .events = POLLRDHUP};

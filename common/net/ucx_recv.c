@@ -215,7 +215,7 @@ static ucs_status_t hold(struct net_ucx *u, const struct arrival *a)
     u->held_bytes += len;
     if (!u->hold_said && (u->held_bytes > UCX_HOLD_BYTES || u->n_held > UCX_HOLD_MESSAGES)) {
         u->hold_said = true;
-        sock_control(u->conn, FRAME_HOLD);
+        sock_control_either(u->conn, FRAME_HOLD, FRAME_GO);
     }
     return a->desc ? UCS_INPROGRESS : UCS_OK;
 }
@@ -239,7 +239,7 @@ void ucx_take_held(struct net_ucx *u)
     }
     if (u->hold_said && u->held_bytes < UCX_HOLD_BYTES / 2 && u->n_held < UCX_HOLD_MESSAGES / 2) {
         u->hold_said = false;
-        sock_control(u->conn, FRAME_GO);
+        sock_control_either(u->conn, FRAME_GO, FRAME_HOLD);
     }
 }
 

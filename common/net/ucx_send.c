@@ -57,7 +57,7 @@ static void finish(struct ucx_tx *r)
         conn_tx_done(u->conn, tx, status);
     if (status < 0)
         net_conn_close(u->conn, -AIFS_ECONN);
-    else if (!list_empty(&u->tx_queue))
+    else if (!list_empty(&u->tx_queue) || u->n_acks > 0)
         conn_kick(u->conn, KICK_FLUSH);
 }
 
