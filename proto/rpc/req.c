@@ -270,6 +270,10 @@ static void req_send(struct req *r, int status, uint8_t *wire, uint32_t body_len
     r->tx.iov = iov;
     r->tx.n_iov = n_iov;
     r->tx.done = req_sent;
+    if (!n_iov) { /* others need the buffer now, whenever this peer cares to read */
+        buf_put(r->pub.bulk);
+        r->pub.bulk = NULL;
+    }
     net_send(l->conn, &r->tx);
 }
 

@@ -264,6 +264,7 @@ START_TEST(payloads_wait_for_buffers)
 {
     struct msg_write_req write = {.target = 1};
     struct iovec out = {p.data, PAIR_BULK};
+    struct buf_pool_stats stats;
     struct pair_call c[12];
 
     p.hold = true;
@@ -275,7 +276,11 @@ START_TEST(payloads_wait_for_buffers)
     }
     pair_pass(&p, 50);
     ck_assert_uint_eq(p.n_notes, 8);
+    buf_pool_get_stats(p.pool, &stats);
+    ck_assert_uint_eq(stats.waiters, 1);
     pair_release(&p, 0);
+    buf_pool_get_stats(p.pool, &stats); /* at once: the answer may take as long as the peer likes */
+    ck_assert_uint_eq(stats.waiters, 0);
     pair_pass(&p, 20);
     ck_assert_uint_eq(p.n_notes, 9);
     p.hold = false;
