@@ -129,8 +129,8 @@ static void common_args(struct cluster *c, struct command *cmd)
 {
     arg(cmd, "--config=/dev/null");
     arg(cmd, "--key_file=%s", c->key);
-    arg(cmd, "--net.transport=%s", c->net ? c->net : "tcp");
-    arg(cmd, "--net.buffers=256Mi");
+    arg(cmd, "--net.transport=%s", c->net ? c->net : "auto");
+    arg(cmd, "--net.buffers=32Mi");
 }
 
 void cluster_start_mds(struct cluster *c)
@@ -236,7 +236,7 @@ bool cluster_start(struct cluster *c, unsigned n_oss)
         cluster_start_oss(c, k);
     snprintf(c->source, sizeof c->source, "127.0.0.1:%u:/", c->mds_port);
     snprintf(c->options, sizeof c->options, "key_file=%s,memory_limit=128Mi,net=%s", c->key,
-             c->net ? c->net : "tcp");
+             c->net ? c->net : "auto");
     return true;
 }
 

@@ -277,7 +277,7 @@ static int new_demo(struct demo *d, const struct up_options *o)
         admin_error("demo: --capacity \"%s\" is not a size", o->capacity);
         return ADMIN_USAGE;
     }
-    snprintf(d->net, sizeof d->net, "%s", o->net ? o->net : "tcp");
+    snprintf(d->net, sizeof d->net, "%s", o->net ? o->net : "auto");
     snprintf(d->capacity, sizeof d->capacity, "%s", o->capacity ? o->capacity : "");
     snprintf(d->targets_dir, sizeof d->targets_dir, "%s", o->targets_dir ? o->targets_dir : "");
     d->next_mount = 1;
