@@ -29,7 +29,9 @@ static void shard_defaults(struct shard *s, const struct shard_options *o)
     s->o.view_bytes = o->view_bytes ? o->view_bytes : CACHE_DEFAULT;
     s->o.reserve_bytes = o->reserve_bytes ? o->reserve_bytes : RESERVE_DEFAULT;
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->writing, NULL);
     pthread_cond_init(&s->wake, NULL);
+    s->kick.fn = shard_kick;
     list_init(&s->queue);
 }
 
@@ -149,6 +151,7 @@ void shard_close(struct shard *s)
     store_close(s->store);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->writing);
     mem_free(s);
 }
 
@@ -171,9 +174,22 @@ static int shard_refuse(struct shard *s, const struct shard_entry *e)
     return 0;
 }
 
+/* A reactor wakes the writer when its turn ends: until then the batch grows. */
+static void submit_wake(struct shard *s, struct reactor *r)
+{
+    if (!s->waiting || s->kicked)
+        return;
+    if (r && reactor_is_current(r)) {
+        s->kicked = true;
+        reactor_defer(r, &s->kick);
+    } else {
+        s->waiting = false; /* one signal is enough for many entries */
+        pthread_cond_signal(&s->wake);
+    }
+}
+
 int shard_submit(struct shard *s, struct shard_entry *e)
 {
-    bool wake = false;
     int64_t now = clock_wall_ns(s->o.clock);
     int rc;
 
@@ -187,11 +203,7 @@ int shard_submit(struct shard *s, struct shard_entry *e)
         e->now_ns = s->last_now_ns;
         list_push_back(&s->queue, &e->link);
         s->queued++;
-        wake = s->waiting;
-        if (wake) {
-            s->waiting = false; /* one signal is enough for many entries */
-            pthread_cond_signal(&s->wake);
-        }
+        submit_wake(s, e->reactor);
     }
     pthread_mutex_unlock(&s->lock);
     if (rc < 0)

@@ -29,14 +29,17 @@ struct shard {
     struct list queue;
     uint32_t queued;
     bool closing;
-    bool waiting; /* the writer sleeps */
+    bool waiting;             /* the writer sleeps */
+    struct reactor_work kick; /* wakes it, or does its work: runs when the reactor's turn ends */
+    bool kicked;
     int64_t last_now_ns;
 
-    /* the writer's own */
+    pthread_mutex_t writing; /* what is below, up to the blank line; taken before lock */
     struct overlay overlay;
     struct store_batch *batch;
     uint64_t index; /* of the last entry executed */
     uint64_t checked_ns;
+    uint64_t slow_until_ns, slow_ns; /* commits take long: not on a reactor until then */
 
     atomic_bool failed;
     atomic_int flow;      /* enum store_flow, as last seen */
@@ -44,7 +47,8 @@ struct shard {
     _Atomic uint64_t n_entries, n_commits, n_duplicates, n_retries, n_refused, exec_ns, commit_ns;
 };
 
-void *shard_writer(void *arg); /* struct shard * */
+void *shard_writer(void *arg);           /* struct shard * */
+void shard_kick(struct reactor_work *w); /* shard.kick */
 /* Executes one entry against the overlay: slots, operation, reply; sets everything of the
  * outcome. */
 void shard_execute(struct shard *s, struct shard_entry *e);

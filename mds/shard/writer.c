@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer's thread: everything that waits is one batch, one commit, one sync.
+ * The writer: everything that waits is one batch, one commit, one sync.
  *
  * Happy path: take the queue, execute in order, flush the overlay into a write batch, commit,
- * publish to readers, answer all. While it commits, the next batch gathers. Failure modes: a failed
- * commit leaves it unknown what is on the disk: the batch, the queue and everything later is
- * answered -EIO with SHARD_R_UNKNOWN, and the owner is told to end the process.
+ * publish to readers, answer all. While it commits, the next batch gathers. That is a thread's
+ * work; where commits take microseconds (the log is in memory that keeps, or there is no sync) the
+ * reactor does small batches itself at the end of its turn, and one slow batch sends the work back
+ * to the thread. Failure modes: a failed commit leaves it unknown what is on the disk: the batch,
+ * the queue and everything later is answered -EIO with SHARD_R_UNKNOWN, and the owner is told to
+ * end the process.
  */
+#include <sys/resource.h>
+
 #include "common/base/log.h"
 #include "common/fault/fault.h"
 #include "mds/shard/shard_int.h"
 
 #define CHECK_INTERVAL_NS (50 * NS_PER_MS)
+#define KICK_BATCH_MAX    8u /* entries that a reactor executes and commits itself */
+#define SLOW_BATCH_NS     (150 * NS_PER_US)
+#define SLOW_MIN_NS       (100 * NS_PER_MS)
+#define SLOW_MAX_NS       (5 * NS_PER_S)
 
 static void answer_work(struct reactor_work *w)
 {
@@ -39,9 +48,9 @@ static void answer_all(struct list *batch)
 }
 
 /* Waits for work; false: closing, and nothing is left to do. */
-static bool writer_take(struct shard *s, struct list *batch)
+static bool writer_wait(struct shard *s)
 {
-    uint32_t n = 0;
+    bool more;
 
     pthread_mutex_lock(&s->lock);
     while (list_empty(&s->queue) && !s->closing) {
@@ -49,6 +58,17 @@ static bool writer_take(struct shard *s, struct list *batch)
         pthread_cond_wait(&s->wake, &s->lock);
         s->waiting = false;
     }
+    more = !list_empty(&s->queue);
+    pthread_mutex_unlock(&s->lock);
+    return more;
+}
+
+/* What waits, into the batch; there may be nothing. */
+static void writer_take(struct shard *s, struct list *batch)
+{
+    uint32_t n = 0;
+
+    pthread_mutex_lock(&s->lock);
     if (s->queued <= s->o.batch_max) {
         n = s->queued;
         list_splice(batch, &s->queue);
@@ -59,7 +79,6 @@ static bool writer_take(struct shard *s, struct list *batch)
     s->queued -= n;
     pthread_mutex_unlock(&s->lock);
     atomic_fetch_add_explicit(&s->n_entries, n, memory_order_relaxed);
-    return n > 0;
 }
 
 void shard_check_space(struct shard *s)
@@ -124,33 +143,102 @@ static void writer_fail(struct shard *s, struct list *batch, int rc)
         s->o.failed(s->o.arg);
 }
 
+/* How often this thread has slept; what only lost its core to others has not. */
+static long sleeps(void)
+{
+    struct rusage u;
+
+    return getrusage(RUSAGE_THREAD, &u) == 0 ? u.ru_nvcsw : 0;
+}
+
+/* A commit that makes its thread sleep keeps the work off the reactors for a while, doubling. */
+static void writer_took(struct shard *s, uint64_t now_ns, uint64_t took_ns, bool slept)
+{
+    if (took_ns > SLOW_BATCH_NS && slept) {
+        s->slow_ns = s->slow_ns ? MIN(s->slow_ns * 2, SLOW_MAX_NS) : SLOW_MIN_NS;
+        s->slow_until_ns = now_ns + s->slow_ns;
+    } else if (now_ns > s->slow_until_ns + s->slow_ns) {
+        s->slow_ns = 0;
+    }
+}
+
+/* One batch, s->writing held: answers go out in the order of the commits. False: failed. */
+static bool writer_batch(struct shard *s)
+{
+    const struct clock *clock = clock_real(); /* only for figures: execution reads no clock */
+    uint64_t t0 = clock_mono_ns(clock), t1, t2;
+    long slept = sleeps();
+    struct list batch, *l;
+    int rc;
+
+    list_init(&batch);
+    writer_take(s, &batch);
+    if (list_empty(&batch))
+        return !atomic_load(&s->failed);
+    list_for_each (l, &batch)
+        shard_execute(s, list_entry(l, struct shard_entry, link));
+    t1 = clock_mono_ns(clock);
+    rc = writer_commit(s);
+    t2 = clock_mono_ns(clock);
+    atomic_fetch_add_explicit(&s->exec_ns, t1 - t0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->commit_ns, t2 - t1, memory_order_relaxed);
+    if (rc < 0)
+        writer_fail(s, &batch, rc);
+    answer_all(&batch);
+    if (rc < 0)
+        return false;
+    writer_took(s, t2, t2 - t0, sleeps() != slept);
+    if (t2 - s->checked_ns > CHECK_INTERVAL_NS) {
+        s->checked_ns = t2;
+        shard_check_space(s);
+    }
+    return true;
+}
+
 void *shard_writer(void *arg)
 {
     struct shard *s = arg;
-    const struct clock *clock = clock_real(); /* only for figures: execution reads no clock */
-    struct list batch, *l;
+    bool good = true;
 
-    list_init(&batch);
-    while (writer_take(s, &batch)) {
-        uint64_t t0 = clock_mono_ns(clock), t1, t2;
-        int rc;
-
-        list_for_each (l, &batch)
-            shard_execute(s, list_entry(l, struct shard_entry, link));
-        t1 = clock_mono_ns(clock);
-        rc = writer_commit(s);
-        t2 = clock_mono_ns(clock);
-        atomic_fetch_add_explicit(&s->exec_ns, t1 - t0, memory_order_relaxed);
-        atomic_fetch_add_explicit(&s->commit_ns, t2 - t1, memory_order_relaxed);
-        if (rc < 0)
-            writer_fail(s, &batch, rc);
-        answer_all(&batch);
-        if (rc < 0)
-            break;
-        if (t2 - s->checked_ns > CHECK_INTERVAL_NS) {
-            s->checked_ns = t2;
-            shard_check_space(s);
-        }
+    while (good && writer_wait(s)) {
+        pthread_mutex_lock(&s->writing);
+        good = writer_batch(s);
+        pthread_mutex_unlock(&s->writing);
     }
     return NULL;
+}
+
+/* Two hand-overs between threads cost more than a small batch on a store that does not make one
+ * wait. */
+static bool kick_serves(struct shard *s, uint32_t queued)
+{
+    bool served = false;
+
+    if (queued > KICK_BATCH_MAX || atomic_load(&s->flow) != STORE_FLOWING ||
+        pthread_mutex_trylock(&s->writing) != 0)
+        return false;
+    if (clock_mono_ns(clock_real()) >= s->slow_until_ns) {
+        writer_batch(s);
+        served = true;
+    }
+    pthread_mutex_unlock(&s->writing);
+    return served;
+}
+
+void shard_kick(struct reactor_work *w)
+{
+    struct shard *s = container_of(w, struct shard, kick);
+
+    uint32_t queued;
+
+    pthread_mutex_lock(&s->lock);
+    s->kicked = false;
+    queued = s->queued;
+    pthread_mutex_unlock(&s->lock);
+    if (kick_serves(s, queued))
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->waiting = false;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
 }
