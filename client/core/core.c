@@ -100,6 +100,7 @@ static void tick(struct reactor_timer *t)
     session_tick(c, now);
     mds_tick(c, now);
     oss_tick(c, now);
+    lease_tick(c, now);
     if (!c->forced) {
         flush_background(c, now, c->state == CORE_UNMOUNTING);
         punch_tick(c);
@@ -149,6 +150,7 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     list_init(&c->ops);
     list_init(&c->free_ops);
     list_init(&c->punch_waiters);
+    list_init(&c->releases);
     list_init(&c->ios);
     list_init(&c->free_ios);
     list_init(&c->inode_lru);

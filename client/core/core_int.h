@@ -195,8 +195,16 @@ struct core_inode {
     bool inval_again_data;
     struct flush_wait recall_wait;
     struct gate_waiter recall_gate;
-    bool recall_gated; /* the recall holds the gate closed */
-    struct list walk;  /* of inodes_collect() */
+    bool recall_gated;    /* the recall holds the gate closed */
+    struct {              /* a lease we have dropped, and the server has not heard of it */
+        struct list link; /* core.releases, with a reference */
+        uint64_t seq, at_ns;
+        enum msg_lease keep;
+        uint32_t epoch; /* of the session */
+        unsigned tries;
+        bool busy;
+    } release;
+    struct list walk; /* of inodes_collect() */
     /* contents */
     bool in_line;   /* contents are at the metadata server, block 0 holds all of them when cached */
     bool need_grow; /* contents outgrew the server's inline record: GROW is due */
@@ -427,6 +435,7 @@ void req_refresh(struct core_req *q, void (*resume)(struct core_req *q));
 void lease_reply(struct core_inode *i,
                  const struct msg_inode *m); /* what a reply says about our lease */
 void lease_handlers(struct core *c);
+void lease_tick(struct core *c, uint64_t now);
 void lease_lost(struct core_inode *i);         /* the session is gone */
 void lease_kernel_drops(struct core_inode *i); /* what it caches of the contents */
 void lease_give_up(struct core_inode *i, enum msg_lease keep);
@@ -473,6 +482,7 @@ struct core {
     struct mds_op *map_op;
     struct reactor_timer map_timer;
     struct list punch_waiters; /* struct core_req.p.wait */
+    struct list releases;      /* core_inode.release */
     struct hmap oss_nodes, oss_targets;
     struct list ios, free_ios;
     unsigned n_free_ios;

@@ -37,6 +37,7 @@ static void inode_free(struct core_inode *i)
     blocks_drop_all(i, true);
     hmap_remove(&c->inodes, &i->node);
     list_remove(&i->lru);
+    list_remove(&i->release.link);
     mem_free(i);
 }
 
@@ -121,6 +122,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->recall_gate.link);
     list_init(&i->recall_wait.link);
     list_init(&i->walk);
+    list_init(&i->release.link);
     hmap_insert(&c->inodes, &i->node, hash_u64(ino));
     return i;
 }

@@ -8,10 +8,15 @@
  * and work goes on without a lease.
  *
  * Failure: a recall may overtake the reply that grants the lease: it is remembered and the grant
- * counts as taken back. If data cannot be written in time the server evicts this client, which ends
- * in lease_lost().
+ * counts as taken back. A release that fails, or for which there is no memory, is made again; what
+ * it gives back is dropped here at once. If data cannot be written in time, or the server does not
+ * hear of a release, it evicts this client, which ends in lease_lost().
  */
 #include "client/core/core_int.h"
+#include "common/fault/fault.h"
+
+#define RELEASE_TRIES_MAX 32u
+#define RELEASE_PACE_NS   (400 * NS_PER_MS)
 
 static bool recalled_early(struct core *c, uint64_t ino, uint64_t seq)
 {
@@ -31,6 +36,8 @@ void lease_reply(struct core_inode *i, const struct msg_inode *m)
         return; /* what we hold is on its way back */
     if (now != MSG_LEASE_NONE && recalled_early(i->core, i->ino, m->lease_seq))
         now = MSG_LEASE_NONE;
+    if (!list_empty(&i->release.link) && i->release.seq == m->lease_seq)
+        now = MIN(now, i->release.keep); /* the server is about to hear of it */
     if (was == MSG_LEASE_WRITE && now != MSG_LEASE_WRITE &&
         (i->dirty_bytes || i->meta_seq != i->meta_done))
         return; /* the server asks for it with a recall; until then there is something to write */
@@ -52,15 +59,35 @@ void lease_reply(struct core_inode *i, const struct msg_inode *m)
 
 /* ---- giving back ---- */
 
-static void released(struct mds_op *op, int status)
+/* The server has not heard that this lease was dropped: it will. */
+static void release_later(struct core_inode *i, uint64_t seq, enum msg_lease keep)
 {
-    struct core_inode *i = op->inode;
+    struct core *c = i->core;
 
-    if (status)
-        LOG_WARN("client", "release of the lease of inode %llu: %s", (unsigned long long)i->ino,
-                 err_text(status));
-    if (!i->recalling)
-        return; /* the session was lost meanwhile */
+    if (c->forced || !c->session.id || c->session.closing)
+        return;
+    if (list_empty(&i->release.link)) {
+        inode_ref(i);
+        list_push_back(&c->releases, &i->release.link);
+    }
+    i->release.seq = seq;
+    i->release.keep = keep;
+    i->release.epoch = c->session.epoch;
+    i->release.tries = 0;
+    i->release.at_ns = reactor_now_ns(c->reactor) + RELEASE_PACE_NS;
+}
+
+static void release_forget(struct core_inode *i)
+{
+    if (list_empty(&i->release.link))
+        return;
+    list_remove(&i->release.link);
+    inode_put(i);
+}
+
+/* Our side of it: from here on work goes on with what is kept. */
+static void release_here(struct core_inode *i)
+{
     i->lease = MIN(i->lease, i->recall_keep);
     i->lease_temporary = false;
     if (i->lease == MSG_LEASE_NONE) {
@@ -74,10 +101,30 @@ static void released(struct mds_op *op, int status)
     inode_put(i);
 }
 
+static bool session_is_over(int status)
+{
+    return status == -AIFS_ESESSION || status == -AIFS_EFENCED;
+}
+
+static void released(struct mds_op *op, int status)
+{
+    struct core_inode *i = op->inode;
+
+    if (status)
+        LOG_WARN("client", "release of the lease of inode %llu: %s", (unsigned long long)i->ino,
+                 err_text(status));
+    if (!i->recalling)
+        return; /* the session was lost meanwhile */
+    if (status && !session_is_over(status))
+        release_later(i, op->msg.lease.lease_seq, op->msg.lease.lease);
+    release_here(i);
+}
+
 static struct mds_op *release_op(struct core *c, uint64_t ino, uint64_t seq, enum msg_lease keep,
                                  void (*done)(struct mds_op *op, int status))
 {
-    struct mds_op *op = mds_op_new(c, RPC_OP_LEASE_RELEASE, NULL, done);
+    struct mds_op *op =
+        FAULT("client.release.memory") ? NULL : mds_op_new(c, RPC_OP_LEASE_RELEASE, NULL, done);
 
     if (op)
         op->msg.lease = (struct msg_lease_req){.ino = ino, .lease = keep, .lease_seq = seq};
@@ -92,8 +139,9 @@ static void recall_flushed(struct flush_wait *w)
     if (!i->recalling)
         return;
     op = release_op(i->core, i->ino, i->lease_seq, i->recall_keep, released);
-    if (!op) { /* the server evicts a client that does not answer; better to say so here */
-        LOG_ERROR("client", "no memory to release a lease");
+    if (!op) { /* size and mtime went with the flush */
+        release_later(i, i->lease_seq, i->recall_keep);
+        release_here(i);
         return;
     }
     op->inode = inode_ref(i);
@@ -181,6 +229,7 @@ void lease_lost(struct core_inode *i)
                i->meta_seq != i->meta_done;
 
     inode_ref(i);
+    release_forget(i);
     i->lease = MSG_LEASE_NONE;
     i->lease_temporary = false;
     i->data_change = 0;
@@ -209,12 +258,72 @@ void lease_lost(struct core_inode *i)
     inode_put(i);
 }
 
+/* ---- once more ---- */
+
+static void released_again(struct mds_op *op, int status)
+{
+    struct core_inode *i = op->inode;
+
+    i->release.busy = false;
+    if (op->msg.lease.lease_seq != i->release.seq || list_empty(&i->release.link))
+        return; /* another one is due by now, or none */
+    if (status && !session_is_over(status) && i->release.tries < RELEASE_TRIES_MAX)
+        return; /* the tick comes again */
+    if (status)
+        LOG_ERROR("client", "the lease of inode %llu cannot be released: %s",
+                  (unsigned long long)i->ino, err_text(status));
+    release_forget(i);
+}
+
+static void release_again(struct core_inode *i, uint64_t now)
+{
+    struct mds_op *op =
+        release_op(i->core, i->ino, i->release.seq, i->release.keep, released_again);
+
+    i->release.at_ns = now + RELEASE_PACE_NS;
+    if (!op)
+        return;
+    op->inode = inode_ref(i);
+    i->release.tries++;
+    i->release.busy = true;
+    mds_op_start(op);
+}
+
+void lease_tick(struct core *c, uint64_t now)
+{
+    struct list due, *l;
+
+    list_init(&due);
+    list_splice(&due, &c->releases);
+    while ((l = list_pop_front(&due)) != NULL) {
+        struct core_inode *i = list_entry(l, struct core_inode, release.link);
+
+        list_push_back(&c->releases, l);
+        if (i->release.epoch != c->session.epoch || c->forced)
+            release_forget(i);
+        else if (!i->release.busy && now >= i->release.at_ns)
+            release_again(i, now);
+    }
+}
+
 /* ---- from the server ---- */
 
 static void released_unknown(struct mds_op *op, int status)
 {
-    (void)op;
-    (void)status;
+    struct core_inode *i = status && !session_is_over(status) ? op->inode : NULL;
+
+    if (i && i->lease_seq <= op->msg.lease.lease_seq)
+        release_later(i, op->msg.lease.lease_seq, op->msg.lease.lease);
+}
+
+static void recall_not_held(struct core *c, struct mds_op *op)
+{
+    c->early[c->early_next].ino = op->msg.lease.ino;
+    c->early[c->early_next].seq = op->msg.lease.lease_seq;
+    c->early_next = (c->early_next + 1) % CORE_EARLY_RECALLS;
+    op->inode = inode_get(c, op->msg.lease.ino);
+    mds_op_start(op);
+    file_send_closes(c);
 }
 
 static void handle_recall(struct rpc_req *req)
@@ -222,27 +331,22 @@ static void handle_recall(struct rpc_req *req)
     struct core *c = req->handler_arg;
     struct msg_recall_req m = *(const struct msg_recall_req *)req->msg;
     struct core_inode *i = inode_find(c, m.ino);
-    struct mds_op *op;
+    bool history = i && i->lease != MSG_LEASE_NONE && m.lease_seq < i->lease_seq;
+    bool held = i && i->lease > m.keep && m.lease_seq == i->lease_seq;
+    struct mds_op *op = NULL;
 
-    rpc_reply(req, 0, &(struct msg_empty){0});
     c->stats.recalls++;
-    if (m.keep > MSG_LEASE_WRITE)
-        return;
-    if (i && i->lease != MSG_LEASE_NONE && m.lease_seq < i->lease_seq)
-        return; /* of a grant that is history */
-    if (i && i->lease > m.keep && m.lease_seq == i->lease_seq) {
+    if (m.keep > MSG_LEASE_WRITE || history || (!held && i && i->recalling)) {
+        rpc_reply(req, 0, &(struct msg_empty){0});
+    } else if (held) {
+        rpc_reply(req, 0, &(struct msg_empty){0});
         lease_give_up(i, m.keep);
-        return;
+    } else {
+        op = release_op(c, m.ino, m.lease_seq, m.keep, released_unknown);
+        rpc_reply(req, op ? 0 : -AIFS_ELEASE, &(struct msg_empty){0});
+        if (op)
+            recall_not_held(c, op);
     }
-    if (i && i->recalling)
-        return;
-    c->early[c->early_next].ino = m.ino;
-    c->early[c->early_next].seq = m.lease_seq;
-    c->early_next = (c->early_next + 1) % CORE_EARLY_RECALLS;
-    op = release_op(c, m.ino, m.lease_seq, m.keep, released_unknown);
-    if (op)
-        mds_op_start(op);
-    file_send_closes(c);
 }
 
 static void handle_glimpse(struct rpc_req *req)

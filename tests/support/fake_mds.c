@@ -467,6 +467,11 @@ static void do_lease(struct fake_cluster *f, struct rpc_req *req)
         rpc_reply(req, -ENOENT, NULL);
         return;
     }
+    if (req->header.op == RPC_OP_LEASE_RELEASE && f->fail_release_n) {
+        f->fail_release_n--;
+        rpc_reply(req, f->fail_release, NULL);
+        return;
+    }
     set_lease(f, i, req->header.session, m->lease);
     if (req->header.op == RPC_OP_LEASE_GET) {
         answer(f, req, 0, i, 0, false);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two clients and one file: leases are given back in time, and nobody reads old bytes. */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/fault/fault.h"
 #include "tests/support/client_bed.h"
 #include "tests/support/suite.h"
 
@@ -208,6 +210,45 @@ START_TEST(a_lease_goes_back_only_after_the_kernel_has_dropped_its_pages)
 }
 END_TEST
 
+/* a has a lease on "shared"; b opens it, and the release does not work at first. */
+static void expect_opened_elsewhere(void)
+{
+    struct core_file *w = bed_create(&bed, a, "shared"), *r;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 3 * MIB), 0);
+    r = bed_open(&bed, b, "shared", O_RDWR, NULL);
+    expect_read(b, r, 0, 3 * MIB);
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data + 5, MIB), 0);
+    memmove(data, data + 5, MIB);
+    expect_read(b, r, 0, 3 * MIB);
+    expect_read(a, w, 0, 3 * MIB);
+    core_release(a, w);
+    core_release(b, r);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    w = bed_open(&bed, a, "shared", O_RDWR, NULL);
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data + 9, MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, a, w), 0);
+    core_release(a, w);
+}
+
+START_TEST(a_release_that_has_failed_is_made_again)
+{
+    bed.cluster.fail_release = -EIO;
+    bed.cluster.fail_release_n = 3;
+    expect_opened_elsewhere();
+    ck_assert_uint_ge(bed.cluster.calls[RPC_OP_LEASE_RELEASE], 4);
+}
+END_TEST
+
+START_TEST(without_memory_for_a_release_it_is_made_later)
+{
+    ck_assert_int_eq(fault_arm("client.release.memory=error@1"), 0);
+    expect_opened_elsewhere();
+    ck_assert_uint_ge(fault_count("client.release.memory"), 2);
+    fault_disarm_all();
+}
+END_TEST
+
 SUITE_MAIN("client-sharing", setup, teardown,
            a_reader_elsewhere_sees_what_was_written_and_not_yet_flushed,
            small_files_are_shared_through_the_metadata_server,
@@ -215,4 +256,5 @@ SUITE_MAIN("client-sharing", setup, teardown,
            appends_of_two_clients_never_overwrite_each_other,
            readers_share_and_a_writer_takes_their_caches_away,
            a_truncate_elsewhere_is_seen_by_a_reader,
-           a_lease_goes_back_only_after_the_kernel_has_dropped_its_pages)
+           a_lease_goes_back_only_after_the_kernel_has_dropped_its_pages,
+           a_release_that_has_failed_is_made_again, without_memory_for_a_release_it_is_made_later)
