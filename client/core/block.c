@@ -135,23 +135,31 @@ void block_spend(struct block *b)
     }
 }
 
-static bool block_widen(struct block *b, uint32_t need, bool may_evict)
+static bool block_move(struct block *b, uint32_t need, bool may_evict)
 {
     struct core *c = b->inode->core;
-    struct buf *wider;
+    struct buf *other;
 
-    if (b->buf->size_bytes >= need)
-        return true;
     list_remove(&b->lru); /* not to be evicted for its own sake */
-    wider = mem_get(c, need, may_evict);
-    if (wider) {
-        memcpy(wider->data, b->buf->data, b->buf->size_bytes);
+    other = mem_get(c, need, may_evict);
+    if (other) {
+        memcpy(other->data, b->buf->data, b->buf->size_bytes);
         mem_put(c, b->buf); /* transfers and readers of the old one hold references */
-        b->buf = wider;
+        b->buf = other;
     }
     if (block_clean(b))
         block_rest(b);
-    return wider != NULL;
+    return other != NULL;
+}
+
+static bool block_widen(struct block *b, uint32_t need, bool may_evict)
+{
+    return b->buf->size_bytes >= need || block_move(b, need, may_evict);
+}
+
+bool block_own(struct block *b)
+{
+    return block_move(b, b->buf->size_bytes, true);
 }
 
 struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_evict)
@@ -454,15 +462,24 @@ static struct oss_io *piece_io(struct block *b, const struct extent *e, bool sta
     return io;
 }
 
+/* How much of the block may be sent now. */
+static uint32_t send_limit(const struct block *b)
+{
+    uint64_t base = b->index * stripe_block_bytes(&b->inode->layout), held = b->inode->held_from;
+
+    return held <= base ? 0 : (uint32_t)MIN(held - base, (uint64_t)UINT32_MAX);
+}
+
 void block_send(struct block *b, bool stable)
 {
+    uint32_t at = 0, before, limit = send_limit(b);
     struct extent e;
-    uint32_t at = 0, before;
     unsigned k;
 
-    while (extents_next(&b->dirty, at, &e)) {
+    while (extents_next(&b->dirty, at, &e) && e.start < limit && at < limit) {
         struct oss_io *io;
 
+        e.end = MIN(e.end, limit);
         for (k = 0; k < BLOCK_FLYING_MAX && b->flying[k].end; k++) {
         }
         if (k == BLOCK_FLYING_MAX)
@@ -485,6 +502,25 @@ void block_send(struct block *b, bool stable)
         oss_io_submit(io);
         at = e.end;
     }
+}
+
+bool blocks_all_sent(const struct core_inode *i, uint64_t from)
+{
+    const struct list *l;
+
+    if (!i->dirty_bytes)
+        return true;
+    if (from == UINT64_MAX)
+        return false;
+    list_for_each (l, &i->blocks) {
+        const struct block *b = list_entry(l, const struct block, by_inode);
+        struct extent first;
+
+        if (extents_next(&b->dirty, 0, &first) &&
+            b->index * stripe_block_bytes(&i->layout) + first.start < from)
+            return false;
+    }
+    return true;
 }
 
 void blocks_send_all(struct core_inode *i, bool stable)

@@ -161,6 +161,7 @@ struct flush_wait {
     struct list link; /* core_inode.flushers */
     uint64_t io_seq, meta_seq, ticket;
     bool commit, data_done, commit_asked;
+    bool below;      /* a truncation's own: content with what that keeps */
     bool all_sent;   /* what was dirty is under way or done, up to io_seq */
     unsigned rounds; /* how often what is still dirty is sent before it is left to the next flush */
     struct core_inode *inode;
@@ -224,6 +225,9 @@ struct core_inode {
     uint64_t reported_size;
     unsigned meta_stale;
     uint64_t meta_seq, meta_done; /* size, mtime, inline data: changed here, known to the server */
+    struct buf *meta_buf;         /* of inline data on its way: not to be changed */
+    uint64_t held_from; /* bytes from here on are not sent: a truncation may be about to cut them */
+    struct list truncations; /* one after the other; the first is under way */
     bool meta_busy, flushing, stepping, step_again, background_busy;
     struct flush_wait background;
     /* open files, gate */
@@ -372,7 +376,10 @@ int block_fill(struct block *b, uint32_t start, uint32_t end,
                bool ahead);                    /* -ENOMEM; 0: under way */
 void block_send(struct block *b, bool stable); /* all dirty pieces of it */
 void block_drop(struct block *b);              /* forgets it; what is dirty is lost */
-void block_cut(struct block *b, uint32_t at);  /* truncate inside it */
+bool block_own(
+    struct block *b); /* its contents in a buffer that nobody else reads; false: no memory */
+bool blocks_all_sent(const struct core_inode *i, uint64_t from); /* nothing dirty before from */
+void block_cut(struct block *b, uint32_t at);                    /* truncate inside it */
 bool block_clean(const struct block *b);
 bool block_evict_one(struct core *c, uint32_t bytes);
 /* The same with a block of that class whose reader keeps a copy. */

@@ -151,6 +151,7 @@ static void meta_called(struct mds_op *op, int status)
     const struct msg_inode_rep *rep = op->call.rep;
 
     i->meta_busy = false;
+    i->meta_buf = NULL;
     if ((status == -AIFS_ESTALE_LAYOUT || status == -AIFS_ESTALE_TRUNC) && op->n2++ == 0 &&
         i->meta_stale++ < RETRY_STALE_MAX) {
         meta_refresh(i);
@@ -206,7 +207,7 @@ static void meta_send_inline(struct core_inode *i, struct mds_op *op)
     if (!len)
         return;
     buf_ref(b->buf);
-    op->buf = b->buf;
+    op->buf = i->meta_buf = b->buf; /* a write meanwhile takes another one */
     op->iov = (struct iovec){b->buf->data, len};
     op->call.bulk_out = &op->iov;
     op->call.n_bulk_out = 1;
@@ -254,7 +255,7 @@ static void send_round(struct core_inode *i, struct flush_wait *w)
 {
     blocks_send_all(i, false);
     w->io_seq = i->io_seq;
-    w->all_sent = i->dirty_bytes == 0;
+    w->all_sent = blocks_all_sent(i, w->below ? i->held_from : UINT64_MAX);
 }
 
 /* Bytes go once more that flushes may take for sent. */
@@ -307,6 +308,8 @@ static bool data_done(struct core_inode *i, struct flush_wait *w)
             return true;
         if (behind_fill(i))
             return false; /* block_filled() comes here again */
+        if (i->held_from != UINT64_MAX && !w->below)
+            return false; /* so does the end of the truncation */
         if (w->rounds)
             inode_set_error(i, -ENOMEM, "write-back"); /* nothing in the way, and nothing sent */
         return true;
@@ -371,7 +374,8 @@ void flush_step(struct core_inode *i)
 void flush_start(struct core_inode *i, struct flush_wait *w, bool commit,
                  void (*done)(struct flush_wait *w))
 {
-    *w = (struct flush_wait){.commit = commit, .q = w->q, .inode = i, .done = done};
+    *w = (struct flush_wait){
+        .commit = commit, .below = w->below, .q = w->q, .inode = i, .done = done};
     w->rounds = w == &i->background ? ROUNDS_BACKGROUND : ROUNDS_REQUEST;
     list_push_back(&i->flushers, &w->link);
     i->flushing = true;

@@ -109,6 +109,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     i->core = c;
     i->ino = ino;
     i->refs = 1;
+    i->held_from = UINT64_MAX;
     list_init(&i->lru);
     list_init(&i->blocks);
     list_init(&i->dirty_link);
@@ -122,6 +123,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->recall_gate.link);
     list_init(&i->recall_wait.link);
     list_init(&i->walk);
+    list_init(&i->truncations);
     list_init(&i->release.link);
     hmap_insert(&c->inodes, &i->node, hash_u64(ino));
     return i;

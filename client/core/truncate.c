@@ -2,16 +2,18 @@
 /*
  * Changing attributes, and with them the size.
  *
- * Truncating, happy path: the gate is closed and the last reads and writes drain; what an open
- * file has not sent and will cut is dropped, the rest is written and reported (the server must know
- * how far the targets have been written before it can tell them what to cut); SETATTR; then the
- * cache follows, the gate opens.
+ * Truncating, happy path: the gate is closed and the last reads and writes drain; what has not
+ * been sent and will be cut is held back, the rest is written and reported (the server must know
+ * how far the targets have been written before it can tell them what to cut); SETATTR, while
+ * nothing else is reported; then the cache follows, the gate opens.
  *
- * Failure: the file keeps its size. Nothing is dropped early for a caller who may yet be refused.
+ * Failure: the file keeps its size and all that was written; what was held back is sent with the
+ * next flush.
  */
 #include "client/core/core_int.h"
 
 struct truncation {
+    struct list link;   /* core_inode.truncations */
     struct core_req *q; /* NULL: was cancelled, the work goes on */
     struct core_inode *inode;
     struct core *core;
@@ -19,7 +21,10 @@ struct truncation {
     struct flush_wait flush;
     struct msg_setattr_req set;
     struct msg_cred cred;
+    bool unflushed; /* of a small file nothing is kept: nothing was sent */
 };
+
+static void truncation_begin(struct truncation *t);
 
 static void truncation_end(struct truncation *t, int status)
 {
@@ -28,8 +33,13 @@ static void truncation_end(struct truncation *t, int status)
 
     if (q && !status)
         inode_entry(i, &q->entry);
-    gate_open(i);
+    list_remove(&t->link);
     mem_free(t);
+    i->held_from = UINT64_MAX;
+    if (!list_empty(&i->truncations))
+        truncation_begin(list_entry(i->truncations.next, struct truncation, link));
+    flush_step(i); /* who waited for this goes on */
+    gate_open(i);
     if (q)
         req_finish(q, status);
     inode_put(i);
@@ -79,8 +89,12 @@ static void answered(struct mds_op *op, int status)
     struct truncation *t = (struct truncation *)(uintptr_t)op->n1;
     const struct msg_inode_rep *rep = op->call.rep;
 
-    if (!status)
+    t->inode->meta_busy = false;
+    if (!status) {
         follow(t->inode, &rep->inode);
+        if (t->unflushed)
+            t->inode->meta_done = t->inode->meta_seq;
+    }
     truncation_end(t, status);
 }
 
@@ -95,30 +109,50 @@ static void send_setattr(struct truncation *t)
     op->msg.setattr = t->set;
     mds_op_cred(op, &op->msg.setattr.cred, &t->cred);
     op->n1 = (uint64_t)(uintptr_t)t;
+    op->writes_back = t->inode->lease == MSG_LEASE_WRITE; /* a recall may wait for it */
+    t->inode->meta_busy = true;
     mds_op_start(op);
 }
 
 static void flushed(struct flush_wait *w)
 {
-    send_setattr(container_of(w, struct truncation, flush));
+    struct truncation *t = container_of(w, struct truncation, flush);
+    struct core_inode *i = t->inode;
+
+    if (i->meta_busy) { /* a report of somebody else's flush: once more, behind it */
+        flush_start(i, w, false, flushed);
+        return;
+    }
+    if (!i->in_line) /* nor is it sent again, should a target forget it now */
+        i->held_from = t->set.size;
+    send_setattr(t);
+}
+
+/* A file that is about to grow out of its record goes as a whole: what was durable there must not
+ * be given up for a part of it. */
+static void truncation_begin(struct truncation *t)
+{
+    struct core_inode *i = t->inode;
+
+    if (i->lease == MSG_LEASE_WRITE && i->in_line && t->set.size == 0 && !i->meta_busy) {
+        t->unflushed = true;
+        send_setattr(t);
+        return;
+    }
+    if (i->lease == MSG_LEASE_WRITE && !i->in_line && !i->need_grow && t->set.size < i->attr.size)
+        i->held_from = t->set.size;
+    t->flush.below = true;
+    flush_start(i, &t->flush, false, flushed);
 }
 
 static void drained(struct gate_waiter *w)
 {
     struct truncation *t = container_of(w, struct truncation, gate);
-    struct core_inode *i = t->inode;
+    bool first = list_empty(&t->inode->truncations);
 
-    if (i->lease == MSG_LEASE_WRITE &&
-        t->set.open_id) { /* it will be cut: what was never sent need not be */
-        if (i->in_line && t->set.size == 0 && !i->meta_busy) {
-            cut_cache(i, 0);
-            i->meta_done = i->meta_seq;
-        } else if (!i->in_line && t->set.size < i->attr.size) {
-            cut_cache(i, t->set.size);
-        }
-    }
-    t->flush.q = t->q;
-    flush_start(i, &t->flush, false, flushed);
+    list_push_back(&t->inode->truncations, &t->link);
+    if (first)
+        truncation_begin(t);
 }
 
 static void cancel_truncation(struct core_req *q, int status)

@@ -217,6 +217,11 @@ static void write_inline(struct core_req *q)
         inline_fetch(q, write_run);
         return;
     }
+    b = block_find(q->p.core, i, 0);
+    if (b && b->buf == i->meta_buf && !block_own(b)) { /* on its way to the server as it is */
+        wait_memory(q);
+        return;
+    }
     if (MAX(end, old) > q->p.core->session.inline_max) {
         if (!i->layout.table_len) {
             write_end(q, -ENOSPC);

@@ -101,6 +101,7 @@ struct fake_cluster {
     uint64_t lease_ns; /* promised to sessions; 0: 15 s */
     bool mds_hold;     /* whatever the metadata server is asked waits for fake_mds_release() */
     struct list mds_held;
+    int fail_setattr;        /* status for SETATTR; 0: none */
     int fail_release;        /* status for LEASE_RELEASE; 0: none */
     unsigned fail_release_n; /* how often */
     unsigned open_calls;

@@ -301,8 +301,8 @@ static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
     struct fake_inode *i = inode_of(f, m->ino);
     unsigned k;
 
-    if (!i) {
-        answer(f, req, -ENOENT, NULL, 0, false);
+    if (!i || f->fail_setattr) {
+        answer(f, req, i ? f->fail_setattr : -ENOENT, NULL, 0, false);
         return;
     }
     if (m->set & MSG_SET_SIZE && conflict(f, i, req->header.session, true)) {

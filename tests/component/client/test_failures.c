@@ -438,6 +438,123 @@ START_TEST(what_a_truncate_has_cut_is_not_written_again_after_a_restart)
 }
 END_TEST
 
+/* Without the words of the server a truncate has not happened: what it would have cut is kept. */
+static void expect_kept(struct core_file *f, const char *name, uint32_t len, uint64_t cut)
+{
+    bed.cluster.fail_setattr = -EIO;
+    ck_assert_int_eq(bed_truncate(&bed, c, f, cut), -EIO);
+    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, len), (int)len);
+    ck_assert_int_eq(memcmp(back, data, len), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable(name, len);
+    bed.cluster.fail_setattr = 0;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, len), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, cut), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable(name, (uint32_t)cut);
+}
+
+START_TEST(a_truncate_that_fails_loses_nothing)
+{
+    struct core_file *f = stored_file("refused", 2 * MIB), *small = bed_create(&bed, c, "small"),
+                     *grown = bed_create(&bed, c, "grown");
+    unsigned k;
+
+    for (k = 0; k < 6; k++) {
+        data[k * 300 * KIB] ^= 0x55;
+        ck_assert_int_eq(bed_write(&bed, c, f, k * 300 * KIB, data + k * 300 * KIB, 100), 0);
+    }
+    expect_kept(f, "refused", 2 * MIB, 400 * KIB);
+    ck_assert_int_eq(bed_write(&bed, c, small, 0, data, 1000), 0);
+    expect_kept(small, "small", 1000, 0);
+    ck_assert_int_eq(bed_write(&bed, c, grown, 0, data, 1000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, grown), 0);
+    ck_assert_int_eq(bed_write(&bed, c, grown, 1000, data + 1000, 100000), 0);
+    expect_kept(grown, "grown", 101000, 500);
+    core_release(c, f);
+    core_release(c, small);
+    core_release(c, grown);
+}
+END_TEST
+
+START_TEST(what_a_truncate_will_cut_is_not_written_before_it)
+{
+    struct core_file *f = stored_file("unsent", 2 * MIB);
+    unsigned k, before = 0, after = 0;
+
+    for (k = 0; k < 3; k++)
+        before += bed.cluster.oss[k].writes;
+    ck_assert_int_eq(bed_write(&bed, c, f, MIB + 1, data, 1000), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, 5000, data + 5000, 1000), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 5500), 0);
+    for (k = 0; k < 3; k++)
+        after += bed.cluster.oss[k].writes;
+    ck_assert_uint_eq(after, before + 1);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("unsent", 5500);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_flush_during_a_truncate_ends_after_it)
+{
+    struct core_file *f = stored_file("both", 2 * MIB);
+    struct msg_setattr_req set = {.ino = core_file_ino(f), .set = MSG_SET_SIZE, .size = 5000};
+    struct bed_op cut, sync;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, MIB + 1, data + MIB + 1, 1000), 0);
+    bed.cluster.mds_hold = true;
+    bed_op_init(&cut);
+    core_setattr(c, &cut.q, &set, f);
+    fsync_later(&sync, f);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    ck_assert(!cut.done && !sync.done);
+    bed.cluster.fail_setattr = -EIO;
+    fake_mds_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &cut), -EIO);
+    ck_assert_int_eq(bed_wait(&bed, &sync), 0);
+    expect_durable("both", 2 * MIB);
+    bed.cluster.fail_setattr = 0;
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_small_file_is_sent_as_it_was_when_its_flush_began)
+{
+    struct core_file *f = bed_create(&bed, c, "pinned");
+    struct bed_op flush, write;
+    struct iovec iov = {data + 1, 100000};
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 3000), 0);
+    bed.cluster.refuse = -AIFS_EBUSY_SERVER;
+    bed_op_init(&flush);
+    core_flush(c, &flush.q, f);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data + 4000, 1000), 0);
+    bed.cluster.refuse = 0;
+    ck_assert_int_eq(bed_wait(&bed, &flush), 0);
+    expect_durable("pinned", 3000);
+    memcpy(data, data + 4000, 1000);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    expect_durable("pinned", 3000);
+    bed.cluster.refuse = -AIFS_EBUSY_SERVER;
+    data[0] ^= 0xff;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1), 0);
+    bed_op_init(&flush);
+    core_flush(c, &flush.q, f);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    data[1] ^= 0xff;
+    bed_op_init(&write);
+    core_write(c, &write.q, f, 1, &iov, 1, 100000); /* it grows */
+    bed.cluster.refuse = 0;
+    ck_assert_int_eq(bed_wait(&bed, &flush), 0);
+    ck_assert_int_eq(bed_wait(&bed, &write), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("pinned", 100001);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-failures", setup, teardown,
            uncommitted_data_is_written_again_when_a_target_forgot_it,
            a_restart_while_writes_are_in_flight_loses_nothing,
@@ -450,4 +567,7 @@ SUITE_MAIN("client-failures", setup, teardown,
            a_forced_unmount_waits_for_nobody, fsync_of_many_small_pieces_leaves_nothing_uncommitted,
            fsync_waits_for_what_a_read_of_the_same_bytes_keeps_from_being_sent,
            a_small_file_that_cannot_grow_keeps_what_it_had,
-           what_a_truncate_has_cut_is_not_written_again_after_a_restart)
+           what_a_truncate_has_cut_is_not_written_again_after_a_restart,
+           a_truncate_that_fails_loses_nothing, what_a_truncate_will_cut_is_not_written_before_it,
+           a_flush_during_a_truncate_ends_after_it,
+           a_small_file_is_sent_as_it_was_when_its_flush_began)
