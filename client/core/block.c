@@ -266,6 +266,26 @@ void block_dirty_valid(struct block *b)
     inode_mark_dirty(b->inode);
 }
 
+static bool add_all(struct extents *x, const struct extents *more)
+{
+    struct extent e;
+
+    for (uint32_t at = 0; extents_next(more, at, &e); at = e.end)
+        if (extents_add(x, e.start, e.end))
+            return false;
+    return true;
+}
+
+bool block_forget_clean(struct block *b)
+{
+    struct extents keep = b->dirty;
+
+    if (!add_all(&keep, &b->unc) || !add_all(&keep, &b->committing) || keep.n >= b->valid.n)
+        return false;
+    b->valid = keep;
+    return true;
+}
+
 static void clear_dirty(struct block *b, uint32_t from)
 {
     uint32_t before = extents_bytes(&b->dirty);

@@ -388,6 +388,8 @@ void block_spend(struct block *b); /* its reader has all of it, and keeps it */
 /* [start, end) holds new bytes. -ENOSPC: too scattered; send the block first. */
 int block_set_dirty(struct block *b, uint32_t start, uint32_t end) MUST_USE;
 void block_dirty_valid(struct block *b); /* all that is valid is dirty */
+/* Of an idle block: what can be read again is not valid any more. false: it has got no simpler. */
+bool block_forget_clean(struct block *b);
 void blocks_drop_all(struct core_inode *i, bool also_dirty);
 void blocks_send_all(struct core_inode *i, bool stable);
 

@@ -139,17 +139,23 @@ static void wait_block(struct core_req *q, struct block *b)
     block_wait(b, q, write_run);
 }
 
-/* The block is too scattered to note one more piece: let it become simpler first. */
-static void untangle(struct core_req *q, struct block *b)
+/* The block is too scattered to note one more piece: let it become simpler first. What is clean is
+ * forgotten, not completed: the bytes between may be damaged. false: the request waits. */
+static bool untangle(struct core_req *q, struct block *b)
 {
     if (!extents_empty(&b->dirty))
         block_send(b, false);
-    else
-        (void)block_fill(b, 0, stripe_block_bytes(&q->p.inode->layout), false);
-    if (b->n_ios || b->fill)
+    else if (!b->n_ios && !b->fill && block_forget_clean(b))
+        return true;
+    if (b->n_ios || b->fill) {
         wait_block(q, b);
-    else
+    } else if (b->unc_in) {
+        commit_request(q->p.inode);
+        wait_block(q, b);
+    } else {
         wait_memory(q);
+    }
+    return false;
 }
 
 /* One block's part; false: the request waits. */
@@ -169,10 +175,9 @@ static bool write_piece(struct core_req *q, const struct stripe_piece *p)
         wait_block(q, b);
         return false;
     }
-    if (block_set_dirty(b, p->start, end)) {
-        untangle(q, b);
-        return false;
-    }
+    while (block_set_dirty(b, p->start, end))
+        if (!untangle(q, b))
+            return false;
     copy_in(q, b->buf->data + p->start, q->p.progress, p->len);
     inode_touch_data(i, p->block * unit + end);
     t = oss_target_of(q->p.core, &i->layout, p->chunk);

@@ -555,6 +555,38 @@ START_TEST(a_small_file_is_sent_as_it_was_when_its_flush_began)
 }
 END_TEST
 
+START_TEST(many_small_pieces_can_be_written_beside_damaged_data)
+{
+    struct core_file *f = stored_file("scattered", 2 * MIB);
+    unsigned k;
+
+    core_release(c, f);
+    bed_unmount(&bed, c, false, 0);
+    c = bed_mount(&bed, NULL); /* with an empty cache */
+    for (k = 0; k < 3; k++)
+        bed.cluster.oss[k].corrupt_reads = ~0u;
+    f = bed_open(&bed, c, "scattered", O_RDWR, NULL);
+    for (k = 0; k < 100; k++) { /* more than a block can tell apart */
+        data[k * 8192 + 5] ^= 0xff;
+        ck_assert_int_eq(bed_write(&bed, c, f, k * 8192 + 5, data + k * 8192 + 5, 1), 0);
+    }
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    for (k = 0; k < 100; k++) {
+        data[k * 8192 + 4005] ^= 0xff;
+        ck_assert_int_eq(bed_write(&bed, c, f, k * 8192 + 4005, data + k * 8192 + 4005, 1), 0);
+        if (k % 30 == 29)
+            ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    }
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("scattered", 2 * MIB);
+    for (k = 0; k < 3; k++)
+        bed.cluster.oss[k].corrupt_reads = 0;
+    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, 2 * MIB), 2 * MIB);
+    ck_assert_int_eq(memcmp(back, data, 2 * MIB), 0);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-failures", setup, teardown,
            uncommitted_data_is_written_again_when_a_target_forgot_it,
            a_restart_while_writes_are_in_flight_loses_nothing,
@@ -570,4 +602,5 @@ SUITE_MAIN("client-failures", setup, teardown,
            what_a_truncate_has_cut_is_not_written_again_after_a_restart,
            a_truncate_that_fails_loses_nothing, what_a_truncate_will_cut_is_not_written_before_it,
            a_flush_during_a_truncate_ends_after_it,
-           a_small_file_is_sent_as_it_was_when_its_flush_began)
+           a_small_file_is_sent_as_it_was_when_its_flush_began,
+           many_small_pieces_can_be_written_beside_damaged_data)
