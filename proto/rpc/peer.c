@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Keeping a link to a server: one address after the other, then a pause that doubles, for ever.
- * Calls wait here while there is no link and while too many are in flight.
+ * Keeping a link to a server: one address after the other, then a pause that grows with the time
+ * the server has been away, for ever. Calls wait here while there is no link and while too many are
+ * in flight.
  *
  * Happy path: peer_connect() -> peer_connected() -> hello -> peer_link_up() -> the user's up() ->
  * rpc_peer_ready() -> what waits is sent. Failure: peer_attempt_failed() goes to the next address;
@@ -95,11 +96,25 @@ void rpc_peer_call(struct rpc_peer *p, struct rpc_call *c)
 
 /* ---- connecting ---- */
 
+static bool refused(int status)
+{
+    return status == -AIFS_EAUTH || status == -AIFS_ECLUSTER || status == -AIFS_EVERSION ||
+           status == -AIFS_EROLE;
+}
+
+/* A server that is back soon is found soon, and waiting costs no more than a part of what its
+ * absence did. Less up to a quarter, different in each process, lest all come at the same time. */
 static void peer_pause(struct rpc_peer *p)
 {
-    reactor_timer_start(p->node->reactor, &p->timer,
-                        reactor_now_ns(p->node->reactor) + p->backoff_ns);
-    p->backoff_ns = MIN(p->backoff_ns * 2, RPC_BACKOFF_MAX);
+    uint64_t now = reactor_now_ns(p->node->reactor), ns, less;
+
+    ns = MIN(MAX((now - p->away_ns) / RPC_BACKOFF_PART, RPC_BACKOFF_MIN), RPC_BACKOFF_MAX);
+    if (refused(p->last_error))
+        ns = RPC_BACKOFF_MAX;
+    less =
+        hash_bytes(&p->node->options.self.boot, sizeof p->node->options.self.boot, ++p->attempts) %
+        (ns / 4);
+    reactor_timer_start(p->node->reactor, &p->timer, now + ns - less);
 }
 
 static void peer_retry(struct reactor_timer *t)
@@ -188,7 +203,8 @@ void peer_link_up(struct rpc_peer *p, struct rpc_link *l)
 
 void peer_link_lost(struct rpc_peer *p, struct rpc_link *l UNUSED, int status)
 {
-    bool was_up = p->up;
+    uint64_t now = reactor_now_ns(p->node->reactor);
+    bool was_up = p->up, lasted = was_up && now - p->up_ns >= PEER_STABLE_NS;
 
     p->via = NULL;
     p->up = p->ready = false;
@@ -203,12 +219,12 @@ void peer_link_lost(struct rpc_peer *p, struct rpc_link *l UNUSED, int status)
     LOG_WARN("rpc", "%s: link lost: %s", p->addresses[p->at].text, err_text(status));
     p->last_error = status;
     p->tried = 0;
-    if (reactor_now_ns(p->node->reactor) - p->up_ns >= PEER_STABLE_NS)
-        p->backoff_ns = RPC_BACKOFF_MIN;
-    if (p->backoff_ns == RPC_BACKOFF_MIN)
-        reactor_timer_start(p->node->reactor, &p->timer, reactor_now_ns(p->node->reactor));
-    else
+    if (lasted) {
+        p->away_ns = now;
+        reactor_timer_start(p->node->reactor, &p->timer, now);
+    } else {
         peer_pause(p);
+    }
     if (p->events.down)
         p->events.down(p, status, p->arg); /* may destroy it */
 }
@@ -252,7 +268,7 @@ int rpc_peer_create(struct rpc_node *n, const char *const *addresses, unsigned n
     p->arg = arg;
     if (events)
         p->events = *events;
-    p->backoff_ns = RPC_BACKOFF_MIN;
+    p->away_ns = reactor_now_ns(n->reactor);
     list_init(&p->waiting);
     reactor_timer_init(&p->timer, peer_retry);
     list_push_back(&n->peers, &p->link);

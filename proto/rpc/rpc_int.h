@@ -19,12 +19,14 @@
 #define RPC_HELLO_TIMEOUT  (5 * NS_PER_S) /* from connection to proof */
 #define RPC_REFUSED_LINGER NS_PER_S       /* for the other end to read why and hang up itself */
 #define RPC_HELLO_BODY_MAX 8192u
-#define RPC_BACKOFF_MIN    (100 * NS_PER_MS)
-#define RPC_BACKOFF_MAX    (2 * NS_PER_S)
-#define RPC_CACHE_MAX      256u /* free requests kept */
-#define RPC_ADDRESSES_MAX  16u
-#define RPC_HEADER_MAX     1024u
-#define RPC_NONCE_BYTES    32u
+/* Between attempts to reach a server: a part of the time it has been away. */
+#define RPC_BACKOFF_PART  8u
+#define RPC_BACKOFF_MIN   (50 * NS_PER_MS)
+#define RPC_BACKOFF_MAX   (2 * NS_PER_S)
+#define RPC_CACHE_MAX     256u /* free requests kept */
+#define RPC_ADDRESSES_MAX 16u
+#define RPC_HEADER_MAX    1024u
+#define RPC_NONCE_BYTES   32u
 
 /* ---- header.c ---- */
 
@@ -118,7 +120,8 @@ struct rpc_peer {
     bool ever_up;
     struct uuid boot;
     int last_error, logged_error;
-    uint64_t backoff_ns, up_ns;
+    uint64_t up_ns, away_ns; /* since when: the last link, without a link that lasted */
+    uint32_t attempts;
     struct reactor_timer timer;
     struct list waiting;
     unsigned n_sent, n_calls; /* in flight; all that are not done */

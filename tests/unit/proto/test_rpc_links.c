@@ -106,6 +106,50 @@ START_TEST(while_a_peer_is_down_calls_fail_unless_they_want_to_wait)
 }
 END_TEST
 
+/* How long after its return a server that was away for so long is found. */
+static uint64_t found_after_ms(uint64_t away_ms)
+{
+    struct pair_call a;
+    uint64_t from;
+
+    pair_connect(&p, NULL, NULL);
+    ck_assert(pair_wait_count(&p, &p.ups, 1, 1000));
+    pair_pass(&p, 2000);
+    pair_kill_server(&p);
+    call(&a, RPC_CALL_WAIT, 0);
+    pair_pass(&p, away_ms);
+    ck_assert(!a.done);
+    pair_serve(&p);
+    from = reactor_now_ns(p.reactor);
+    expect(&a, 0);
+    return (reactor_now_ns(p.reactor) - from) / NS_PER_MS;
+}
+
+START_TEST(a_server_that_is_back_is_found_in_a_part_of_the_time_it_was_away)
+{
+    static const uint64_t away_ms[] = {60, 250, 500, 900, 1500, 2500, 4000, 6100, 20000, 60000};
+
+    for (unsigned i = 0; i < ARRAY_LEN(away_ms); i++) {
+        ck_assert_uint_le(found_after_ms(away_ms[i]), MIN(60 + away_ms[i] / 8, 2010));
+        stop();
+        start();
+    }
+}
+END_TEST
+
+START_TEST(a_server_that_hangs_up_at_once_is_not_asked_all_the_time)
+{
+    pair_connect(&p, NULL, NULL);
+    for (unsigned i = 0; i < 10000; i++) {
+        pair_turn(&p);
+        if (p.server_link && p.ups > p.downs)
+            rpc_link_close(p.server_link, -AIFS_ECONN);
+    }
+    ck_assert_uint_ge(p.ups, 5);
+    ck_assert_uint_le(p.ups, 60);
+}
+END_TEST
+
 struct events {
     unsigned ups, downs, reboots;
     bool hold_ready;
@@ -311,6 +355,8 @@ END_TEST
 
 SUITE_MAIN("links", start, stop, an_unanswered_call_is_sent_again_with_its_id,
            a_partition_is_noticed_and_healed,
+           a_server_that_is_back_is_found_in_a_part_of_the_time_it_was_away,
+           a_server_that_hangs_up_at_once_is_not_asked_all_the_time,
            while_a_peer_is_down_calls_fail_unless_they_want_to_wait,
            waiting_calls_go_only_when_the_user_is_ready, destroying_a_peer_ends_its_calls,
            duplicates_are_answered_once, every_call_ends_whatever_the_network_does,
