@@ -258,6 +258,7 @@ void core_forget(struct core *c, uint64_t ino);
 void core_readdir(struct core *c, struct core_req *q, uint64_t ino, uint64_t cookie,
                   uint32_t max_bytes, bool plus);
 int core_dirent_next(struct core_req *q, struct core_dirent *ret_entry) MUST_USE;
+uint64_t core_readdir_last(const struct core_req *q); /* the cookie behind the page; 0: none */
 void core_readdir_done(struct core_req *q);
 
 /* ---- files ---- */

@@ -143,6 +143,21 @@ int core_dirent_next(struct core_req *q, struct core_dirent *ret_entry)
     return 1;
 }
 
+uint64_t core_readdir_last(const struct core_req *q)
+{
+    const uint8_t *page = q->p.pins[0]->data;
+    uint64_t cookie = 0;
+    struct dirent_wire w;
+
+    for (uint32_t at = 0; q->p.len - at >= sizeof w; at += le16toh(w.record_len)) {
+        memcpy(&w, page + at, sizeof w);
+        if (le16toh(w.record_len) < sizeof w || le16toh(w.record_len) > q->p.len - at)
+            return 0;
+        cookie = le64toh(w.cookie);
+    }
+    return cookie;
+}
+
 void core_readdir_done(struct core_req *q)
 {
     if (q->p.n_pins)

@@ -43,10 +43,31 @@ struct fs_file {
                              asked */
 };
 
-struct fs_dir {
-    struct core_req page; /* when has_page: entries not yet given to the kernel */
-    bool has_page, busy;
-    bool has_next, page_eof;
+struct op;
+
+enum fs_page_state {
+    FS_PAGE_NONE,
+    FS_PAGE_ASKED,
+    FS_PAGE_STALE, /* asked, and thrown away when it comes */
+    FS_PAGE_HERE,
+};
+
+struct fs_dir_page {
+    struct core_req req; /* HERE: entries not yet given to the kernel */
+    struct fs_dir *dir;
+    enum fs_page_state state;
+    uint64_t cookie;   /* the kernel's: the page begins behind it */
+    uint64_t asked_ns; /* how old what it says may be */
+    struct op *op;     /* waits for it */
+};
+
+struct fs_dir { /* an open directory: ops/readdir.c */
+    struct fs_dir_page pages[2];
+    unsigned current; /* the page that is read from; the other is the one behind it */
+    unsigned asked;   /* pages under way */
+    bool busy, closed;
+    bool no_ahead; /* the caller's groups matter: nothing is asked for in advance */
+    bool has_next;
     struct core_dirent next; /* read from the page, but did not fit */
     uint64_t next_cookie;    /* where the kernel will go on if it reads in order */
     uint64_t parent;

@@ -173,16 +173,21 @@ void core_readdir(struct core *c UNUSED, struct core_req *q, uint64_t ino, uint6
 {
     q->out.dir.eof = fake.eof;
     q->out.dir.parent = 55;
-    fake.page_at = 0;
+    q->p.progress = 0;
     call(q, "readdir %llu %#llx%s", U(ino), U(cookie), plus ? " plus" : "");
 }
 
-int core_dirent_next(struct core_req *q UNUSED, struct core_dirent *e)
+int core_dirent_next(struct core_req *q, struct core_dirent *e)
 {
-    if (fake.page_at == fake.page_len)
+    if (q->p.progress >= fake.page_len)
         return 0;
-    *e = fake.page[fake.page_at++];
+    *e = fake.page[q->p.progress++];
     return 1;
+}
+
+uint64_t core_readdir_last(const struct core_req *q UNUSED)
+{
+    return fake.page_len ? fake.page[fake.page_len - 1].cookie : 0;
 }
 
 void core_readdir_done(struct core_req *q UNUSED)

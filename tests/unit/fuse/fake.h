@@ -29,7 +29,7 @@ struct fake {
 
     /* the page a READDIR gets */
     struct core_dirent page[FAKE_ENTRIES];
-    unsigned page_len, page_at;
+    unsigned page_len;
     bool eof;
 };
 extern struct fake fake;

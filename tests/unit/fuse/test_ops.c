@@ -417,6 +417,59 @@ START_TEST(rewinding_asks_again)
 }
 END_TEST
 
+START_TEST(the_page_behind_is_asked_for_in_advance)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, false);
+    read_dir(fh, 0, 4);
+    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;");
+    read_dir(fh, 0x88001, 1);
+    read_dir(fh, 0x90001, 9);
+    ck_assert_str_eq(fake.names, "n19@0x98001+ ");
+    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0x130001 plus;");
+    page(1, 20, true);
+    read_dir(fh, 0x98001, 9);
+    ck_assert_str_eq(fake.names, "n20@0xa0001+ ");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 3); /* the third: behind n20, asked for in advance */
+}
+END_TEST
+
+START_TEST(a_seek_forgets_what_was_asked_for_in_advance)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, false);
+    read_dir(fh, 0, 4);
+    read_dir(fh, 0x88001, 1);
+    read_dir(fh, 0, 3);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ ");
+    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0x130001 plus;readdir 9 0 plus;");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 3);
+}
+END_TEST
+
+START_TEST(a_directory_closed_early_outlives_what_is_under_way)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, false);
+    read_dir(fh, 0, 4);
+    fake.at_once = false;
+    read_dir(fh, 0x88001, 1);
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 1);
+    ck_assert_uint_eq(fake.cancelled, 1);
+    fake_complete(0);
+    ck_assert_uint_eq(fake.page_done, 2);
+}
+END_TEST
+
 SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            a_name_that_does_not_exist_may_be_remembered,
            a_call_that_completes_at_once_is_answered_once,
@@ -430,4 +483,6 @@ SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            set_id_bits_are_looked_for_once_per_open_file, set_id_bits_are_cleared_before_the_write,
            a_set_id_bit_set_later_is_seen, an_open_that_nobody_waits_for_is_closed,
            acls_are_never_there_and_cannot_be_set, a_page_is_given_out_piece_by_piece,
-           the_next_page_begins_where_the_last_ended, rewinding_asks_again)
+           the_next_page_begins_where_the_last_ended, rewinding_asks_again,
+           the_page_behind_is_asked_for_in_advance, a_seek_forgets_what_was_asked_for_in_advance,
+           a_directory_closed_early_outlives_what_is_under_way)
