@@ -292,10 +292,8 @@ static void wait_run(struct reactor_work *work)
     mod->run_queued = false;
     while ((l = list_pop_front(&mod->runnable))) {
         struct session_wait *w = list_entry(l, struct session_wait, at);
-        struct session_file *f = w->woken_from;
+        struct session_file *f = w->woken_from; /* stays while n_woken counts this one */
 
-        if (f)
-            f->n_woken--;
         if (w->failed) {
             w->woken_from = NULL;
             session_wait_fail(mod, w, w->failed);
@@ -303,6 +301,7 @@ static void wait_run(struct reactor_work *work)
             session_wait_step(mod, w);
         }
         if (f) {
+            f->n_woken--;
             session_wake_queue(mod, f);
             session_file_put(mod, f);
         }

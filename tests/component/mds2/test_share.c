@@ -358,6 +358,31 @@ START_TEST(many_clients_create_open_and_unlink_without_anything_left_behind)
 }
 END_TEST
 
+START_TEST(an_open_that_fails_after_it_has_waited_leaves_nothing)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id;
+    struct msg_setattr_req hide = {
+        .ino = ino, .set = MSG_SET_SIZE | MSG_SET_MODE, .size = 7, .mode = 0600};
+    struct msg_open_req look = {.ino = ino, .flags = O_RDONLY, .cred = {.uid = 1000, .gid = 1000}};
+    struct rig_call hidden = {0}, looked = {0};
+
+    rig.client[0].release = false;
+    rig_send(&rig, 1, 1, &hidden, RPC_OP_SETATTR, &hide); /* inside, waits for the lease */
+    rig_settle(&rig);
+    rig_send(&rig, 1, 2, &looked, RPC_OP_OPEN, &look); /* behind it */
+    rig_settle(&rig);
+    ck_assert(!hidden.done && !looked.done);
+    rig_close_file(&rig, 0, ino, open_id);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &hidden));
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &looked));
+    ck_ok(hidden.status);
+    ck_assert_int_eq(looked.status, -EACCES);
+    rig_forget(&hidden);
+    rig_forget(&looked);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
@@ -369,6 +394,7 @@ static void add(TCase *t)
     tcase_add_test(t, reports_and_closes_do_not_wait_for_a_recall);
     tcase_add_test(t, a_writer_writes_a_small_file_back_while_others_wait_for_it);
     tcase_add_test(t, a_stat_from_elsewhere_asks_the_writer_and_leaves_its_lease);
+    tcase_add_test(t, an_open_that_fails_after_it_has_waited_leaves_nothing);
     tcase_add_test(t, a_repeated_open_is_the_same_open);
     tcase_add_test(t, a_repeated_create_is_the_same_open);
     tcase_add_test(t, a_lease_to_grow_a_shared_file_is_taken_back_after_the_growth);
