@@ -128,16 +128,15 @@ void op_getattr(struct mds *m, struct rpc_req *r)
     const struct msg_ino_req *req = r->msg;
     struct mds_inode in;
     struct mds_op *o = op_begin_inode(m, r, req->ino, &in);
-    int rc = 0;
+    int rc;
 
     if (!o)
         return;
-    if (req->flags & MSG_INO_DATA)
+    if (req->flags & MSG_INO_DATA) { /* no glimpse: a later size would make zeros of what it adds */
         rc = getattr_with_data(o, r);
-    else
-        op_fill_inode(&in, &o->rep.inode);
-    if (rc < 0)
-        op_reply(o, rc, NULL);
-    else
-        reply_attr(o);
+        op_reply(o, rc, rc < 0 ? NULL : &o->rep);
+        return;
+    }
+    op_fill_inode(&in, &o->rep.inode);
+    reply_attr(o);
 }

@@ -271,6 +271,32 @@ START_TEST(a_lease_to_grow_a_shared_file_is_taken_back_after_the_growth)
 }
 END_TEST
 
+START_TEST(contents_come_with_the_size_they_have_and_not_with_the_one_they_will_have)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+    struct msg_lease_req get = {.ino = ino, .lease = MSG_LEASE_WRITE};
+    struct msg_write_inline_req write = {.ino = ino, .open_id = rep->open_id};
+    struct msg_ino_req look = {.ino = ino};
+    struct iovec four = {(void *)"four", 4};
+    const void *any;
+
+    rig.bulk_out = &four;
+    ck_ok(rig_do(&rig, 0, RPC_OP_WRITE_INLINE, &write, &any));
+    rig_open_file(&rig, 1, ino, O_RDWR);
+    ck_ok(rig_do(&rig, 0, RPC_OP_LEASE_GET, &get, &any)); /* to let it grow */
+    rig.client[0].glimpse_size = 9000;
+    ck_ok(rig_do(&rig, 1, RPC_OP_GETATTR, &look, &any));
+    ck_assert_uint_eq(((const struct msg_inode_rep *)any)->inode.attr.size, 9000);
+    look.flags = MSG_INO_DATA;
+    ck_ok(rig_do(&rig, 1, RPC_OP_GETATTR, &look, &any));
+    rep = any;
+    ck_assert_uint_eq(rep->inode.attr.size, 4);
+    ck_assert_uint_eq(rep->inode.data.len, 4);
+    ck_assert_int_eq(memcmp(rep->inode.data.data, "four", 4), 0);
+}
+END_TEST
+
 START_TEST(an_open_id_of_somebody_else_is_refused)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
@@ -398,6 +424,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_repeated_open_is_the_same_open);
     tcase_add_test(t, a_repeated_create_is_the_same_open);
     tcase_add_test(t, a_lease_to_grow_a_shared_file_is_taken_back_after_the_growth);
+    tcase_add_test(t, contents_come_with_the_size_they_have_and_not_with_the_one_they_will_have);
     tcase_add_test(t, an_open_id_of_somebody_else_is_refused);
     tcase_add_test(t, a_session_of_somebody_else_is_refused);
     tcase_add_test(t, an_unlinked_file_lives_until_its_last_close);
