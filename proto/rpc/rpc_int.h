@@ -6,6 +6,12 @@
  * Who is on which list: a link on node->links until its connection is freed; a call on
  * peer->waiting (not sent), on link->calls (sent), or on node->ended (done() to be run); a request
  * on node->dropped when its reply has nowhere to go, on node->cache when it is free.
+ *
+ * What waits, and who wakes it: a call on peer->waiting, by the end of another (peer_call_over())
+ * or by rpc_peer_ready(); a link that stopped reading for too many requests, by the end of one of
+ * them (req_put()); one without a buffer for a payload, by link_buf_there(). A buffer is held from
+ * the head of a request to its reply, never until the peer has read that: so it waits for the
+ * sender's bytes and for the handler only.
  */
 #ifndef AIFS_PROTO_RPC_INT_H
 #define AIFS_PROTO_RPC_INT_H
