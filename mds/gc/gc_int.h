@@ -29,7 +29,7 @@
 #define GC_CALLS_MAX   16u   /* of one item or page under way */
 #define GC_CALL_NS     (5 * NS_PER_S)
 #define GC_REST_NS     (5 * NS_PER_S)
-#define GC_GATHER_NS   (5 * NS_PER_MS)
+#define GC_GATHER_NS   (50 * NS_PER_MS)
 #define GC_IDLE_NS     (5 * NS_PER_S) /* queue is looked at again: at first, doubling up to */
 #define GC_IDLE_MAX_NS (60 * NS_PER_S)
 
