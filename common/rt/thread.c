@@ -155,3 +155,9 @@ void worker_pool_submit(struct worker_pool *p, struct reactor *reactor, struct w
     if (p->idle)
         pthread_cond_signal(&p->more);
 }
+
+bool worker_pool_is_idle(struct worker_pool *p)
+{
+    AUTO_LOCK(&p->lock);
+    return work_queue_empty(&p->queue) && p->idle == p->n_threads;
+}

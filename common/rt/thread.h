@@ -25,5 +25,7 @@ int worker_pool_create(const char *name, unsigned threads, struct worker_pool **
 void worker_pool_destroy(struct worker_pool *p); /* runs what is queued, then joins; done() may
                                                     still be pending on reactors */
 void worker_pool_submit(struct worker_pool *p, struct reactor *reactor, struct worker_job *j);
+/* No job waits or runs: every done() so far has been posted. For tests on a virtual clock. */
+bool worker_pool_is_idle(struct worker_pool *p);
 
 #endif

@@ -293,3 +293,15 @@ void shard_get_stats(struct shard *s, struct shard_stats *r)
     r->queued = s->queued;
     pthread_mutex_unlock(&s->lock);
 }
+
+bool shard_is_idle(struct shard *s)
+{
+    bool idle;
+
+    pthread_mutex_lock(&s->writing);
+    pthread_mutex_lock(&s->lock);
+    idle = s->queued == 0;
+    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->writing);
+    return idle;
+}

@@ -194,5 +194,8 @@ struct shard_stats {
         view_misses, queued;
 };
 void shard_get_stats(struct shard *s, struct shard_stats *ret_stats);
+/* Nothing waits: every done() so far has run or been posted. Waits for a batch under way; not in
+ * a done(). For tests on a virtual clock. */
+bool shard_is_idle(struct shard *s);
 
 #endif

@@ -19,45 +19,35 @@ static const struct mds_module *const modules[] = {&mds_cluster_module, &mds_ses
 
 /* ---- time ---- */
 
+/* Writer and workers have threads of their own, and only the reactor gives them work: once they
+ * have none, what they did is posted, and a turn without work after that is the end. */
+static bool threads_idle(struct rig *r)
+{
+    return !r->mds || (shard_is_idle(r->mds->shards[0]) && worker_pool_is_idle(r->mds->workers));
+}
+
 bool rig_run(struct rig *r, bool (*until)(void *arg), void *arg)
 {
-    uint64_t end = clock_mono_ns(clock_real()) + 5 * NS_PER_S;
-
     while (!until(arg)) {
-        if (!reactor_run_once(r->reactor, 0)) {
-            if (clock_mono_ns(clock_real()) > end)
-                return false;
+        bool idle = threads_idle(r), did = reactor_run_once(r->reactor, 0);
+
+        if (idle && !did)
+            return until(arg);
+        if (!did)
             sched_yield();
-        }
     }
     return true;
 }
 
-static uint64_t commits(struct rig *r)
+static bool never(void *arg)
 {
-    struct shard_stats s = {0};
-
-    if (r->mds && r->mds->shards[0])
-        shard_get_stats(r->mds->shards[0], &s);
-    return s.entries + s.queued;
+    (void)arg;
+    return false;
 }
 
-/* Writer and workers have threads of their own: quiet means that nothing came from them for a few
- * milliseconds of real time. */
 void rig_settle(struct rig *r)
 {
-    uint64_t quiet = clock_mono_ns(clock_real()), before = commits(r);
-
-    while (clock_mono_ns(clock_real()) < quiet + 3 * NS_PER_MS) {
-        bool did = reactor_run_once(r->reactor, 0);
-        uint64_t now = commits(r);
-
-        if (did || now != before)
-            quiet = clock_mono_ns(clock_real());
-        else
-            sched_yield();
-        before = now;
-    }
+    rig_run(r, never, NULL);
 }
 
 void rig_pass(struct rig *r, uint64_t ms)
@@ -68,11 +58,7 @@ void rig_pass(struct rig *r, uint64_t ms)
             rig_oss_tick(&r->oss[i]);
         for (unsigned i = 0; i < RIG_CLIENTS; i++)
             rig_client_tick(&r->client[i]);
-        for (unsigned k = 0; k < 100; k++) {
-            while (reactor_run_once(r->reactor, 0))
-                k = 0;
-            sched_yield();
-        }
+        rig_settle(r);
     }
 }
 

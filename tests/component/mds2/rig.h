@@ -113,9 +113,10 @@ void rig_mds_start(struct rig *r);
 void rig_close(struct rig *r);     /* stops; keeps the directory */
 void rig_remove(const char *root); /* the directory */
 
-/* Runs what can run without time passing, until the condition holds: false after 5 real seconds. */
+/* Runs what can run without time passing, until the condition holds; false: there is nothing more
+ * to run, here and on the server's threads. */
 bool rig_run(struct rig *r, bool (*until)(void *arg), void *arg);
-void rig_settle(struct rig *r); /* until nothing happens for a while */
+void rig_settle(struct rig *r); /* until there is nothing more to run */
 void rig_pass(struct rig *r, uint64_t ms);
 /* With time passing, at most max_ms of it. */
 bool rig_until(struct rig *r, uint64_t max_ms, bool (*until)(void *arg), void *arg);

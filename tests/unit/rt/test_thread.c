@@ -2,6 +2,7 @@
 /* Named threads and the worker pool. */
 #include <check.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -125,6 +126,27 @@ START_TEST(jobs_run_on_all_workers_at_once)
 }
 END_TEST
 
+START_TEST(a_pool_is_idle_only_when_all_jobs_are_posted_back)
+{
+    struct task tasks[2] = {0};
+
+    tasks_done = 0;
+    tasks_wanted = 2;
+    pthread_barrier_init(&barrier, NULL, 2);
+    for (int i = 0; i < 2; i++)
+        tasks[i].job = (struct worker_job){.run = task_meet, .done = task_done};
+    worker_pool_submit(pool, r, &tasks[0].job); /* waits for the other one */
+    ck_assert(!worker_pool_is_idle(pool));
+    worker_pool_submit(pool, r, &tasks[1].job);
+    while (!worker_pool_is_idle(pool))
+        sched_yield();
+    while (reactor_run_once(r, 0))
+        ;
+    ck_assert_uint_eq(tasks_done, 2);
+    pthread_barrier_destroy(&barrier);
+}
+END_TEST
+
 START_TEST(destroying_a_pool_runs_what_is_queued)
 {
     enum { N = 100 };
@@ -157,6 +179,7 @@ int main(void)
     tcase_add_test(tc, a_thread_has_its_name_and_takes_no_signals);
     tcase_add_test(tc, every_job_runs_once_and_is_done_once_on_its_reactor);
     tcase_add_test(tc, jobs_run_on_all_workers_at_once);
+    tcase_add_test(tc, a_pool_is_idle_only_when_all_jobs_are_posted_back);
     tcase_add_test(tc, destroying_a_pool_runs_what_is_queued);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_NORMAL);
