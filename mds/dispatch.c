@@ -52,10 +52,18 @@ static const struct {
     uint16_t op;
     mds_read_fn *fn;
 } reads[] = {
-    {RPC_OP_LOOKUP, op_lookup},         {RPC_OP_GETATTR, op_getattr},
-    {RPC_OP_READLINK, op_readlink},     {RPC_OP_READDIR, op_readdir},
-    {RPC_OP_STATFS, op_statfs},         {RPC_OP_XATTR_GET, op_xattr_get},
-    {RPC_OP_XATTR_LIST, op_xattr_list}, {RPC_OP_FSYNC, op_fsync},
+    {RPC_OP_LOOKUP, op_lookup},
+    {RPC_OP_GETATTR, op_getattr},
+    {RPC_OP_READLINK, op_readlink},
+    {RPC_OP_READDIR, op_readdir},
+    {RPC_OP_STATFS, op_statfs},
+    {RPC_OP_XATTR_GET, op_xattr_get},
+    {RPC_OP_XATTR_LIST, op_xattr_list},
+    {RPC_OP_FSYNC, op_fsync},
+    {RPC_OP_LOCK, op_lock},
+    {RPC_OP_LOCK_TEST, op_lock_test},
+    {RPC_OP_LOCK_CANCEL, op_lock_cancel},
+    {RPC_OP_LOCK_LIST, op_lock_list},
 };
 
 struct mds_op *op_begin(struct mds *m, struct rpc_req *req)

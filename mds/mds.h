@@ -8,6 +8,7 @@
  *   session   sessions, opens, data leases, recalls, glimpses, eviction: the leader's memory
  *             (struct mds_session_ops)
  *   cluster   the map, nodes, targets, pools, heartbeats (struct mds_cluster_ops)
+ *   locks     locks of files, and who waits for them (mds/locks/locks.h)
  *   gc        workers of the destroy, punch and recovery queues (struct mds_gc_ops)
  *
  * Life of a change: dispatch resolves names in the view → session.prepare() freezes the touched
@@ -177,7 +178,7 @@ struct mds {
     const struct mds_session_ops *session_ops;
     const struct mds_cluster_ops *cluster_ops;
     const struct mds_gc_ops *gc_ops;
-    void *session, *cluster, *gc; /* each module's own state */
+    void *session, *cluster, *gc, *locks; /* each module's own state */
     struct mds_dispatch *dispatch;
 };
 

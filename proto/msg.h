@@ -571,4 +571,6 @@ struct msg_target_req {
     uint32_t target;
 };
 
+#include "proto/msg_lock.h"
+
 #endif

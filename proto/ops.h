@@ -71,6 +71,12 @@
     X(POOL_ADD,        85, pool_req,         text_rep,         OP_SERVER | OP_ADMIN)       \
     X(POOL_REMOVE,     86, pool_req,         text_rep,         OP_SERVER | OP_ADMIN)       \
     X(DUMP,            87, dump_req,         dump_rep,         OP_SERVER | OP_ADMIN | OP_BULK_OUT) \
+    /* metadata server: locks of files; LOCK_WAKE goes to the client */                    \
+    X(LOCK,            96, lock_req,         lock_rep,         OP_ANY | OP_SLOT | OP_URGENT)           \
+    X(LOCK_TEST,       97, lock_req,         lock_rep,         OP_ANY | OP_SESSION | OP_URGENT)        \
+    X(LOCK_CANCEL,     98, lock_wait,        empty,            OP_ANY | OP_SESSION | OP_URGENT)        \
+    X(LOCK_WAKE,       99, lock_wait,        empty,            OP_SERVER | OP_URGENT)                  \
+    X(LOCK_LIST,      100, ino_req,          lock_list_rep,    OP_SERVER | OP_ADMIN)       \
     /* object storage server */                                                            \
     X(OSS_READ,       112, read_req,         read_rep,         OP_ANY | OP_SESSION | OP_BULK_OUT) \
     X(OSS_WRITE,      113, write_req,        write_rep,        OP_ANY | OP_SESSION | OP_BULK_IN) \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a shard can execute, by operation. */
 #include "mds/cluster/exec.h"
+#include "mds/locks/exec.h"
 #include "mds/ops/exec.h"
 #include "mds/session/exec.h"
 
@@ -21,6 +22,7 @@ shard_exec_fn *const mds_exec_table[SHARD_OP_LIMIT] = {
     [RPC_OP_GROW] = exec_grow,
     [RPC_OP_SIZE] = exec_size,
     [RPC_OP_APPEND_RANGE] = exec_append_range,
+    [RPC_OP_LOCK] = exec_lock,
     [SHARD_OP_FORMAT] = exec_format,
     [SHARD_OP_ORPHAN_RELEASE] = exec_orphan_release,
     [SHARD_OP_QUEUE_DONE] = exec_queue_done,
@@ -33,4 +35,5 @@ shard_exec_fn *const mds_exec_table[SHARD_OP_LIMIT] = {
     [SHARD_OP_FENCE_FORGET] = exec_fence_forget,
     [SHARD_OP_BOOT] = exec_boot,
     [SHARD_OP_MAP_SET] = exec_map_set,
+    [SHARD_OP_LOCKS_FREE] = exec_locks_free,
 };

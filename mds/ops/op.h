@@ -54,6 +54,8 @@ mds_resolve_fn resolve_create, resolve_make, resolve_unlink, resolve_rmdir, reso
 typedef void mds_read_fn(struct mds *m, struct rpc_req *req);
 mds_read_fn op_lookup, op_getattr, op_readlink, op_readdir, op_statfs, op_fsync, op_xattr_get,
     op_xattr_list;
+/* mds/locks: none waits longer than for a commit */
+mds_read_fn op_lock, op_lock_test, op_lock_cancel, op_lock_list;
 /* Steps they share. */
 void op_fill_inode(const struct mds_inode *in, struct msg_inode *out);
 /* A record of the inode as its data; absent: empty. */

@@ -8,8 +8,8 @@
  *           asked for sizes; until then files with chunks there stay held.
  *   SAFE    its client's own count of the lease time is over: it does not serve from its caches
  *           any more. Nothing to wait for when the client is known to be gone.
- *   SEAL    opens and leases are free, but for files whose size is still being recovered: those
- *           become free one by one (mds/gc).
+ *   SEAL    locks, opens and leases are free, but for files whose size is still being recovered:
+ *           those become free one by one (mds/gc).
  *   REMOVE  the record goes.
  *
  * Failure modes: after a restart the steps begin again at FENCE, from the record and the recovery
@@ -38,6 +38,8 @@ static void removed(struct mds_submit *submit)
     struct session_module *mod = s->mod;
     int rc = submit->entry.status;
 
+    if (rc == 0)
+        locks_freed(mod->mds, submit->entry.reply);
     mds_submit_fini(submit);
     evict_answer_close(s, rc);
     if (rc < 0) {
@@ -61,11 +63,46 @@ void session_remove(struct session_module *mod, struct session *s)
 
 /* ---- SEAL ---- */
 
+struct evict_locks {
+    struct mds_submit submit;
+    struct locks_free msg;
+    struct session_module *mod;
+};
+
+static void locks_are_free(struct mds_submit *submit)
+{
+    struct evict_locks *l = container_of(submit, struct evict_locks, submit);
+    struct session_module *mod = l->mod;
+
+    if (submit->entry.status == 0)
+        locks_freed(mod->mds, submit->entry.reply);
+    else
+        LOG_ERROR("session", "%llu: its locks stay until its record goes: %s",
+                  (unsigned long long)l->msg.session, err_name(submit->entry.status));
+    mds_submit_fini(submit);
+    mem_free(l);
+    session_end(mod);
+}
+
+static void evict_locks(struct session_module *mod, const struct session *s)
+{
+    struct evict_locks *l = mem_zalloc(sizeof *l);
+
+    if (!l) /* they go with the record */
+        return;
+    l->mod = mod;
+    l->msg.session = s->id;
+    session_begin(mod);
+    mds_submit(mod->mds, &l->submit, mod->mds->shards[0], SHARD_OP_LOCKS_FREE, &l->msg,
+               SHARD_E_FREES, locks_are_free);
+}
+
 static void evict_release(struct session_module *mod, struct session *s)
 {
     struct list *l, *next;
 
     s->phase = PHASE_SEAL;
+    evict_locks(mod, s);
     list_for_each_safe (l, next, &s->uses) {
         struct session_use *u = list_entry(l, struct session_use, of_session);
 
@@ -248,6 +285,7 @@ void session_evict(struct session_module *mod, struct session *s, const char *wh
     list_for_each (l, &s->uses)
         session_recall_end(list_entry(l, struct session_use, of_session));
     session_fail_waits(mod, s->id, -AIFS_ESESSION);
+    locks_session_end(mod->mds, s->id);
     s->msg.evict = (struct session_evict){.session = s->id, .n_inos = n, .inos = s->inos};
     session_begin(mod);
     mds_submit(mod->mds, &s->submit, mod->mds->shards[0], SHARD_OP_SESSION_EVICT, &s->msg.evict,

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "common/base/err.h"
+#include "mds/locks/exec.h"
 #include "mds/session/session_fmt.h"
 
 static void put_text(char *to, size_t size, struct msg_bytes from)
@@ -155,14 +156,16 @@ static int remove_slot(void *arg, const struct key *k, const void *value, uint32
 int exec_session_remove(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct session_remove *msg = e->msg;
+    struct locks_freed *rep = txn_alloc(t, sizeof *rep);
     struct key k;
-    int rc;
+    int rc = rep ? txn_locks_free(t, msg->session, rep) : -ENOMEM;
 
-    (void)ret_rep;
     key_number(&k, KEY_SLOT, msg->session);
-    rc = txn_record_scan(t, &k, remove_slot, t);
+    if (rc == 0)
+        rc = txn_record_scan(t, &k, remove_slot, t);
     if (rc < 0)
         return rc;
+    *ret_rep = rep;
     key_number(&k, KEY_SESSION, msg->session);
     return txn_record_delete(t, &k);
 }

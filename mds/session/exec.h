@@ -36,7 +36,8 @@ struct session_evicted {
     const uint64_t *recover, *punch;
 };
 
-/* SHARD_OP_SESSION_REMOVE: record and slots; an absent one is no error. */
+/* SHARD_OP_SESSION_REMOVE: record, slots and locks; an absent one is no error. Reply: struct
+ * locks_freed. */
 struct session_remove {
     uint64_t session;
 };

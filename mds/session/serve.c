@@ -194,6 +194,7 @@ static void serve_session_close(struct rpc_req *req)
     if (list_empty(&s->uses)) {
         s->phase = PHASE_CLOSING;
         session_fail_waits(mod, s->id, -AIFS_ESESSION);
+        locks_session_end(m, s->id);
         session_remove(mod, s);
     } else {
         session_evict(mod, s, "its client has left without closing its files", true);

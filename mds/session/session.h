@@ -21,6 +21,12 @@ void session_push_map(struct mds *m, uint64_t epoch);
 /* For STATUS: in the arena. -ENOMEM. */
 int session_list(struct mds *m, struct arena *a, const struct msg_session_info **ret_sessions,
                  uint32_t *ret_n) MUST_USE;
+/* A hint to its client, if it is connected: sent once. msg is copied, and points nowhere. */
+void session_tell(struct mds *m, uint64_t session, unsigned op, const void *msg, size_t msg_bytes);
+bool session_has_open(struct mds *m, uint64_t session, uint64_t ino, uint64_t open_id);
+/* Borrowed until the session ends. false: there is none. */
+bool session_who(struct mds *m, uint64_t session, struct msg_bytes *ret_host,
+                 struct msg_bytes *ret_mount);
 /* Has the time after a restart passed in which sessions reclaim what they had? */
 bool session_grace_over(struct mds *m);
 

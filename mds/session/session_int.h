@@ -7,7 +7,7 @@
  *   recall.c   leases taken back; glimpse.c sizes asked from writers
  *   serve.c    SESSION_OPEN RENEW CLOSE, CLOSE; data.c LEASE_GET LEASE_RELEASE
  *   grace.c    restart, RECLAIM, orphans; evict.c the steps of an eviction
- *   module.c   start, stop, the tick
+ *   module.c   start, stop, the tick; tell.c hints to clients
  *
  * Nothing here is durable but what mds/session/exec.h commits: opens and leases live as long as
  * this process and are reclaimed from the clients after a restart.
@@ -22,6 +22,7 @@
 #include "common/base/mem.h"
 #include "common/stat/stat.h"
 #include "mds/cluster/cluster.h"
+#include "mds/locks/locks.h"
 #include "mds/mds.h"
 #include "mds/session/exec.h"
 #include "mds/session/lease.h"

@@ -52,6 +52,8 @@ enum shard_op {
     SHARD_OP_BOOT, /* a new leader: counts COUNTER_BOOT */
     /* mds/cluster */
     SHARD_OP_MAP_SET = RPC_OP_LIMIT + 32, /* [struct cluster_map_set] */
+    /* mds/locks */
+    SHARD_OP_LOCKS_FREE = RPC_OP_LIMIT + 48, /* [struct locks_free] */
     SHARD_OP_LIMIT = RPC_OP_LIMIT + 64
 };
 

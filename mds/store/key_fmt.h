@@ -28,11 +28,13 @@ enum key_type {
     KEY_SYMLINK = 0x14, /* ino u64                    target */
     KEY_XATTR = 0x15,   /* ino u64, name              value */
     KEY_ORPHAN = 0x16,  /* ino u64                    time of the last unlink, s64 LE */
+    KEY_LOCK = 0x17,    /* ino u64                    mds/locks/lock_fmt.h: its locks */
 
     KEY_SESSION =
         0x20, /* session u64                mds/session/session_fmt.h; byte 0: enum session_state */
-    KEY_SLOT = 0x21,  /* session u64, slot u32      struct slot_rec, then the kept reply */
-    KEY_FENCE = 0x22, /* fence number u64           mds/session */
+    KEY_SLOT = 0x21,         /* session u64, slot u32      struct slot_rec, then the kept reply */
+    KEY_FENCE = 0x22,        /* fence number u64           mds/session */
+    KEY_LOCK_SESSION = 0x23, /* session u64, ino u64    u32 LE: how many locks it has there */
 
     KEY_DESTROY = 0x28, /* ino u64                    struct queue_rec: chunks to remove */
     KEY_PUNCH = 0x29,   /* ino u64                    struct queue_rec: chunks to cut */
@@ -53,10 +55,11 @@ enum key_counter {
     COUNTER_TARGET = 7,
 };
 
-#define KEY_MAX_BYTES  (1 + 8 + 6 + 255)
-#define KEY_HASH_BITS  47 /* of the 48: cookies stay positive as off_t */
-#define KEY_INODE_BITS 52 /* of a shard: the high 12 bits of an inode number are the shard's */
-#define KEY_ROOT_INO   1ull
+#define KEY_MAX_BYTES          (1 + 8 + 6 + 255)
+#define KEY_HASH_BITS          47 /* of the 48: cookies stay positive as off_t */
+#define KEY_LOCK_SESSION_BYTES 17
+#define KEY_INODE_BITS         52 /* of a shard: the high 12 bits of an inode number are the shard's */
+#define KEY_ROOT_INO           1ull
 
 struct key {
     uint16_t len;
@@ -138,6 +141,13 @@ static inline void key_slot(struct key *k, uint64_t session, uint32_t slot)
     key_number(k, KEY_SLOT, session);
     be32_store(k->b + 9, slot);
     k->len = 13;
+}
+
+static inline void key_lock_session(struct key *k, uint64_t session, uint64_t ino)
+{
+    key_number(k, KEY_LOCK_SESSION, session);
+    be64_store(k->b + 9, ino);
+    k->len = KEY_LOCK_SESSION_BYTES;
 }
 
 static inline void key_uuid(struct key *k, enum key_type type, const struct uuid *id)

@@ -10,12 +10,14 @@
 
 #include "mds/cluster/cluster.h"
 #include "mds/gc/gc.h"
+#include "mds/locks/locks.h"
 #include "mds/ops/exec.h"
 #include "mds/session/session.h"
 #include "tests/component/mds2/rig_int.h"
 
 static const struct mds_module *const modules[] = {&mds_cluster_module, &mds_session_module,
-                                                   &mds_gc_module, &mds_dispatch_module};
+                                                   &mds_locks_module, &mds_gc_module,
+                                                   &mds_dispatch_module};
 
 /* ---- time ---- */
 

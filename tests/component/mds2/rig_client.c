@@ -81,6 +81,17 @@ static void on_map(struct rpc_req *req)
     rpc_reply(req, 0, NULL);
 }
 
+static void on_lock_wake(struct rpc_req *req)
+{
+    struct rig_client *c = req->handler_arg;
+    const struct msg_lock_wait *m = req->msg;
+    struct rig_note *n = note(c, RPC_OP_LOCK_WAKE);
+
+    n->ino = m->ino;
+    n->seq = m->wait;
+    rpc_reply(req, 0, NULL);
+}
+
 void rig_client_init(struct rig *r, unsigned i)
 {
     struct rig_client *c = &r->client[i];
@@ -103,6 +114,7 @@ void rig_client_connect(struct rig *r, unsigned i)
     rpc_node_handle(c->rpc, RPC_OP_RECALL, on_recall, c);
     rpc_node_handle(c->rpc, RPC_OP_GLIMPSE, on_glimpse, c);
     rpc_node_handle(c->rpc, RPC_OP_MAP_CHANGED, on_map, c);
+    rpc_node_handle(c->rpc, RPC_OP_LOCK_WAKE, on_lock_wake, c);
     ck_ok(rpc_peer_create(c->rpc, mds, 1, NULL, NULL, &c->mds));
 }
 

@@ -137,6 +137,14 @@ static void mend(const ProtobufCMessageDescriptor *d, void *pb, struct rng *g)
         u[4] = 1 + rng_below(g, u[2]);
         u[5] = rng_below(g, u[2]);
     }
+    if (strcmp(d->name, "aifs.Lock") == 0) { /* kind, type; start, end */
+        uint64_t *range = (uint64_t *)(void *)((char *)pb + d->fields[2].offset);
+
+        u[0] = rng_below(g, 2);
+        u[1] = rng_below(g, 3);
+        range[0] >>= 1 + rng_below(g, 63);
+        range[1] = range[0] + ((uint64_t)INT64_MAX - range[0]) / (1 + rng_below(g, 1000));
+    }
     if (strcmp(d->name, "aifs.InodeRep") == 0) {
         const ProtobufCFieldDescriptor *has =
             protobuf_c_message_descriptor_get_field_by_name(d, "has_data");
