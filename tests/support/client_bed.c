@@ -24,24 +24,22 @@ void bed_op_init(struct bed_op *o)
 
 int bed_wait(struct bed *b, struct bed_op *o)
 {
-    fake_run_until(b->reactor, &o->done);
+    fake_run_until(&b->cluster, &o->done);
     return o->status;
 }
 
 void bed_spin(struct bed *b, uint64_t ns)
 {
-    uint64_t end = reactor_now_ns(b->reactor) + ns;
-
-    while (reactor_now_ns(b->reactor) < end)
-        reactor_run_once(b->reactor, NS_PER_MS);
+    fake_run_for(&b->cluster, ns);
 }
 
 void bed_setup(struct bed *b, unsigned n_oss)
 {
-    struct reactor_options o = {.name = "bed"};
+    struct reactor_options o = {.name = "bed", .clock = &b->clock.clock};
 
+    clock_virtual_init(&b->clock, 1000 * NS_PER_S, 1700000000ll * (int64_t)NS_PER_S);
     ck_assert_int_eq(reactor_create(&o, &b->reactor), 0);
-    fake_cluster_start(&b->cluster, b->reactor, n_oss);
+    fake_cluster_start(&b->cluster, b->reactor, &b->clock, n_oss);
 }
 
 void bed_teardown(struct bed *b)

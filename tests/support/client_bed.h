@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client core and a cluster in memory on one reactor, and each operation as a call that runs the
- * reactor until it is done. Several clients may share the cluster. */
+/* A client core and a cluster in memory on one reactor with a virtual clock, and each operation as
+ * a call that runs the reactor until it is done. Time passes only while there is nothing to do.
+ * Several clients may share the cluster. */
 #ifndef AIFS_TESTS_SUPPORT_CLIENT_BED_H
 #define AIFS_TESTS_SUPPORT_CLIENT_BED_H
 
@@ -8,6 +9,7 @@
 #include "tests/support/fake_cluster.h"
 
 struct bed {
+    struct clock_virtual clock;
     struct reactor *reactor;
     struct fake_cluster cluster;
 };
@@ -26,7 +28,7 @@ void bed_unmount(struct bed *b, struct core *c, bool force, int expect);
 
 void bed_op_init(struct bed_op *o);
 int bed_wait(struct bed *b, struct bed_op *o);
-void bed_spin(struct bed *b, uint64_t ns); /* runs the reactor so long */
+void bed_spin(struct bed *b, uint64_t ns); /* lets so much time pass */
 
 struct core_file *bed_create(struct bed *b, struct core *c, const char *name);
 struct core_file *bed_open(struct bed *b, struct core *c, const char *name, int flags,

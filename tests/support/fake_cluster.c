@@ -203,12 +203,14 @@ const char *fake_mds_address(struct fake_cluster *f, char out[80])
     return out;
 }
 
-void fake_cluster_start(struct fake_cluster *f, struct reactor *r, unsigned n_oss)
+void fake_cluster_start(struct fake_cluster *f, struct reactor *r, struct clock_virtual *clock,
+                        unsigned n_oss)
 {
     unsigned k;
 
     memset(f, 0, sizeof *f);
     f->reactor = r;
+    f->clock = clock;
     f->n_oss = n_oss;
     list_init(&f->waiting);
     list_init(&f->mds_held);
@@ -226,10 +228,28 @@ static void node_down(void *arg)
     *(bool *)arg = true;
 }
 
-void fake_run_until(struct reactor *r, const bool *flag)
+static void step(struct fake_cluster *f)
 {
-    while (!*flag)
-        reactor_run_once(r, 50 * NS_PER_MS);
+    if (!reactor_run_once(f->reactor, 0))
+        clock_virtual_advance(f->clock, NS_PER_MS);
+}
+
+void fake_run_until(struct fake_cluster *f, const bool *flag)
+{
+    uint64_t end = f->clock->now_ns + 600 * NS_PER_S;
+
+    while (!*flag) {
+        ck_assert_msg(f->clock->now_ns < end, "not done after ten minutes of the test's clock");
+        step(f);
+    }
+}
+
+void fake_run_for(struct fake_cluster *f, uint64_t ns)
+{
+    uint64_t end = f->clock->now_ns + ns;
+
+    while (f->clock->now_ns < end)
+        step(f);
 }
 
 static void node_end(struct fake_cluster *f, struct rpc_node *n)
@@ -237,7 +257,7 @@ static void node_end(struct fake_cluster *f, struct rpc_node *n)
     bool down = false;
 
     rpc_node_shutdown(n, node_down, &down);
-    fake_run_until(f->reactor, &down);
+    fake_run_until(f, &down);
     rpc_node_destroy(n);
 }
 

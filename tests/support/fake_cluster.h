@@ -84,6 +84,7 @@ struct fake_oss {
 
 struct fake_cluster {
     struct reactor *reactor;
+    struct clock_virtual *clock; /* the reactor's */
     char name[64];
     struct crypto_key key;
     struct rpc_node *mds;
@@ -107,7 +108,8 @@ struct fake_cluster {
     unsigned open_calls;
 };
 
-void fake_cluster_start(struct fake_cluster *f, struct reactor *r, unsigned n_oss);
+void fake_cluster_start(struct fake_cluster *f, struct reactor *r, struct clock_virtual *clock,
+                        unsigned n_oss);
 void fake_cluster_stop(struct fake_cluster *f);
 const char *fake_mds_address(struct fake_cluster *f, char out[80]);
 void fake_mds_forget_sessions(struct fake_cluster *f); /* evicts everybody */
@@ -128,6 +130,8 @@ struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const stru
                              uint32_t mode);
 void fake_session_seen(struct fake_cluster *f, struct fake_session *s, struct rpc_link *from);
 void fake_mds_handle(struct rpc_req *req);
-void fake_run_until(struct reactor *r, const bool *flag);
+/* Time passes, a millisecond at a time, when there is nothing else to do. */
+void fake_run_until(struct fake_cluster *f, const bool *flag);
+void fake_run_for(struct fake_cluster *f, uint64_t ns);
 
 #endif
