@@ -51,6 +51,7 @@ static void block_free(struct block *b)
     struct core *c = b->inode->core;
 
     list_remove(&b->lru);
+    list_remove(&b->unc_link);
     if (!b->dead) {
         hmap_remove(&c->blocks, &b->node);
         list_remove(&b->by_inode);
@@ -323,10 +324,15 @@ void blocks_drop_all(struct core_inode *i, bool also_dirty)
 {
     struct list *l, *tmp;
 
+    if (also_dirty) { /* whoever waited for one goes on, and may free others */
+        while (!list_empty(&i->blocks))
+            block_drop(list_entry(i->blocks.next, struct block, by_inode));
+        return;
+    }
     list_for_each_safe (l, tmp, &i->blocks) {
         struct block *b = list_entry(l, struct block, by_inode);
 
-        if (also_dirty || block_clean(b))
+        if (block_clean(b)) /* nobody waits for it: nothing runs when it goes */
             block_drop(b);
     }
 }

@@ -151,8 +151,10 @@ void cmap_refresh(struct core *c)
     if (c->map_op || c->forced || c->state == CORE_ENDED)
         return;
     op = mds_op_new(c, RPC_OP_MAP_GET, NULL, fetched);
-    if (!op)
+    if (!op) {
+        reactor_timer_start(c->reactor, &c->map_timer, reactor_now_ns(c->reactor) + NS_PER_S);
         return;
+    }
     op->msg.map.epoch = c->map ? c->map->epoch : 0;
     c->map_op = op;
     mds_op_start(op);

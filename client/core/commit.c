@@ -41,6 +41,7 @@ static struct inode_target *it_get(struct core_inode *i, struct oss_target *t)
     it->target = t;
     it->created = i->core->commit_clock;
     list_init(&it->queue);
+    list_init(&it->replay);
     list_init(&it->blocks);
     list_push_back(&i->targets, &it->by_inode);
     return it;
@@ -55,6 +56,7 @@ static void it_settle(struct inode_target *it)
         return;
     list_remove(&it->by_inode);
     list_remove(&it->queue);
+    list_remove(&it->replay);
     mem_free(it);
     inode_put(i);
 }
@@ -178,13 +180,24 @@ static void blocks_to_committing(struct inode_target *it)
     }
 }
 
+/* Blocks that belong to no target any more. What waits for one goes on, and may free others. */
+static void settle_all(struct list *blocks)
+{
+    struct list *l;
+
+    while ((l = list_pop_front(blocks)) != NULL)
+        block_settle(list_entry(l, struct block, unc_link));
+}
+
+/* May free it. */
 static void committed(struct inode_target *it, uint64_t ticket)
 {
     struct core *c = it->inode->core;
-    struct list *l, *tmp;
+    struct list *l, *tmp, done;
     bool rest = false;
 
     it->in_flight = false;
+    list_init(&done);
     list_for_each_safe (l, tmp, &it->blocks) {
         struct block *b = list_entry(l, struct block, unc_link);
 
@@ -196,13 +209,15 @@ static void committed(struct inode_target *it, uint64_t ticket)
         }
         b->unc_in = NULL;
         list_remove(&b->unc_link);
-        block_settle(b);
+        list_push_back(&done, &b->unc_link);
     }
     if (!it->partial)
         it->ticket = ticket;
     if (rest && (it->again || it->partial))
         it_queue(it);
     it->again = false;
+    it_settle(it);
+    settle_all(&done);
 }
 
 /* What was not committed is dirty again. */
@@ -237,19 +252,20 @@ static void block_replay(struct block *b)
 static void it_replay(struct inode_target *it)
 {
     struct core_inode *i = inode_ref(it->inode);
-    struct list *l, *tmp;
+    struct list done, *l;
 
     LOG_INFO("client", "target %u has restarted: writing uncommitted data of inode %llu again",
              it->target->id, (unsigned long long)i->ino);
-    list_for_each_safe (l, tmp, &it->blocks) {
+    list_init(&done);
+    while ((l = list_pop_front(&it->blocks)) != NULL) {
         struct block *b = list_entry(l, struct block, unc_link);
 
         block_replay(b);
         b->unc_in = NULL;
-        list_remove(&b->unc_link);
-        block_settle(b);
+        list_push_back(&done, l);
     }
     it_settle(it);
+    settle_all(&done);
     flush_replayed(i);
     inode_put(i);
 }
@@ -257,20 +273,24 @@ static void it_replay(struct inode_target *it)
 void commit_verifier(struct oss_target *t, uint64_t verifier)
 {
     struct core *c = t->core;
-    struct list *l, *tmp;
+    struct list *l, replays;
     bool changed = t->verifier && t->verifier != verifier;
 
     t->verifier = verifier;
     if (!changed)
         return;
     t->grant = 0;
-    list_for_each_safe (l, tmp, &c->dirty_inodes) {
-        struct core_inode *i = list_entry(l, struct core_inode, dirty_link);
-        struct inode_target *it = it_find(i, t);
+    list_init(&replays);
+    list_for_each (l, &c->dirty_inodes) {
+        struct inode_target *it = it_find(list_entry(l, struct core_inode, dirty_link), t);
 
-        if (it)
-            it_replay(it);
+        if (it) {
+            list_remove(&it->replay);
+            list_push_back(&replays, &it->replay);
+        }
     }
+    while ((l = list_pop_front(&replays)) != NULL)
+        it_replay(list_entry(l, struct inode_target, replay));
 }
 
 static void commit_failed(struct oss_target *t, int status)
@@ -294,7 +314,6 @@ static void commit_failed(struct oss_target *t, int status)
 
         inode_set_error(i, c->forced ? -EIO : r.status, "commit");
         committed(it, t->commit_ticket);
-        it_settle(it);
         flush_step(i);
         inode_put(i);
     }
@@ -325,7 +344,6 @@ static void commit_called(struct rpc_call *call, int status)
         struct core_inode *i = inode_ref(it->inode);
 
         committed(it, t->commit_ticket);
-        it_settle(it);
         flush_step(i);
         inode_put(i);
     }

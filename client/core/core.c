@@ -101,6 +101,7 @@ static void tick(struct reactor_timer *t)
     mds_tick(c, now);
     oss_tick(c, now);
     lease_tick(c, now);
+    mem_freed(c); /* what waits for memory that nobody here gives back tries again */
     if (!c->forced) {
         flush_background(c, now, c->state == CORE_UNMOUNTING);
         punch_tick(c);

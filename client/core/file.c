@@ -13,6 +13,7 @@
 #include "client/core/core_int.h"
 
 #define CLOSE_DELAY_NS (20 * NS_PER_MS)
+#define CLOSE_RETRY_NS (200 * NS_PER_MS)
 
 uint64_t core_file_ino(const struct core_file *f)
 {
@@ -74,16 +75,22 @@ static void closes_sent(struct mds_op *op, int status)
 
 void file_send_closes(struct core *c)
 {
+    struct msg_close_item *items;
     struct mds_op *op;
 
     if (!c->n_closes)
         return;
     op = mds_op_new(c, RPC_OP_CLOSE, NULL, closes_sent);
-    if (!op)
-        return; /* the timer of the next close tries again */
+    items = op ? arena_dup(&op->arena, c->closes, c->n_closes * sizeof c->closes[0]) : NULL;
+    if (!items) {
+        if (op)
+            mds_op_drop(op);
+        reactor_timer_start(c->reactor, &c->close_timer,
+                            reactor_now_ns(c->reactor) + CLOSE_RETRY_NS);
+        return;
+    }
     op->msg.close.n_items = c->n_closes;
-    op->msg.close.items = arena_dup(&op->arena, c->closes, c->n_closes * sizeof c->closes[0]);
-    op->failed |= !op->msg.close.items;
+    op->msg.close.items = items;
     c->n_closes = 0;
     reactor_timer_cancel(c->reactor, &c->close_timer);
     mds_op_start(op);
@@ -255,8 +262,11 @@ static void opened(struct mds_op *op, int status)
     leftover = is_leftover(op, i);
     opened_inode(i, &rep->inode, &q->out.opened);
     f = file_new(c, q, i, rep->open_id, (int)q->p.n1);
-    if (!f)
+    if (!f) {
         file_close_later(c, i->ino, rep->open_id);
+        if (list_empty(&i->files))
+            i->lease = MSG_LEASE_NONE; /* goes with that close */
+    }
     q->out.opened.file = f;
     inode_entry(i, &q->entry);
     if (f && leftover) {

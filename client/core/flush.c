@@ -337,7 +337,7 @@ static bool wait_step(struct core_inode *i, struct flush_wait *w)
         return true;
     if (!i->meta_busy)
         meta_send(i);
-    return false;
+    return i->meta_done >= w->meta_seq; /* without memory for the call: an error has been noted */
 }
 
 void flush_step(struct core_inode *i)
@@ -418,11 +418,15 @@ static void background_done(struct flush_wait *w)
 
 void flush_background(struct core *c, uint64_t now, bool all)
 {
-    struct list *l, *tmp;
+    struct list now_dirty, *l;
 
-    list_for_each_safe (l, tmp, &c->dirty_inodes) {
+    list_init(&now_dirty);
+    list_splice(&now_dirty, &c->dirty_inodes);
+    while ((l = list_pop_front(&now_dirty)) !=
+           NULL) { /* a flush that ends at once may end others */
         struct core_inode *i = list_entry(l, struct core_inode, dirty_link);
 
+        list_push_back(&c->dirty_inodes, l);
         if (i->background_busy || (!all && now - i->dirty_since_ns < CORE_FLUSH_AGE_NS))
             continue;
         i->background_busy = true;

@@ -25,11 +25,13 @@ static void run_drained(struct core_inode *i)
 {
     struct list *l;
 
+    inode_ref(i);
     while (!i->active && (l = list_pop_front(&i->drain_queue)) != NULL) {
         struct gate_waiter *w = list_entry(l, struct gate_waiter, link);
 
         w->fn(w);
     }
+    inode_put(i);
 }
 
 void gate_leave(struct core_inode *i)

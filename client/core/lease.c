@@ -39,7 +39,8 @@ void lease_reply(struct core_inode *i, const struct msg_inode *m)
     if (!list_empty(&i->release.link) && i->release.seq == m->lease_seq)
         now = MIN(now, i->release.keep); /* the server is about to hear of it */
     if (was == MSG_LEASE_WRITE && now != MSG_LEASE_WRITE &&
-        (i->dirty_bytes || i->meta_seq != i->meta_done))
+        (i->dirty_bytes || !list_empty(&i->ios) || !list_empty(&i->targets) ||
+         i->meta_seq != i->meta_done))
         return; /* the server asks for it with a recall; until then there is something to write */
     if (was == MSG_LEASE_NONE && i->data_change != m->attr.change)
         blocks_drop_all(i, true);

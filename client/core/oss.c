@@ -188,6 +188,9 @@ static void refreshed(struct mds_op *op, int status)
     struct oss_io *io = (struct oss_io *)(uintptr_t)op->n1;
     const struct msg_inode_rep *rep = op->call.rep;
 
+    if (!io)
+        return; /* it was cancelled */
+    io->attr_op = NULL;
     if (!status) {
         inode_merge(io->inode, &rep->inode, true);
         io_go(io);
@@ -207,6 +210,7 @@ static void io_refresh(struct oss_io *io)
     }
     op->msg.ino.ino = io->inode->ino;
     op->n1 = (uint64_t)(uintptr_t)io;
+    io->attr_op = op;
     mds_op_start(op);
 }
 
@@ -402,7 +406,11 @@ void oss_io_cancel(struct oss_io *io)
         list_remove(&io->link);
         io->queued = false;
         reactor_timer_start(io->core->reactor, &io->timer, 0);
-    } /* else it waits for attributes, and sees the flag when they come */
+    } else if (io->attr_op) { /* they may never come */
+        io->attr_op->n1 = 0;
+        io->attr_op = NULL;
+        reactor_timer_start(io->core->reactor, &io->timer, 0);
+    }
 }
 
 /* ---- looking after ---- */

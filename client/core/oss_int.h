@@ -17,6 +17,7 @@
 
 struct core_inode;
 struct block;
+struct mds_op;
 
 struct oss_node {
     struct hmap_node node;
@@ -78,6 +79,7 @@ struct oss_io {
     unsigned n_iov;
     uint32_t crcs[CORE_LARGE_BYTES / CRC_BLOCK_BYTES + 2];
     uint64_t seq, started_ns;
+    struct mds_op *attr_op; /* brings the attributes it waits for */
     struct reactor_timer timer;
     unsigned attempt;
     uint32_t session_epoch;
@@ -107,6 +109,7 @@ void commit_new_link(struct core *c, const struct oss_node *o);
 /* What an inode has written to a target and not yet committed. */
 struct inode_target {
     struct list by_inode, queue;
+    struct list replay;       /* of commit_verifier() */
     struct core_inode *inode; /* referenced */
     struct oss_target *target;
     struct list blocks; /* struct block.unc_link */

@@ -78,7 +78,7 @@ static void cancel_call(struct core_req *q, int status)
     struct mds_op *op = q->p.op;
 
     op->q = NULL;
-    if (!op->sent) { /* waits for the session, a slot or its next try: it will never be sent */
+    if (!op->sent && op->slot < 0) { /* waits for the session, a slot or its next try */
         op->failed = true;
         reactor_timer_start(op->core->reactor, &op->timer, 0);
     } else if (op->slot < 0) {

@@ -158,6 +158,7 @@ static void reclaimed(struct rpc_call *call, int status)
     s->items = NULL;
     s->n_items = s->sent_items = 0;
     session_ready(c);
+    files_reopen(c); /* what is not of this session */
     session_heard(c, s->lease_ns);
 }
 
