@@ -200,7 +200,7 @@ struct core_req {
         void *dst;
         bool entered; /* counted in inode.active */
         uint64_t n1, n2;
-        uint64_t flush[14]; /* struct flush_wait */
+        uint64_t flush[16]; /* struct flush_wait */
     } p;
 };
 

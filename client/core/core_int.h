@@ -37,6 +37,7 @@
 #include "common/base/hmap.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/fault/fault.h"
 #include "common/net/buf.h"
 #include "proto/rpc.h"
 
@@ -51,6 +52,12 @@
 #define CORE_REPLY_ARENA   (256u * 1024u)
 
 struct core_file;
+
+/* Where tests let memory run out; the allocator's own point is all the process's. */
+static inline bool core_no_memory(void)
+{
+    return FAULT("client.memory");
+}
 
 /* ---- metadata calls ---- */
 
@@ -160,6 +167,8 @@ void cmap_fini(struct core *c);
 struct flush_wait {
     struct list link; /* core_inode.flushers */
     uint64_t io_seq, meta_seq, ticket;
+    uint64_t size;    /* that the server must know when it is over */
+    unsigned reports; /* how often a size was reported for its sake alone */
     bool commit, data_done, commit_asked;
     bool below;      /* a truncation's own: content with what that keeps */
     bool all_sent;   /* what was dirty is under way or done, up to io_seq */
@@ -221,8 +230,8 @@ struct core_inode {
     uint64_t io_seq;
     struct list targets; /* struct inode_target: uncommitted data */
     struct list flushers;
-    struct msg_time wrote_at; /* what is reported as mtime */
-    uint64_t reported_size;
+    struct msg_time wrote_at;           /* what is reported as mtime */
+    uint64_t reported_size, known_size; /* in the call under way, as the server has confirmed */
     unsigned meta_stale;
     uint64_t meta_seq, meta_done; /* size, mtime, inline data: changed here, known to the server */
     struct buf *meta_buf;         /* of inline data on its way: not to be changed */
@@ -270,6 +279,7 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a);
 /* Takes the inode of a reply into the cache: NULL when the message is not acceptable or memory is
  * short. */
 struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m);
+int inode_why_not(const struct msg_inode *m); /* the error that NULL stands for */
 bool inode_layout_ok(const struct msg_inode *m);
 bool inode_attr_fresh(const struct core_inode *i);
 void inode_expire(struct core *c, uint64_t ino); /* attributes must be asked for again */
@@ -421,6 +431,7 @@ void inode_settle(struct core_inode *i); /* nothing left to write or commit? the
 uint64_t inode_open_id(const struct core_inode *i);
 void flush_replayed(struct core_inode *i);
 void flush_unsent(struct core_inode *i);
+void flush_meta_over(struct core_inode *i, uint64_t seq); /* nobody waits for a report up to seq */
 
 void inline_load(struct core_inode *i,
                  const struct msg_bytes *data); /* block 0 from a reply, when memory allows */

@@ -12,10 +12,10 @@
  * target that restarts sends the waiting flushes back to (1).
  */
 #include "client/core/core_int.h"
-#include "common/fault/fault.h"
 
 #define ROUNDS_BACKGROUND 1u
 #define ROUNDS_REQUEST    16u
+#define REPORTS_MAX       16u
 
 static void meta_send(struct core_inode *i);
 
@@ -66,13 +66,25 @@ static void inline_too_large(struct core_inode *i)
         block_dirty_valid(b);
 }
 
+/* An error has been noted, or the server's state taken over: nobody waits for a report of what
+ * there was by then. */
+void flush_meta_over(struct core_inode *i, uint64_t seq)
+{
+    struct list *l;
+
+    i->meta_done = MAX(i->meta_done, seq);
+    list_for_each (l, &i->flushers) {
+        list_entry(l, struct flush_wait, link)->reports = REPORTS_MAX;
+    }
+}
+
 static void grow_undone(struct mds_op *op, int status)
 {
     struct core_inode *i = op->inode;
     const struct msg_inode_rep *rep = op->call.rep;
 
     i->meta_busy = false;
-    i->meta_done = i->meta_seq;
+    flush_meta_over(i, i->meta_seq);
     if (!status) {
         inode_merge(i, &rep->inode, true);
         i->attr.size = i->acked_size = rep->inode.attr.size;
@@ -87,13 +99,11 @@ static void grow_undo(struct core_inode *i)
 {
     struct mds_op *op = mds_op_new(i->core, RPC_OP_GETATTR, NULL, grow_undone);
 
+    if (!op)
+        return; /* the tick comes here again */
     i->need_grow = false;
     i->in_line = true;
     blocks_drop_all(i, true);
-    if (!op) {
-        i->meta_done = i->meta_seq;
-        return;
-    }
     op->msg.ino.ino = i->ino;
     op->inode = inode_ref(i);
     i->meta_busy = true;
@@ -112,7 +122,7 @@ static void meta_failed(struct core_inode *i, struct mds_op *op, int status)
     if (op->call.op == RPC_OP_GROW && i->need_grow)
         grow_undo(i);
     else
-        i->meta_done = MAX(i->meta_done, op->n1);
+        flush_meta_over(i, op->n1);
 }
 
 static void meta_refreshed(struct mds_op *op, int status)
@@ -125,7 +135,7 @@ static void meta_refreshed(struct mds_op *op, int status)
         inode_merge(i, &rep->inode, true);
     } else {
         inode_set_error(i, status, "write-back");
-        i->meta_done = i->meta_seq;
+        flush_meta_over(i, i->meta_seq);
     }
     flush_step(i);
 }
@@ -134,11 +144,8 @@ static void meta_refresh(struct core_inode *i)
 {
     struct mds_op *op = mds_op_new(i->core, RPC_OP_GETATTR, NULL, meta_refreshed);
 
-    if (!op) {
-        inode_set_error(i, -ENOMEM, "write-back");
-        i->meta_done = i->meta_seq;
-        return;
-    }
+    if (!op)
+        return; /* the report goes once more as it was, and comes back here */
     op->msg.ino.ino = i->ino;
     op->inode = inode_ref(i);
     i->meta_busy = true;
@@ -167,6 +174,7 @@ static void meta_called(struct mds_op *op, int status)
             i->need_grow = i->server_has_inline = false;
         }
         i->meta_done = MAX(i->meta_done, op->n1);
+        i->known_size = MAX(i->known_size, i->reported_size);
         inode_merge(i, &rep->inode, true);
         if (op->call.op == RPC_OP_WRITE_INLINE)
             i->server_has_inline = i->attr.size > 0;
@@ -195,6 +203,7 @@ static void meta_send_inline(struct core_inode *i, struct mds_op *op)
     struct block *b = block_find(i->core, i, 0);
     uint32_t len = (uint32_t)i->attr.size;
 
+    i->reported_size = len;
     ASSERT(!len || (b && extents_cover(&b->valid, 0, len)));
     op->msg.write_inline = (struct msg_write_inline_req){
         .ino = i->ino,
@@ -223,11 +232,8 @@ static void meta_send(struct core_inode *i)
         return;
     }
     op = mds_op_new(i->core, opcode, NULL, meta_called);
-    if (!op) {
-        inode_set_error(i, -ENOMEM, "write-back");
-        i->meta_done = i->meta_seq;
-        return;
-    }
+    if (!op)
+        return; /* the tick tries again */
     if (opcode == RPC_OP_GROW)
         FAULT_CRASH("client.grow.after_chunks");
     op->inode = inode_ref(i);
@@ -316,6 +322,16 @@ static bool data_done(struct core_inode *i, struct flush_wait *w)
     }
 }
 
+/* A report that was under way when the flush began, or went out for another one, may have told of
+ * less than it waits for. */
+static bool reported(const struct core_inode *i, const struct flush_wait *w)
+{
+    uint64_t size = w->below && !i->in_line ? i->acked_size : w->size;
+
+    return i->meta_done >= w->meta_seq &&
+           (i->known_size >= MIN(size, i->attr.size) || w->reports >= REPORTS_MAX);
+}
+
 /* True when this flush is over. */
 static bool wait_step(struct core_inode *i, struct flush_wait *w)
 {
@@ -333,11 +349,13 @@ static bool wait_step(struct core_inode *i, struct flush_wait *w)
         if (!commit_reached(i, w->ticket))
             return false;
     }
-    if (i->meta_done >= w->meta_seq)
+    if (reported(i, w))
         return true;
-    if (!i->meta_busy)
+    if (!i->meta_busy) {
+        w->reports += i->meta_done >= w->meta_seq;
         meta_send(i);
-    return i->meta_done >= w->meta_seq; /* without memory for the call: an error has been noted */
+    }
+    return false;
 }
 
 void flush_step(struct core_inode *i)
@@ -381,6 +399,7 @@ void flush_start(struct core_inode *i, struct flush_wait *w, bool commit,
     i->flushing = true;
     send_round(i, w);
     w->meta_seq = i->meta_seq;
+    w->size = i->meta_seq != i->meta_done || i->meta_busy ? i->attr.size : 0;
     flush_step(i);
 }
 
@@ -416,21 +435,30 @@ static void background_done(struct flush_wait *w)
     mem_freed(i->core);
 }
 
+static void background_step(struct core_inode *i, uint64_t now, bool all)
+{
+    if (!list_empty(&i->flushers) && !i->meta_busy)
+        flush_step(i); /* there may have been no memory to go on */
+    if (i->background_busy || list_empty(&i->dirty_link) ||
+        (!all && now - i->dirty_since_ns < CORE_FLUSH_AGE_NS))
+        return;
+    i->background_busy = true;
+    i->background.q = NULL;
+    flush_start(i, &i->background, true, background_done);
+}
+
+/* A flush that ends at once may end others. */
 void flush_background(struct core *c, uint64_t now, bool all)
 {
     struct list now_dirty, *l;
 
     list_init(&now_dirty);
     list_splice(&now_dirty, &c->dirty_inodes);
-    while ((l = list_pop_front(&now_dirty)) !=
-           NULL) { /* a flush that ends at once may end others */
-        struct core_inode *i = list_entry(l, struct core_inode, dirty_link);
+    while ((l = list_pop_front(&now_dirty)) != NULL) {
+        struct core_inode *i = inode_ref(list_entry(l, struct core_inode, dirty_link));
 
         list_push_back(&c->dirty_inodes, l);
-        if (i->background_busy || (!all && now - i->dirty_since_ns < CORE_FLUSH_AGE_NS))
-            continue;
-        i->background_busy = true;
-        i->background.q = NULL;
-        flush_start(i, &i->background, true, background_done);
+        background_step(i, now, all);
+        inode_put(i);
     }
 }

@@ -13,7 +13,6 @@
  * hear of a release, it evicts this client, which ends in lease_lost().
  */
 #include "client/core/core_int.h"
-#include "common/fault/fault.h"
 
 #define RELEASE_TRIES_MAX 32u
 #define RELEASE_PACE_NS   (400 * NS_PER_MS)
@@ -53,7 +52,7 @@ void lease_reply(struct core_inode *i, const struct msg_inode *m)
     }
     i->data_change = m->attr.change;
     if (was == MSG_LEASE_NONE) {
-        i->acked_size = i->attr.size;
+        i->acked_size = i->known_size = i->attr.size;
         i->server_has_inline = i->in_line && i->attr.size > 0;
     }
 }
@@ -237,7 +236,7 @@ void lease_lost(struct core_inode *i)
     i->attr_expire_ns = 0;
     if (had)
         inode_set_error(i, -EIO, "write-back of a lost session");
-    i->meta_done = i->meta_seq;
+    flush_meta_over(i, i->meta_seq);
     i->need_grow = false;
     i->in_line = (i->attr.flags & MSG_ATTR_INLINE) != 0;
     blocks_drop_all(i, true);

@@ -69,7 +69,7 @@ static void follow(struct core_inode *i, const struct msg_inode *m)
     uint64_t was = i->attr.size;
 
     inode_merge(i, m, true);
-    i->attr.size = m->attr.size;
+    i->attr.size = i->known_size = m->attr.size;
     i->attr.mtime = i->wrote_at = m->attr.mtime;
     cut_cache(i, m->attr.size);
     b = i->in_line ? block_find(i->core, i, 0) : NULL;
@@ -93,7 +93,7 @@ static void answered(struct mds_op *op, int status)
     if (!status) {
         follow(t->inode, &rep->inode);
         if (t->unflushed)
-            t->inode->meta_done = t->inode->meta_seq;
+            flush_meta_over(t->inode, t->inode->meta_seq);
     }
     truncation_end(t, status);
 }
@@ -169,7 +169,7 @@ static void truncate_start(struct core_req *q, const struct msg_setattr_req *set
     struct core *c = q->p.core;
     struct core_inode *i = inode_get(c, set->ino);
     uint32_t groups = q->cred.n_groups * (uint32_t)sizeof(uint32_t);
-    struct truncation *t = i ? mem_alloc(sizeof *t + groups) : NULL;
+    struct truncation *t = i && !core_no_memory() ? mem_alloc(sizeof *t + groups) : NULL;
 
     if (!t) {
         if (i)
@@ -204,7 +204,7 @@ static void attributes_set(struct mds_op *op, int status)
             inode_entry(i, &q->entry);
         inode_put(i);
     } else if (!status) {
-        status = -AIFS_EPROTO;
+        status = inode_why_not(&rep->inode);
     }
     if (q)
         req_finish(q, status);

@@ -338,6 +338,34 @@ static struct core_file *stored_file(const char *name, uint32_t len)
     return f;
 }
 
+START_TEST(fsync_waits_until_the_server_knows_its_size)
+{
+    struct core_file *f = stored_file("reported", 2 * MIB + 1);
+    struct fake_inode *i = fake_inode(&bed.cluster, "reported");
+    struct fake_oss *first = &bed.cluster.oss[i->layout.start % 3],
+                    *third = &bed.cluster.oss[(i->layout.start + 2) % 3];
+    struct bed_op early, late;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 4096), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0); /* written there, not committed */
+    first->hold = third->hold = true;
+    ck_assert_int_eq(bed_write(&bed, c, f, MIB, data + MIB, 4096), 0);
+    fsync_later(&early, f);
+    bed_spin(&bed, 20 * NS_PER_MS);
+    ck_assert_int_eq(bed_write(&bed, c, f, 2 * MIB, data + 2 * MIB, 100000), 0);
+    fsync_later(&late, f);
+    bed_spin(&bed, 20 * NS_PER_MS);
+    fake_oss_release(first); /* the early one reports what is there by now */
+    bed_spin(&bed, 20 * NS_PER_MS);
+    ck_assert(!late.done);
+    fake_oss_release(third);
+    ck_assert_int_eq(bed_wait(&bed, &late), 0);
+    expect_durable("reported", 2 * MIB + 100000);
+    ck_assert_int_eq(bed_wait(&bed, &early), 0);
+    core_release(c, f);
+}
+END_TEST
+
 START_TEST(fsync_of_many_small_pieces_leaves_nothing_uncommitted)
 {
     struct core_file *f = stored_file("pieces", 2 * MIB);
@@ -596,7 +624,8 @@ SUITE_MAIN("client-failures", setup, teardown,
            damaged_data_is_read_again_and_then_an_error,
            a_read_that_waits_for_a_silent_server_can_be_cancelled,
            a_cancelled_change_is_still_made_once, a_soft_mount_gives_up_in_time,
-           a_forced_unmount_waits_for_nobody, fsync_of_many_small_pieces_leaves_nothing_uncommitted,
+           a_forced_unmount_waits_for_nobody, fsync_waits_until_the_server_knows_its_size,
+           fsync_of_many_small_pieces_leaves_nothing_uncommitted,
            fsync_waits_for_what_a_read_of_the_same_bytes_keeps_from_being_sent,
            a_small_file_that_cannot_grow_keeps_what_it_had,
            what_a_truncate_has_cut_is_not_written_again_after_a_restart,
