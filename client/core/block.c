@@ -182,7 +182,7 @@ struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, boo
     buf = mem_get(c, need, may_evict);
     if (!buf)
         return NULL;
-    b = mem_zalloc(sizeof *b);
+    b = core_no_memory() ? NULL : mem_zalloc(sizeof *b);
     if (!b) {
         mem_put(c, buf);
         return NULL;

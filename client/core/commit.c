@@ -34,7 +34,7 @@ static struct inode_target *it_get(struct core_inode *i, struct oss_target *t)
 
     if (it)
         return it;
-    it = mem_zalloc(sizeof *it);
+    it = core_no_memory() ? NULL : mem_zalloc(sizeof *it);
     if (!it)
         return NULL;
     it->inode = inode_ref(i);

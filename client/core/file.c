@@ -44,7 +44,7 @@ struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode
                            uint64_t open_id, int flags)
 {
     size_t groups = q->cred.n_groups * sizeof(uint32_t);
-    struct core_file *f = mem_zalloc(sizeof *f + groups);
+    struct core_file *f = core_no_memory() ? NULL : mem_zalloc(sizeof *f + groups);
 
     if (!f)
         return NULL;
@@ -81,7 +81,9 @@ void file_send_closes(struct core *c)
     if (!c->n_closes)
         return;
     op = mds_op_new(c, RPC_OP_CLOSE, NULL, closes_sent);
-    items = op ? arena_dup(&op->arena, c->closes, c->n_closes * sizeof c->closes[0]) : NULL;
+    items = op && !core_no_memory()
+                ? arena_dup(&op->arena, c->closes, c->n_closes * sizeof c->closes[0])
+                : NULL;
     if (!items) {
         if (op)
             mds_op_drop(op);
@@ -210,7 +212,7 @@ static void trunc_done(struct core_req *inner, int status)
  * own. */
 static void open_truncate(struct core_req *q)
 {
-    struct core_req *inner = mem_zalloc(sizeof *inner);
+    struct core_req *inner = core_no_memory() ? NULL : mem_zalloc(sizeof *inner);
     struct msg_setattr_req set = {.ino = q->out.opened.file->inode->ino, .set = MSG_SET_SIZE};
 
     if (!inner) {
@@ -250,7 +252,7 @@ static void opened(struct mds_op *op, int status)
         if (!status && rep->open_id)
             file_close_later(c, rep->inode.attr.ino, rep->open_id);
         if (q)
-            req_finish(q, status ? status : -AIFS_EPROTO);
+            req_finish(q, status ? status : inode_why_not(&rep->inode));
         return;
     }
     if (op->n1) { /* created or found under this name */

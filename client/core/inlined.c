@@ -251,7 +251,7 @@ void inline_write_direct(struct core_req *q)
         return;
     }
     op = mds_op_new(q->p.core, RPC_OP_WRITE_INLINE, q, write_called);
-    copy = op ? arena_alloc(&op->arena, q->p.len) : NULL;
+    copy = op && !core_no_memory() ? arena_alloc(&op->arena, q->p.len) : NULL;
     if (!copy) {
         if (op)
             mds_op_drop(op);

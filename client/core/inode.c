@@ -103,7 +103,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
 
     if (i)
         return inode_ref(i);
-    i = mem_zalloc(sizeof *i);
+    i = core_no_memory() ? NULL : mem_zalloc(sizeof *i);
     if (!i)
         return NULL;
     i->core = c;
@@ -219,6 +219,11 @@ void inode_merge(struct core_inode *i, const struct msg_inode *m, bool with_layo
         i->layout_known = true;
     }
     inode_merge_attr(i, &m->attr);
+}
+
+int inode_why_not(const struct msg_inode *m)
+{
+    return m->attr.ino && inode_layout_ok(m) ? -ENOMEM : -AIFS_EPROTO;
 }
 
 struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m)

@@ -26,6 +26,8 @@ struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
 {
     struct mds_op *op;
 
+    if (core_no_memory())
+        return NULL;
     if (!list_empty(&c->free_ops)) {
         op = list_entry(list_pop_front(&c->free_ops), struct mds_op, link);
         c->n_free_ops--;
@@ -59,7 +61,7 @@ struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
 
 struct msg_bytes mds_op_bytes(struct mds_op *op, const void *data, uint32_t len)
 {
-    struct msg_bytes b = {arena_dup(&op->arena, data, len), len};
+    struct msg_bytes b = {core_no_memory() ? NULL : arena_dup(&op->arena, data, len), len};
 
     if (!b.data) {
         op->failed = true;

@@ -104,6 +104,8 @@ struct buf *mem_get(struct core *c, uint32_t bytes, bool may_evict)
     struct buf *b;
 
     ASSERT(bytes <= CORE_LARGE_BYTES);
+    if (core_no_memory())
+        return NULL;
     do {
         b = class_reuse(c, mem_class_of(bytes), bytes, may_evict);
         for (unsigned k = mem_class_of(bytes); k < MEM_CLASSES && !b; k++)

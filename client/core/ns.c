@@ -22,7 +22,7 @@ static int take_inode(struct core *c, struct core_req *q, const struct msg_inode
     struct core_inode *i = inode_from_reply(c, m);
 
     if (!i)
-        return -AIFS_EPROTO;
+        return inode_why_not(m);
     if (q)
         inode_entry(i, &q->entry);
     inode_put(i);

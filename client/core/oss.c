@@ -25,6 +25,8 @@ struct oss_io *oss_io_new(struct core *c, enum oss_kind kind, struct core_inode 
 {
     struct oss_io *io;
 
+    if (core_no_memory())
+        return NULL;
     if (!list_empty(&c->free_ios)) {
         io = list_entry(list_pop_front(&c->free_ios), struct oss_io, link);
         c->n_free_ios--;
@@ -100,7 +102,7 @@ struct oss_target *oss_target_get(struct core *c, uint32_t id)
 
     if (t)
         return t;
-    t = mem_zalloc(sizeof *t);
+    t = core_no_memory() ? NULL : mem_zalloc(sizeof *t);
     if (!t)
         return NULL;
     t->core = c;

@@ -172,7 +172,7 @@ static int collect_items(struct core *c)
         n++;
     mem_free(s->items);
     s->n_items = s->sent_items = 0;
-    s->items = mem_array(n + 1, sizeof *s->items);
+    s->items = core_no_memory() ? NULL : mem_array(n + 1, sizeof *s->items);
     if (!s->items)
         return -ENOMEM;
     list_for_each (l, &c->files) {

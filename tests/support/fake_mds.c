@@ -434,7 +434,7 @@ static void do_name(struct fake_cluster *f, struct rpc_req *req)
         i->attr.change = ++f->change;
     }
     if (req->header.op == RPC_OP_RMDIR && i)
-        rpc_reply(req, 0, &(struct msg_empty){0});
+        rpc_reply(req, 0, &(struct msg_inode_rep){0});
     else
         answer(f, req, i ? 0 : -ENOENT, i, 0, false);
 }
@@ -455,7 +455,7 @@ static void do_rename(struct fake_cluster *f, struct rpc_req *req)
     memset(i->name, 0, sizeof i->name);
     memcpy(i->name, m->new_name.data, m->new_name.len);
     i->parent = m->new_parent;
-    rpc_reply(req, 0, &(struct msg_empty){0});
+    rpc_reply(req, 0, &(struct msg_inode_rep){0});
 }
 
 static void do_lease(struct fake_cluster *f, struct rpc_req *req)
