@@ -65,6 +65,8 @@ struct mds_touch {
     enum msg_lease lease; /* out */
     uint64_t lease_seq;   /* out */
     bool is_open;         /* out: any session has it open */
+    bool marks_writer;    /* out: OPEN for writing: the entry has to put that into the store before
+                             the answer; done when finish() is told of its success */
     void *hook;           /* the session module's */
 };
 

@@ -15,6 +15,7 @@
 #include "common/base/err.h"
 #include "mds/ns/ns.h"
 #include "mds/ops/exec.h"
+#include "mds/session/exec.h"
 
 /* 0: the name is free. 1: it exists, as *ret_dirent. */
 static int create_lookup(struct txn *t, const struct msg_create_req *req,
@@ -73,23 +74,21 @@ static int create_existing(struct txn *t, struct shard_entry *e, const struct ms
                            uint64_t ino, const void **ret_rep)
 {
     uint32_t flags = req->open_flags | (req->flags & MSG_CREATE_TRUNC ? O_TRUNC : 0);
-    struct mds_inode *in;
+    const struct mds_inode *in;
     int rc;
 
     if (req->flags & MSG_CREATE_EXCL)
         return -EEXIST;
-    rc = txn_inode_modify(t, ino, &in);
+    rc = txn_inode_get(t, ino, &in);
     if (rc < 0)
         return rc;
     if (!S_ISREG(in->mode))
         return S_ISDIR(in->mode) ? -EISDIR : -EEXIST;
     rc = ns_may_open(in, &req->cred, flags);
-    if (rc == 0 && (req->flags & MSG_CREATE_TRUNC)) {
-        rc = exec_resize(t, e, in, 0);
-        if (!ns_is_root(&req->cred))
-            ns_kill_priv(in);
-        ns_modified(in, txn_now(t));
-    }
+    if (rc == 0 && (req->flags & MSG_CREATE_TRUNC))
+        rc = exec_open_trunc(t, e, ino, &req->cred);
+    if (rc == 0)
+        rc = exec_mark_writer(t, e, ino);
     return rc < 0 ? rc : exec_reply_inode(t, e, ino, req->flags & MSG_CREATE_OPEN, ret_rep);
 }
 
@@ -116,6 +115,8 @@ int exec_create(struct txn *t, struct shard_entry *e, const void **ret_rep)
     if (rc < 0)
         return rc;
     rc = create_layout(e, in);
+    if (rc == 0)
+        rc = exec_mark_writer(t, e, in->ino);
     return rc < 0 ? rc
                   : create_reply(t, e, in->ino, req->parent, req->flags & MSG_CREATE_OPEN, ret_rep);
 }

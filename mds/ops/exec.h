@@ -39,6 +39,9 @@ int exec_link_drop(struct txn *t, struct shard_entry *e, uint64_t ino, bool is_o
 /* Sets the size of a regular file, with what that does to its data. -AIFS_ERETRY: larger, while a
  * cut is still on its way to the targets. */
 int exec_resize(struct txn *t, struct shard_entry *e, struct mds_inode *in, uint64_t size) MUST_USE;
+/* O_TRUNC of a file that the caller may open so. */
+int exec_open_trunc(struct txn *t, struct shard_entry *e, uint64_t ino,
+                    const struct msg_cred *cred) MUST_USE;
 /* struct msg_inode_rep of an inode, with the open that the leader prepared if opened. */
 int exec_reply_inode(struct txn *t, const struct shard_entry *e, uint64_t ino, bool opened,
                      const void **ret_rep) MUST_USE;

@@ -128,7 +128,8 @@ static void mutate_answer(struct mds_op *o)
     }
     mutate_finish(o, &out);
     mutate_kick(o->mds, e->result, e->result_ino);
-    if (rep && (out.lease != promised || out.lease_seq != rep->inode.lease_seq)) {
+    if (rep && ((o->local && op_open_data(o, rep) == 0) || out.lease != promised ||
+                out.lease_seq != rep->inode.lease_seq)) {
         rep->inode.lease = out.lease;
         rep->inode.lease_seq = out.lease_seq;
     } else {
@@ -202,6 +203,7 @@ static void mutate_append(struct mds_op *o)
         e->open_id = t->open_id;
         e->lease = t->lease;
         e->lease_seq = t->lease_seq;
+        e->marks_writer = t->marks_writer;
     }
     e->session = req->header.session;
     e->generation = req->header.generation;
@@ -226,7 +228,7 @@ static void mutate_ready(struct mds_prepare *p, int status)
         op_reply(o, status, NULL);
         return;
     }
-    if (o->local)
+    if (o->local && !(o->open_touch >= 0 && p->touch[o->open_touch].marks_writer))
         mutate_local(o);
     else
         mutate_append(o);

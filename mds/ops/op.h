@@ -31,7 +31,8 @@ struct mds_op {
     struct mds_prepare prepare;
     int place_of[SHARD_RESOLVED_MAX]; /* which resolved[] place touch[i] stands for; -1: none */
     int open_touch;                   /* which touch[] is an open; -1: none */
-    bool local; /* changes nothing durable: answered without an entry (OPEN) */
+    bool local; /* OPEN that does not change the file: answered from the view, without an entry
+                   if the open needs not be remembered */
     unsigned tries;
     struct shard_entry entry;
     bool entry_used;
@@ -66,6 +67,8 @@ struct mds_op *op_begin_inode(struct mds *m, struct rpc_req *req, uint64_t ino,
                               struct mds_inode *ret_inode);
 /* OPEN without O_TRUNC, when its lease is granted: the reply, or the error. */
 int op_open_reply(struct mds_op *o, struct msg_inode_rep *ret_rep) MUST_USE;
+/* The same for an answer that was committed: attributes and content are added. */
+int op_open_data(struct mds_op *o, struct msg_inode_rep *rep) MUST_USE;
 
 /* ---- layouts (layout_ask.c) ---- */
 /* What a new file in dir gets. */

@@ -45,6 +45,7 @@ static void removed(struct mds_submit *submit)
     if (rc < 0) {
         LOG_ERROR("session", "%llu: its record is still there: %s", (unsigned long long)s->id,
                   err_name(rc));
+        s->remove_failed = true;
     } else {
         while (!list_empty(&s->uses)) /* opened in the last moment before it closed */
             session_use_drop(mod, list_entry(s->uses.next, struct session_use, of_session));
@@ -55,6 +56,7 @@ static void removed(struct mds_submit *submit)
 
 void session_remove(struct session_module *mod, struct session *s)
 {
+    s->remove_failed = false;
     s->msg.remove = (struct session_remove){.session = s->id};
     session_begin(mod);
     mds_submit(mod->mds, &s->submit, mod->mds->shards[0], SHARD_OP_SESSION_REMOVE, &s->msg.remove,
@@ -151,6 +153,8 @@ void session_evict_tick(struct session_module *mod, struct session *s, uint64_t 
         session_evict(mod, s, "was not renewed in time", true);
     else if (s->phase == PHASE_SAFE && now_ns > s->renewed_ns + lease_ns)
         evict_release(mod, s);
+    else if (s->remove_failed)
+        session_remove(mod, s);
 }
 
 uint64_t session_fence(struct mds *m, uint64_t session)
@@ -206,9 +210,22 @@ static void evict_hold(struct session_module *mod, struct session *s, enum key_t
     for (uint32_t i = 0; i < n; i++) {
         struct session_use *u = session_use_find(mod, s, inos[i]);
 
-        if (u)
+        if (u) /* else of a create that was committed and not answered: nothing is written there */
             session_use_hold(u, queue);
     }
+}
+
+/* Nothing has happened: it is due again when its time has passed, and who waits for its leases asks
+ * for them again. */
+static void evict_failed(struct session_module *mod, struct session *s, int status)
+{
+    struct list *l;
+
+    LOG_ERROR("session", "%llu: eviction failed: %s", (unsigned long long)s->id, err_name(status));
+    s->phase = PHASE_LIVE;
+    s->renewed_ns = session_now_ns(mod);
+    list_for_each (l, &s->uses)
+        session_wake_blocked(mod, list_entry(l, struct session_use, of_session)->f);
 }
 
 static void evict_committed(struct mds_submit *submit)
@@ -228,13 +245,12 @@ static void evict_committed(struct mds_submit *submit)
         evict_hold(mod, s, KEY_PUNCH, rep->n_punch, rep->punch);
     }
     mds_submit_fini(submit);
-    mem_free(s->inos);
-    s->inos = NULL;
+    mem_free(s->closed);
+    s->closed = NULL;
     evict_answer_close(s, rc);
-    if (rc < 0) { /* nothing has happened: again when it is due the next time */
-        LOG_ERROR("session", "%llu: eviction failed: %s", (unsigned long long)s->id, err_name(rc));
-        s->phase = PHASE_LIVE;
-        s->renewed_ns = session_now_ns(mod);
+    if (rc < 0) {
+        evict_failed(mod, s, rc);
+        session_refuse_opening(mod, &client);
     } else {
         stat_inc(&mod->stats.evicted);
         session_evict_resume(mod, s);
@@ -245,34 +261,37 @@ static void evict_committed(struct mds_submit *submit)
     session_end(mod);
 }
 
-/* Every file it may have been writing, with or without a lease. */
-static uint32_t evict_collect(struct session *s)
+/* Marks of files that it has closed: the others are what it may have been writing. */
+static int evict_collect(struct session *s, struct session_unmark *ret_closed)
 {
     uint32_t n = 0;
     struct list *l;
 
-    s->inos = mem_array(s->n_leases + s->n_opens + 1u, sizeof *s->inos);
-    if (!s->inos)
-        return UINT32_MAX;
+    list_for_each (l, &s->uses)
+        n += session_mark_closed(list_entry(l, struct session_use, of_session));
+    s->closed = mem_array(n + 1u, sizeof *s->closed);
+    if (!s->closed)
+        return -ENOMEM;
+    n = 0;
     list_for_each (l, &s->uses) {
         const struct session_use *u = list_entry(l, struct session_use, of_session);
 
-        if (u->lease.kind == MSG_LEASE_WRITE || u->n_write)
-            s->inos[n++] = u->f->ino;
+        if (session_mark_closed(u))
+            s->closed[n++] = (struct session_mark){s->id, u->f->ino, u->mark_id};
     }
-    return n;
+    *ret_closed = (struct session_unmark){.n = n, .marks = s->closed};
+    return 0;
 }
 
 /* safe: its client can not be serving from caches under its leases any more. */
 void session_evict(struct session_module *mod, struct session *s, const char *why, bool safe)
 {
+    struct session_evict msg = {.session = s->id};
     struct list *l;
-    uint32_t n;
 
     if (s->phase != PHASE_LIVE || mod->stopping)
         return;
-    n = evict_collect(s);
-    if (n == UINT32_MAX) {
+    if (evict_collect(s, &msg.closed) < 0) {
         LOG_WARN("session", "%llu: out of memory, evicted later", (unsigned long long)s->id);
         return;
     }
@@ -286,7 +305,7 @@ void session_evict(struct session_module *mod, struct session *s, const char *wh
         session_recall_end(list_entry(l, struct session_use, of_session));
     session_fail_waits(mod, s->id, -AIFS_ESESSION);
     locks_session_end(mod->mds, s->id);
-    s->msg.evict = (struct session_evict){.session = s->id, .n_inos = n, .inos = s->inos};
+    s->msg.evict = msg;
     session_begin(mod);
     mds_submit(mod->mds, &s->submit, mod->mds->shards[0], SHARD_OP_SESSION_EVICT, &s->msg.evict,
                SHARD_E_FREES, evict_committed);

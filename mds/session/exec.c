@@ -2,8 +2,10 @@
 /*
  * Execution of the session module's entries: deterministic, on the shard's writer.
  *
- * Eviction is one entry so that a restart finds either a live session, or an evicted one with its
- * fence and with everything queued that its write leases leave to be done.
+ * Who opens a file for writing is marked in the store, by the entry that opens it. So eviction
+ * knows what a session may have been writing even if the server that granted it has died with it.
+ * It is one entry so that a restart finds either a live session, or an evicted one with its fence
+ * and with everything queued that its writing leaves to be done.
  */
 #include "mds/session/exec.h"
 
@@ -12,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "common/base/err.h"
+#include "common/fault/fault.h"
 #include "mds/locks/exec.h"
 #include "mds/session/session_fmt.h"
 
@@ -71,6 +74,51 @@ static int get_session(struct txn *t, uint64_t session, struct key *k, struct se
     return ret_rec->version == SESSION_REC_VERSION ? 0 : -AIFS_EFORMAT;
 }
 
+/* ---- marks ---- */
+
+int exec_mark_writer(struct txn *t, const struct shard_entry *e, uint64_t ino)
+{
+    struct writer_rec rec = {.version = htole16(WRITER_REC_VERSION), .id = htole64(e->open_id)};
+    struct key k;
+
+    if (!e->marks_writer)
+        return 0;
+    key_writer(&k, e->session, ino);
+    return txn_record_put(t, &k, &rec, sizeof rec);
+}
+
+static int unmark(struct txn *t, const struct session_unmark *msg)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < msg->n; i++) {
+        const struct session_mark *m = &msg->marks[i];
+        struct writer_rec rec;
+        const void *value;
+        uint32_t len;
+        struct key k;
+
+        key_writer(&k, m->session, m->ino);
+        rc = txn_record_get(t, &k, &value, &len);
+        if (rc == 0 && len != sizeof rec)
+            rc = -AIFS_ECORRUPT;
+        if (rc == 0) {
+            memcpy(&rec, value, sizeof rec);
+            rc = le64toh(rec.id) == m->id ? txn_record_delete(t, &k) : 0;
+        }
+        rc = rc == -ENOENT ? 0 : rc;
+    }
+    return rc;
+}
+
+int exec_session_unmark(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    (void)ret_rep;
+    return unmark(t, e->msg);
+}
+
+/* ---- eviction ---- */
+
 /* A growth may have left chunks that no size speaks of: a raised truncate generation makes the
  * targets drop them and refuse what is still under way. */
 static int evict_inline(struct txn *t, struct mds_inode *in, uint64_t session)
@@ -81,23 +129,69 @@ static int evict_inline(struct txn *t, struct mds_inode *in, uint64_t session)
     return txn_queue_put(t, KEY_PUNCH, in, session);
 }
 
-static int evict_ino(struct txn *t, uint64_t session, uint64_t ino, struct session_evicted *rep,
-                     uint64_t *recover, uint64_t *punch)
+struct evict {
+    struct txn *t;
+    uint64_t session;
+    uint32_t n_marks, n_recover, n_punch;
+    uint64_t *recover, *punch;
+};
+
+static int evict_count(void *arg, const struct key *k, const void *value, uint32_t len)
+{
+    struct evict *v = arg;
+
+    (void)k;
+    (void)value;
+    (void)len;
+    v->n_marks++;
+    return 0;
+}
+
+static int evict_ino(struct evict *v, uint64_t ino)
 {
     struct mds_inode *in;
-    int rc = txn_inode_modify(t, ino, &in);
+    int rc = txn_inode_modify(v->t, ino, &in);
 
     if (rc == -ENOENT)
         return 0;
     if (rc < 0 || !S_ISREG(in->mode))
         return rc;
     if (in->flags & INODE_INLINE) {
-        punch[rep->n_punch++] = ino;
-        return evict_inline(t, in, session);
+        v->punch[v->n_punch++] = ino;
+        return evict_inline(v->t, in, v->session);
     }
     in->flags |= INODE_SIZE_UNSURE;
-    recover[rep->n_recover++] = ino;
-    return txn_queue_put(t, KEY_RECOVER, in, session);
+    v->recover[v->n_recover++] = ino;
+    return txn_queue_put(v->t, KEY_RECOVER, in, v->session);
+}
+
+static int evict_mark(void *arg, const struct key *k, const void *value, uint32_t len)
+{
+    struct evict *v = arg;
+    int rc;
+
+    (void)value;
+    (void)len;
+    if (k->len != 17)
+        return -AIFS_ECORRUPT;
+    rc = evict_ino(v, be64_load(k->b + 9));
+    return rc < 0 ? rc : txn_record_delete(v->t, k);
+}
+
+static int evict_marks(struct evict *v)
+{
+    struct key k;
+    int rc;
+
+    key_number(&k, KEY_WRITER, v->session);
+    rc = txn_record_scan(v->t, &k, evict_count, v);
+    if (rc < 0)
+        return rc;
+    v->recover = txn_alloc(v->t, (v->n_marks + 1u) * sizeof *v->recover);
+    v->punch = txn_alloc(v->t, (v->n_marks + 1u) * sizeof *v->punch);
+    if (!v->recover || !v->punch)
+        return -ENOMEM;
+    return txn_record_scan(v->t, &k, evict_mark, v);
 }
 
 static int evict_fence(struct txn *t, uint64_t session, struct session_rec *rec)
@@ -120,33 +214,37 @@ int exec_session_evict(struct txn *t, struct shard_entry *e, const void **ret_re
 {
     const struct session_evict *msg = e->msg;
     struct session_evicted *rep = txn_alloc(t, sizeof *rep);
-    uint64_t *recover = txn_alloc(t, (msg->n_inos + 1u) * sizeof *recover);
-    uint64_t *punch = txn_alloc(t, (msg->n_inos + 1u) * sizeof *punch);
+    struct evict v = {.t = t, .session = msg->session};
     struct session_rec rec;
     struct key k;
     int rc;
 
-    if (!rep || !recover || !punch)
+    if (!rep)
         return -ENOMEM;
-    rc = get_session(t, msg->session, &k, &rec);
+    rc = FAULT("mds.evict.entry") ? -ENOMEM : get_session(t, msg->session, &k, &rec);
     if (rc < 0)
         return rc;
-    *rep = (struct session_evicted){
-        .generation = le32toh(rec.generation), .recover = recover, .punch = punch};
     if (rec.state != SESSION_EVICTED) {
         rc = evict_fence(t, msg->session, &rec);
         if (rc == 0)
             rc = txn_record_put(t, &k, &rec, sizeof rec);
-        for (uint32_t i = 0; rc == 0 && i < msg->n_inos; i++)
-            rc = evict_ino(t, msg->session, msg->inos[i], rep, recover, punch);
+        if (rc == 0)
+            rc = unmark(t, &msg->closed);
+        if (rc == 0)
+            rc = evict_marks(&v);
     }
-    rep->fence = le64toh(rec.fence);
+    *rep = (struct session_evicted){.fence = le64toh(rec.fence),
+                                    .generation = le32toh(rec.generation),
+                                    .n_recover = v.n_recover,
+                                    .n_punch = v.n_punch,
+                                    .recover = v.recover,
+                                    .punch = v.punch};
     if (rc == 0)
         *ret_rep = rep;
     return rc;
 }
 
-static int remove_slot(void *arg, const struct key *k, const void *value, uint32_t len)
+static int remove_record(void *arg, const struct key *k, const void *value, uint32_t len)
 {
     (void)value;
     (void)len;
@@ -160,9 +258,14 @@ int exec_session_remove(struct txn *t, struct shard_entry *e, const void **ret_r
     struct key k;
     int rc = rep ? txn_locks_free(t, msg->session, rep) : -ENOMEM;
 
+    if (FAULT("mds.session.remove"))
+        return -ENOMEM;
     key_number(&k, KEY_SLOT, msg->session);
     if (rc == 0)
-        rc = txn_record_scan(t, &k, remove_slot, t);
+        rc = txn_record_scan(t, &k, remove_record, t);
+    key_number(&k, KEY_WRITER, msg->session);
+    if (rc == 0)
+        rc = txn_record_scan(t, &k, remove_record, t);
     if (rc < 0)
         return rc;
     *ret_rep = rep;

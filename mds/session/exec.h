@@ -18,15 +18,26 @@ struct session_created {
     uint64_t session;
 };
 
+/* That a session may be writing a file: KEY_WRITER. */
+struct session_mark {
+    uint64_t session, ino, id;
+};
+
+/* SHARD_OP_SESSION_UNMARK: marks go, unless a later open has renewed them. */
+struct session_unmark {
+    uint32_t n;
+    const struct session_mark *marks;
+};
+
 /*
- * SHARD_OP_SESSION_EVICT; reply: struct session_evicted. inos: files it may have been writing:
- * those with chunks are queued for recovery of their size; inline ones may have been growing: what
- * a growth left behind is queued to be cut. Evicting an evicted session changes nothing.
+ * SHARD_OP_SESSION_EVICT; reply: struct session_evicted. Of the files that it may have been writing
+ * (its marks, but for those it has closed), those with chunks are queued for recovery of their
+ * size; inline ones may have been growing: what a growth left behind is queued to be cut. Evicting
+ * an evicted session changes nothing.
  */
 struct session_evict {
     uint64_t session;
-    uint32_t n_inos;
-    const uint64_t *inos;
+    struct session_unmark closed;
 };
 
 struct session_evicted {
@@ -36,7 +47,7 @@ struct session_evicted {
     const uint64_t *recover, *punch;
 };
 
-/* SHARD_OP_SESSION_REMOVE: record, slots and locks; an absent one is no error. Reply: struct
+/* SHARD_OP_SESSION_REMOVE: record, slots, marks and locks; an absent one is no error. Reply: struct
  * locks_freed. */
 struct session_remove {
     uint64_t session;
@@ -58,5 +69,9 @@ int exec_session_evict(struct txn *t, struct shard_entry *e, const void **ret_re
 int exec_session_remove(struct txn *t, struct shard_entry *e, const void **ret_rep);
 int exec_fence_forget(struct txn *t, struct shard_entry *e, const void **ret_rep);
 int exec_boot(struct txn *t, struct shard_entry *e, const void **ret_rep);
+int exec_session_unmark(struct txn *t, struct shard_entry *e, const void **ret_rep);
+
+/* A step of opening operations: if the leader says so, the session may be writing ino. */
+int exec_mark_writer(struct txn *t, const struct shard_entry *e, uint64_t ino) MUST_USE;
 
 #endif

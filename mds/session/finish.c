@@ -108,7 +108,8 @@ static int attach_created(struct session_module *mod, struct session *s, struct 
     return 0;
 }
 
-/* The kept answer of an earlier sending names an open; a restart may have lost it. */
+/* The kept answer of an earlier sending names an open; a restart may have lost it. One for writing
+ * is believed as long as its mark is there: the store must know. */
 static void finish_duplicate(struct session_module *mod, struct session *s, struct mds_prepare *p,
                              struct mds_outcome *o, uint32_t flags)
 {
@@ -128,7 +129,8 @@ static void finish_duplicate(struct session_module *mod, struct session *s, stru
         session_file_put(mod, f);
         return;
     }
-    old = session_open_new(mod, s, o->open_id, flags);
+    if (!session_mark_needed(u, flags))
+        old = session_open_new(mod, s, o->open_id, flags);
     if (old) {
         old->confirmed = true;
         session_open_attach(old, u);
@@ -149,6 +151,8 @@ static void finish_open(struct session_module *mod, struct session *s, struct md
         LOG_WARN("session", "inode %llu: no room for an open that is already answered",
                  (unsigned long long)out->ino);
     if (ours && o->use) {
+        if (t->marks_writer)
+            session_mark_set(mod, o->use, o->id);
         o->confirmed = true;
         tell_lease(o->use, out);
     } else if (ours) {

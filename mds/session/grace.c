@@ -5,7 +5,9 @@
  * Happy path: each session reconnects and sends RECLAIM; with the last of them the grace period
  * ends, changes that had to wait go on, and orphans that nobody has reclaimed are destroyed.
  * Failure modes: a session that does not come back is evicted after its lease time, and the grace
- * period lasts until it is fenced: what it had under a write lease, nobody knows.
+ * period lasts until it is fenced. What it may have been writing is in the store (mark.c): those
+ * files are put right as after any other eviction, and nobody changes them before. What a session
+ * reclaims and cannot have had is not believed.
  */
 #include <sys/stat.h>
 
@@ -68,6 +70,22 @@ static int load_recovery(void *arg, const void *key, size_t key_len, const void 
     return 0;
 }
 
+/* What sessions may have been writing. */
+static int load_mark(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+    struct load *load = arg;
+    int rc;
+
+    if (key_len != 17)
+        return -AIFS_ECORRUPT;
+    rc = session_mark_load(load->mod, key_number_of(key), be64_load((const uint8_t *)key + 9),
+                           value, len);
+    if (rc < 0)
+        LOG_ERROR("session", "%llu: what it may be writing: %s",
+                  (unsigned long long)key_number_of(key), err_name(rc));
+    return rc;
+}
+
 static int load_boot(struct session_module *mod)
 {
     const struct session_booted *rep;
@@ -102,6 +120,9 @@ int session_load(struct session_module *mod)
     key_single(&k, KEY_PUNCH);
     if (rc == 0)
         rc = view_scan(&v, &k, NULL, load_recovery, &load);
+    key_single(&k, KEY_WRITER);
+    if (rc == 0)
+        rc = view_scan(&v, &k, NULL, load_mark, &load);
     view_unpin(&v);
     mod->grace = load.live;
     return rc;
@@ -236,11 +257,28 @@ static void reclaim_lease(struct session_module *mod, struct session_use *u,
 
     if (item->lease == MSG_LEASE_NONE || u->told.kind != MSG_LEASE_NONE)
         return;
+    if (item->lease == MSG_LEASE_WRITE && u->mark == MARK_NONE)
+        return; /* never open for writing */
     session_lease_set(mod, u, item->lease, item->lease_seq);
     u->told = u->lease;
     session_users(u, &users);
     if (users.others && (item->lease == MSG_LEASE_WRITE || users.others_write))
         session_recall(mod, u, MSG_LEASE_NONE);
+}
+
+/* Only of an earlier boot; one of this boot was closed. What was open for writing is marked. */
+static bool reclaim_believed(struct session_module *mod, struct session *s,
+                             const struct msg_reclaim_item *item)
+{
+    const struct session_use *u = session_use_find(mod, s, item->ino);
+
+    if (item->open_id >> OPEN_ID_BITS >= mod->next_id >> OPEN_ID_BITS)
+        return false;
+    if (!lease_writes(item->open_flags) || (u && u->mark != MARK_NONE))
+        return true;
+    LOG_WARN("session", "%llu reclaims inode %llu, which it did not have open for writing",
+             (unsigned long long)s->id, (unsigned long long)item->ino);
+    return false;
 }
 
 static int reclaim_open(struct session_module *mod, struct session *s,
@@ -253,8 +291,8 @@ static int reclaim_open(struct session_module *mod, struct session *s,
 
     if (o && (o->session != s->id || !o->use || o->use->f->ino != item->ino))
         return -AIFS_EPROTO;
-    if (!o && item->open_id >> OPEN_ID_BITS >= mod->next_id >> OPEN_ID_BITS)
-        return 0; /* of this boot: it was closed */
+    if (!s->reclaiming || (!o && !reclaim_believed(mod, s, item)))
+        return 0; /* it has said all it had; its operations will say so */
     rc = session_file_get(mod, item->ino, &f);
     if (rc < 0)
         return rc;
@@ -270,6 +308,7 @@ static int reclaim_open(struct session_module *mod, struct session *s,
     if (o && !o->use) {
         o->confirmed = true;
         session_open_attach(o, u);
+        u->mark_unclaimed &= !lease_writes(o->flags);
         stat_inc(&mod->stats.reclaimed);
     }
     f->orphan |= (inode_flags & INODE_ORPHAN) != 0;
@@ -309,6 +348,7 @@ void session_reclaim(struct rpc_req *req)
         rc = reclaim_item(mod, s, &msg->items[i]);
     if (rc == 0 && msg->last && s->reclaiming) {
         s->reclaiming = false;
+        s->marks_until_ns = session_now_ns(mod) + m->conf.lease_ns;
         session_grace_check(mod);
     }
     rpc_reply(req, rc, NULL);

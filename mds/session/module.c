@@ -170,6 +170,7 @@ static void tick(struct reactor_timer *t)
         session_evict_tick(mod, s, now_ns);
     }
     session_recall_tick(mod, now_ns);
+    session_mark_tick(mod, now_ns);
     session_timeout_waits(mod, now_ns);
     reactor_timer_start(mod->mds->reactor, &mod->tick, now_ns + mod->tick_ns);
 }

@@ -199,9 +199,11 @@ static int touch_open(struct session_module *mod, struct session *s, struct mds_
     o->users++;
     t->hook = o;
     t->open_id = o->id;
+    t->marks_writer = lease_writes(t->open_flags);
     if (o->use) {
         t->lease = o->use->lease.kind;
         t->lease_seq = o->use->lease.seq;
+        t->marks_writer = session_mark_needed(o->use, t->open_flags);
     }
     return 0;
 }
@@ -551,6 +553,7 @@ void session_prepare(struct mds *m, struct mds_prepare *p)
         p->touch[i].lease = MSG_LEASE_NONE;
         p->touch[i].lease_seq = 0;
         p->touch[i].is_open = false;
+        p->touch[i].marks_writer = false;
     }
     if (rc == 0)
         enters = touch_groups(mod, s, p, groups);

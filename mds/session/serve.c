@@ -112,8 +112,12 @@ static void opening_step(struct opening *o)
         return;
     if (old && old->phase == PHASE_LIVE)
         session_evict(mod, old, "its client has opened a new one", true);
-    if (old && (old->phase == PHASE_ENTRY || old->phase == PHASE_LIVE))
-        return; /* session_serve_opening() follows */
+    if (old && old->phase == PHASE_LIVE) {
+        opening_end(o, -AIFS_EBUSY_SERVER, NULL); /* it could not be begun */
+        return;
+    }
+    if (old && old->phase == PHASE_ENTRY)
+        return; /* session_serve_opening() or session_refuse_opening() follows */
     o->submitted = true;
     mds_submit(mod->mds, &o->submit, mod->mds->shards[0], SHARD_OP_SESSION_CREATE, &o->msg, 0,
                opening_created);
@@ -128,6 +132,20 @@ void session_serve_opening(struct session_module *mod, const struct uuid *client
 
         if (!o->submitted && uuid_equal(&o->msg.client, client)) {
             opening_step(o);
+            return;
+        }
+    }
+}
+
+void session_refuse_opening(struct session_module *mod, const struct uuid *client)
+{
+    struct list *l;
+
+    list_for_each (l, &mod->openings) {
+        struct opening *o = list_entry(l, struct opening, link);
+
+        if (!o->submitted && uuid_equal(&o->msg.client, client)) {
+            opening_end(o, -AIFS_EBUSY_SERVER, NULL); /* the next one tries again */
             return;
         }
     }
@@ -176,6 +194,12 @@ static void serve_renew(struct rpc_req *req)
     rpc_reply(req, rc, rc ? NULL : &rep);
 }
 
+/* Nothing open, no lease; and since a restart it has said so. */
+static bool has_given_back(const struct session *s)
+{
+    return s->n_opens == 0 && s->n_leases == 0 && (!s->reclaiming || list_empty(&s->uses));
+}
+
 /* With everything given back the record is simply removed; else the session is evicted, so that
  * nothing it has under way can arrive later. */
 static void serve_session_close(struct rpc_req *req)
@@ -190,16 +214,20 @@ static void serve_session_close(struct rpc_req *req)
         return;
     }
     s->closing = req;
-    s->reclaiming = false;
-    if (list_empty(&s->uses)) {
+    if (has_given_back(s)) {
         s->phase = PHASE_CLOSING;
+        s->reclaiming = false;
         session_fail_waits(mod, s->id, -AIFS_ESESSION);
         locks_session_end(m, s->id);
         session_remove(mod, s);
-    } else {
-        session_evict(mod, s, "its client has left without closing its files", true);
+        session_grace_check(mod);
+        return;
     }
-    session_grace_check(mod);
+    session_evict(mod, s, "its client has left without closing its files", true);
+    if (s->phase == PHASE_LIVE) {
+        s->closing = NULL;
+        rpc_reply(req, -AIFS_EBUSY_SERVER, NULL);
+    }
 }
 
 void session_serve_start(struct session_module *mod)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define SESSION_REC_VERSION   1u
+#define WRITER_REC_VERSION    1u
 #define SESSION_REC_READ_ONLY 0x1u
 #define SESSION_TEXT_BYTES    64
 #define SESSION_PATH_BYTES    128
@@ -30,6 +31,14 @@ struct session_rec { /* KEY_SESSION */
 };
 static_assert(sizeof(struct session_rec) == 320, "session record");
 static_assert(offsetof(struct session_rec, created_ns) == 40, "session record");
+
+struct writer_rec { /* KEY_WRITER */
+    uint16_t version;
+    uint16_t zero;
+    uint32_t zero2;
+    uint64_t id; /* of the open that has put it there: a later one is not taken away by mistake */
+};
+static_assert(sizeof(struct writer_rec) == 16, "writer record");
 
 struct fence_rec { /* KEY_FENCE */
     uint64_t session;

@@ -7,10 +7,12 @@
  *   recall.c   leases taken back; glimpse.c sizes asked from writers
  *   serve.c    SESSION_OPEN RENEW CLOSE, CLOSE; data.c LEASE_GET LEASE_RELEASE
  *   grace.c    restart, RECLAIM, orphans; evict.c the steps of an eviction
+ *   mark.c     what a session may be writing, in the store
  *   module.c   start, stop, the tick; tell.c hints to clients
  *
- * Nothing here is durable but what mds/session/exec.h commits: opens and leases live as long as
- * this process and are reclaimed from the clients after a restart.
+ * Nothing here is durable but what mds/session/exec.h commits: sessions, and which files they may
+ * be writing. Opens and leases live as long as this process and are reclaimed from the clients
+ * after a restart.
  */
 #ifndef AIFS_MDS_SESSION_SESSION_INT_H
 #define AIFS_MDS_SESSION_SESSION_INT_H
@@ -67,7 +69,8 @@ struct session {
     uint32_t pid;
     bool read_only;
     enum session_phase phase;
-    bool reclaiming; /* known from before the restart, has not said all it had */
+    bool reclaiming;         /* known from before the restart, has not said all it had */
+    uint64_t marks_until_ns; /* marks that it has not reclaimed stay until then */
     uint64_t renewed_ns;
     struct rpc_link *link; /* counted; NULL: not seen yet */
     uint32_t incarnation;
@@ -80,12 +83,13 @@ struct session {
     const char *why;
     uint64_t fence;
     uint32_t n_held;
+    bool remove_failed; /* again with the next tick */
     struct mds_submit submit;
     union {
         struct session_evict evict;
         struct session_remove remove;
     } msg;
-    uint64_t *inos;
+    struct session_mark *closed; /* of the entry under way */
     struct cluster_fence_wait fenced;
     struct rpc_req *closing; /* SESSION_CLOSE to be answered */
 };
@@ -103,6 +107,12 @@ struct session_file {
     struct session_glimpse *glimpse;
     bool orphan;    /* no name left: its last close destroys it */
     bool releasing; /* ORPHAN_RELEASE is under way */
+};
+
+enum session_mark_state {
+    MARK_NONE, /* or an entry that sets it is under way */
+    MARK_SET,
+    MARK_DROPPING, /* the entry that takes it away is under way */
 };
 
 struct session_grant {
@@ -124,6 +134,12 @@ struct session_use {
     bool growth;                /* see lease_of_get() */
     enum key_type held;         /* of an evicted session: stays until the file's item in this
                                    queue is done; 0: it does not */
+    /* in the store: the session may be writing the file */
+    enum session_mark_state mark;
+    bool mark_unclaimed; /* from before a restart, and its session has not said that it writes */
+    uint64_t mark_id;    /* the open that has set it */
+    struct list unmark;  /* on mod->unmark while it is not needed, since unmark_ns */
+    uint64_t unmark_ns;
     /* recall */
     struct list recalled; /* on mod->recalled while it is */
     enum msg_lease keep;
@@ -176,7 +192,9 @@ struct session_module {
     struct hmap sessions, clients, files, uses, opens;
     uint64_t next_id; /* open ids and lease sequences: boot in the high bits */
     struct list waits, runnable, grace_waits, create_waits, recalled, creating, openings, calls;
-    uint32_t n_waits, n_openings;
+    struct list unmark; /* struct session_use: marked, and not written any more */
+    uint32_t n_waits, n_openings, n_unmark;
+    bool unmarking; /* an entry for some of them is under way */
     uint64_t create_order;
     struct reactor_work run, stop;
     bool run_queued;
@@ -273,6 +291,8 @@ bool session_glimpse(struct mds *m, struct mds_glimpse *g);
 /* ---- serve.c, data.c ---- */
 void session_serve_start(struct session_module *mod);
 void session_serve_opening(struct session_module *mod, const struct uuid *client);
+/* Its old session could not be evicted. */
+void session_refuse_opening(struct session_module *mod, const struct uuid *client);
 void session_serve_stop(struct session_module *mod);
 void session_data_start(struct session_module *mod);
 
@@ -284,6 +304,17 @@ void session_grace_start(struct session_module *mod);
 void session_grace_check(struct session_module *mod);
 void session_reclaim(struct rpc_req *req);
 void session_orphans_continue(struct session_module *mod); /* no release is under way */
+
+/* ---- mark.c ---- */
+bool session_mark_needed(const struct session_use *u, uint32_t open_flags);
+bool session_mark_closed(const struct session_use *u); /* marked, and all it wrote is reported */
+void session_mark_set(struct session_module *mod, struct session_use *u, uint64_t id);
+void session_mark_check(struct session_module *mod, struct session_use *u); /* still needed? */
+void session_mark_use(struct session_use *u); /* it is being opened for writing */
+void session_mark_forget(struct session_module *mod, struct session_use *u);
+void session_mark_tick(struct session_module *mod, uint64_t now_ns);
+int session_mark_load(struct session_module *mod, uint64_t session, uint64_t ino, const void *value,
+                      size_t len) MUST_USE;
 
 /* ---- evict.c ---- */
 void session_evict(struct session_module *mod, struct session *s, const char *why, bool safe);

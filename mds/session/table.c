@@ -13,8 +13,9 @@
 int session_tables_init(struct session_module *mod)
 {
     struct hmap *maps[] = {&mod->sessions, &mod->clients, &mod->files, &mod->uses, &mod->opens};
-    struct list *lists[] = {&mod->waits,    &mod->runnable, &mod->grace_waits, &mod->create_waits,
-                            &mod->recalled, &mod->creating, &mod->openings,    &mod->calls};
+    struct list *lists[] = {&mod->waits,        &mod->runnable, &mod->grace_waits,
+                            &mod->create_waits, &mod->recalled, &mod->creating,
+                            &mod->openings,     &mod->calls,    &mod->unmark};
     unsigned i;
 
     for (i = 0; i < ARRAY_LEN(lists); i++)
@@ -46,7 +47,7 @@ void session_tables_fini(struct session_module *mod)
         if (s->link)
             rpc_link_unref(s->link);
         mem_free(s->slots);
-        mem_free(s->inos);
+        mem_free(s->closed);
         mem_free(s);
     }
     hmap_fini(&mod->opens);
@@ -137,7 +138,7 @@ void session_free(struct session_module *mod, struct session *s)
     if (s->link)
         rpc_link_unref(s->link);
     mem_free(s->slots);
-    mem_free(s->inos);
+    mem_free(s->closed);
     mem_free(s);
 }
 
@@ -229,6 +230,7 @@ int session_use_get(struct session_module *mod, struct session *s, struct sessio
         u->f = f;
         list_init(&u->opens);
         list_init(&u->recalled);
+        list_init(&u->unmark);
         list_push_back(&s->uses, &u->of_session);
         list_push_back(&f->uses, &u->of_file);
         hmap_insert(&mod->uses, &u->by_key, use_hash(s->id, f->ino));
@@ -241,7 +243,8 @@ void session_use_put(struct session_module *mod, struct session_use *u)
 {
     struct session_file *f = u->f;
 
-    if (u->n_opens || u->lease.kind != MSG_LEASE_NONE || u->held)
+    session_mark_check(mod, u);
+    if (u->n_opens || u->lease.kind != MSG_LEASE_NONE || u->held || u->mark != MARK_NONE)
         return;
     session_recall_end(u);
     list_remove(&u->of_session);
@@ -267,6 +270,7 @@ void session_use_drop(struct session_module *mod, struct session_use *u)
         if (o->users == 0) /* else finish() frees it */
             session_open_free(mod, o);
     }
+    session_mark_forget(mod, u);
     session_orphan_check(mod, f);
     session_use_put(mod, u);
 }
@@ -329,8 +333,10 @@ void session_open_attach(struct session_open *o, struct session_use *u)
     list_push_back(&u->opens, &o->of_use);
     u->s->n_opens++;
     u->f->n_open_uses += u->n_opens++ == 0;
-    if (lease_writes(o->flags))
+    if (lease_writes(o->flags)) {
         u->f->n_write_uses += u->n_write++ == 0;
+        session_mark_use(u);
+    }
 }
 
 void session_open_detach(struct session_open *o)
@@ -369,8 +375,8 @@ void session_open_close(struct session_module *mod, struct session_open *o)
     if (u->n_opens == 0 && !u->held) {
         session_orphan_check(mod, u->f);
         session_lease_set(mod, u, MSG_LEASE_NONE, 0);
-        session_use_put(mod, u);
     }
+    session_use_put(mod, u);
 }
 
 struct session_open *session_open_of(struct session_module *mod, uint64_t id, uint64_t session,

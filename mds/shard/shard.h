@@ -49,7 +49,8 @@ enum shard_op {
     SHARD_OP_SESSION_EVICT, /* -> evicted, with a fence */
     SHARD_OP_SESSION_REMOVE,
     SHARD_OP_FENCE_FORGET,
-    SHARD_OP_BOOT, /* a new leader: counts COUNTER_BOOT */
+    SHARD_OP_BOOT,           /* a new leader: counts COUNTER_BOOT */
+    SHARD_OP_SESSION_UNMARK, /* files that their sessions do not write any more */
     /* mds/cluster */
     SHARD_OP_MAP_SET = RPC_OP_LIMIT + 32, /* [struct cluster_map_set] */
     /* mds/locks */
@@ -119,6 +120,7 @@ struct shard_entry {
     /* Numbers handed out by the leader (mds/session). */
     uint64_t open_id, lease_seq;
     enum msg_lease lease;
+    bool marks_writer; /* the open is to be remembered: the session may be writing that file */
     /*
      * What the leader resolved and froze: execution compares it and returns -AIFS_ERETRY when it is
      * no longer so. Which operation expects what in which place is written at the operation.

@@ -35,6 +35,7 @@ enum key_type {
     KEY_SLOT = 0x21,         /* session u64, slot u32      struct slot_rec, then the kept reply */
     KEY_FENCE = 0x22,        /* fence number u64           mds/session */
     KEY_LOCK_SESSION = 0x23, /* session u64, ino u64    u32 LE: how many locks it has there */
+    KEY_WRITER = 0x24,       /* session u64, ino u64    mds/session: may be writing that file */
 
     KEY_DESTROY = 0x28, /* ino u64                    struct queue_rec: chunks to remove */
     KEY_PUNCH = 0x29,   /* ino u64                    struct queue_rec: chunks to cut */
@@ -148,6 +149,13 @@ static inline void key_lock_session(struct key *k, uint64_t session, uint64_t in
     key_number(k, KEY_LOCK_SESSION, session);
     be64_store(k->b + 9, ino);
     k->len = KEY_LOCK_SESSION_BYTES;
+}
+
+static inline void key_writer(struct key *k, uint64_t session, uint64_t ino)
+{
+    key_number(k, KEY_WRITER, session);
+    be64_store(k->b + 9, ino);
+    k->len = 17;
 }
 
 static inline void key_uuid(struct key *k, enum key_type type, const struct uuid *id)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sessions that end: in good order, by silence, by not answering, by coming back. */
+#include "common/fault/fault.h"
 #include "mds/cluster/cluster.h"
 #include "tests/component/mds2/rig.h"
 
@@ -218,6 +219,50 @@ START_TEST(a_session_that_leaves_with_files_open_is_fenced)
 }
 END_TEST
 
+START_TEST(an_eviction_that_fails_is_tried_again_and_nobody_waits_for_ever)
+{
+    struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
+    struct rig_call call = {0};
+
+    rig.client[0].release = false; /* and it goes on renewing */
+    ck_ok(fault_arm("mds.evict.entry=error@1"));
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &req);
+    rig_pass(&rig, 1000);
+    rig.client[0].release = true; /* with the next recall */
+    ck_assert(rig_until(&rig, RIG_LEASE / NS_PER_MS, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+    ck_assert(rig.client[0].alive);
+    ck_assert_uint_eq(fault_count("mds.evict.entry"), 1);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 2);
+    fault_disarm_all();
+}
+END_TEST
+
+START_TEST(a_close_or_new_session_whose_eviction_fails_is_told_so)
+{
+    struct msg_session_open_req req = {.client = rig.client[0].id, .host = str("host")};
+
+    ck_ok(fault_arm("mds.evict.entry=error@1+"));
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL), -ENOMEM);
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SESSION_OPEN, &req, NULL), -AIFS_EBUSY_SERVER);
+    fault_disarm_all();
+    ck_ok(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL));
+    ck_assert(rig_until(&rig, 2000, session_gone, NULL));
+}
+END_TEST
+
+START_TEST(a_record_that_could_not_be_removed_goes_later)
+{
+    rig_close_file(&rig, 0, ino, open_id);
+    rig.client[0].alive = false;
+    ck_ok(fault_arm("mds.session.remove=error@1"));
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL), -ENOMEM);
+    ck_assert(rig_until(&rig, 2000, session_gone, NULL));
+    fault_disarm_all();
+}
+END_TEST
+
 START_TEST(a_server_that_was_stopped_for_long_evicts_nobody)
 {
     clock_virtual_advance(&rig.clock, 60 * NS_PER_S); /* as if the process had been frozen */
@@ -242,6 +287,9 @@ static void add(TCase *t)
     tcase_add_test(t, an_orphan_of_a_dead_client_is_destroyed_after_its_eviction);
     tcase_add_test(t, a_session_that_closed_its_files_ends_without_a_fence);
     tcase_add_test(t, a_session_that_leaves_with_files_open_is_fenced);
+    tcase_add_test(t, an_eviction_that_fails_is_tried_again_and_nobody_waits_for_ever);
+    tcase_add_test(t, a_close_or_new_session_whose_eviction_fails_is_told_so);
+    tcase_add_test(t, a_record_that_could_not_be_removed_goes_later);
     tcase_add_test(t, a_server_that_was_stopped_for_long_evicts_nobody);
 }
 

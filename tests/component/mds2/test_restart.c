@@ -141,20 +141,6 @@ START_TEST(a_reclaim_sent_twice_is_one_reclaim)
 }
 END_TEST
 
-START_TEST(two_who_reclaim_the_same_lease_do_not_both_keep_it)
-{
-    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
-    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
-
-    restart();
-    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
-    ck_ok(reclaim(1, ino, open_id + 5, O_RDWR, MSG_LEASE_WRITE, seq + 5));
-    rig_settle(&rig);
-    ck_assert_uint_eq(rig_client_count(&rig.client[1], RPC_OP_RECALL, ino), 1);
-    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 0);
-}
-END_TEST
-
 START_TEST(a_create_whose_answer_was_lost_with_the_server_is_answered_again)
 {
     struct msg_create_req req = {.parent = KEY_ROOT_INO,
@@ -316,7 +302,6 @@ static void add(TCase *t)
     tcase_add_test(t, a_session_that_does_not_come_back_ends_the_wait_by_its_eviction);
     tcase_add_test(t, an_orphan_lives_if_it_is_reclaimed_and_dies_if_not);
     tcase_add_test(t, a_reclaim_sent_twice_is_one_reclaim);
-    tcase_add_test(t, two_who_reclaim_the_same_lease_do_not_both_keep_it);
     tcase_add_test(t, a_create_whose_answer_was_lost_with_the_server_is_answered_again);
 }
 

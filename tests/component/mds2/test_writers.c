@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a client was writing when it died together with the server, and what is believed of what
+ * clients reclaim. */
+#include "mds/session/session.h"
+#include "tests/component/mds2/rig.h"
+
+static struct rig rig;
+
+static void teardown(void)
+{
+    char root[128];
+
+    memcpy(root, rig.root, sizeof root);
+    rig_close(&rig);
+    rig_remove(root);
+}
+
+static void setup(void)
+{
+    rig_open(&rig, NULL);
+    rig_oss_start(&rig, 0, 2);
+    rig_client_open(&rig, 0);
+    rig_client_open(&rig, 1);
+}
+
+static void restart(void)
+{
+    rig_mds_stop(&rig);
+    rig_mds_start(&rig);
+    rig_oss_start(&rig, 0, 2);
+}
+
+static int reclaim(unsigned client, uint64_t ino, uint64_t open_id, uint32_t flags,
+                   enum msg_lease lease, uint64_t seq)
+{
+    struct msg_reclaim_item item = {ino, open_id, flags, lease, seq};
+    struct msg_reclaim_req req = {.n_items = ino ? 1 : 0, .items = &item, .last = true};
+
+    return rig_do(&rig, client, RPC_OP_RECLAIM, &req, NULL);
+}
+
+static bool grace_over(void *arg)
+{
+    return session_grace_over(((struct rig *)arg)->mds);
+}
+
+#define FORGOTTEN_MS 62000 /* after a close */
+
+/* ---- the server and a writer die together ---- */
+
+/* Client 0 is gone with the server; client 1 opens the file for writing. */
+static const struct msg_inode_rep *open_after_both_died(uint64_t ino, struct rig_call *call)
+{
+    struct msg_open_req open = {.ino = ino, .flags = O_RDWR};
+
+    rig_client_forget(&rig, 0);
+    restart();
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_send(&rig, 1, 1, call, RPC_OP_OPEN, &open);
+    ck_assert(rig_until(&rig, 10000, rig_is_done, call));
+    ck_ok(call->status);
+    return call->c.rep;
+}
+
+START_TEST(a_striped_file_whose_writer_died_with_the_server_is_sealed)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, dead = rig.client[0].session;
+    struct rig_call call = {0};
+
+    rig_grow(&rig, 0, ino, rep->open_id, 50000);
+    rig.oss[0].high_water = 300000; /* written, not reported */
+    rep = open_after_both_died(ino, &call);
+    ck_assert_uint_eq(rep->inode.attr.size, 300000);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    ck_assert_uint_eq(rep->inode.attr.flags & MSG_ATTR_SIZE_UNSURE, 0);
+    ck_assert_uint_gt(rig_oss_count(&rig.oss[0], RPC_OP_OSS_FENCE, dead), 0);
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, ino), 2);
+    ck_assert_int_lt(rig_oss_order(&rig.oss[0], RPC_OP_OSS_FENCE),
+                     rig_oss_order(&rig.oss[0], RPC_OP_OSS_SEAL));
+    rig_forget(&call);
+}
+END_TEST
+
+START_TEST(an_inline_file_whose_writer_died_with_the_server_is_cut)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, gen = rep->inode.attr.truncate_gen;
+    struct rig_call call = {0};
+    struct mds_inode in;
+
+    rep = open_after_both_died(ino, &call);
+    ck_assert_uint_eq(rep->inode.attr.truncate_gen, gen + 1);
+    ck_assert_uint_eq(rep->inode.attr.flags & MSG_ATTR_PUNCH_PENDING, 0);
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_TRUNCATE, ino), 2);
+    rig_forget(&call);
+    ck_ok(rig_inode(&rig, ino, &in));
+    ck_assert_uint_ne(in.flags & INODE_STRAY_CHUNKS, 0); /* its removal looks for chunks */
+}
+END_TEST
+
+START_TEST(a_file_opened_for_writing_again_is_remembered_too)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 1, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id;
+    struct rig_call call = {0};
+
+    rig_grow(&rig, 1, ino, open_id, 50000);
+    rig_close_file(&rig, 1, ino, open_id);
+    rep = rig_open_file(&rig, 0, ino, O_WRONLY);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    rig.oss[0].high_water = 300000;
+    ck_assert_uint_eq(open_after_both_died(ino, &call)->inode.attr.size, 300000);
+    rig_forget(&call);
+}
+END_TEST
+
+START_TEST(a_file_that_was_closed_or_only_read_is_left_alone)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id;
+    struct rig_call call = {0};
+
+    rig_grow(&rig, 0, ino, open_id, 50000);
+    rig_close_file(&rig, 0, ino, open_id);
+    rig_pass(&rig, FORGOTTEN_MS);
+    rig_open_file(&rig, 0, ino, O_RDONLY);
+    rig.oss[0].high_water = 300000;
+    ck_assert_uint_eq(open_after_both_died(ino, &call)->inode.attr.size, 50000);
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, 0), 0);
+    rig_forget(&call);
+}
+END_TEST
+
+START_TEST(opening_for_writing_again_soon_needs_no_entry)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+    struct shard_stats before, after;
+
+    rig_close_file(&rig, 0, ino, rep->open_id);
+    rig_pass(&rig, 2000);
+    shard_get_stats(rig.mds->shards[0], &before);
+    rep = rig_open_file(&rig, 0, ino, O_RDWR);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    shard_get_stats(rig.mds->shards[0], &after);
+    ck_assert_uint_eq(after.commits, before.commits);
+    rig_close_file(&rig, 0, ino, rep->open_id);
+    rig_pass(&rig, FORGOTTEN_MS);
+    shard_get_stats(rig.mds->shards[0], &before);
+    rep = rig_open_file(&rig, 0, ino, O_RDONLY);
+    shard_get_stats(rig.mds->shards[0], &after);
+    ck_assert_uint_eq(after.commits, before.commits);
+    rep = rig_open_file(&rig, 0, ino, O_RDWR);
+    shard_get_stats(rig.mds->shards[0], &after);
+    ck_assert_uint_eq(after.commits, before.commits + 1);
+}
+END_TEST
+
+START_TEST(an_open_that_was_remembered_brings_the_content)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 1, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+    struct msg_write_inline_req req = {.ino = ino, .open_id = rep->open_id, .replace = true};
+    struct iovec text = {"hello", 5};
+
+    rig.bulk_out = &text;
+    ck_ok(rig_do(&rig, 1, RPC_OP_WRITE_INLINE, &req, NULL));
+    rig_close_file(&rig, 1, ino, req.open_id);
+    rep = rig_open_file(&rig, 0, ino, O_RDWR);
+    ck_assert(rep->inode.has_data);
+    ck_assert_uint_eq(rep->inode.data.len, 5);
+    ck_assert_mem_eq(rep->inode.data.data, "hello", 5);
+    ck_assert_uint_eq(rep->inode.attr.size, 5);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+}
+END_TEST
+
+START_TEST(what_a_writer_has_reclaimed_and_closed_is_left_alone)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
+
+    rig_grow(&rig, 0, ino, open_id, 50000);
+    restart();
+    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_close_file(&rig, 0, ino, open_id);
+    rig_pass(&rig, FORGOTTEN_MS);
+    rig_client_forget(&rig, 0);
+    restart();
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_assert(rig_until(&rig, 8000, grace_over, &rig));
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, 0), 0);
+}
+END_TEST
+
+START_TEST(a_writer_that_was_gone_before_a_second_restart_is_remembered)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+    struct rig_call call = {0};
+
+    rig_grow(&rig, 0, ino, rep->open_id, 50000);
+    rig.oss[0].high_water = 300000;
+    rig_client_forget(&rig, 0);
+    restart();
+    rig_pass(&rig, 500);
+    ck_assert_uint_eq(open_after_both_died(ino, &call)->inode.attr.size, 300000);
+    rig_forget(&call);
+}
+END_TEST
+
+START_TEST(a_session_that_leaves_without_reclaiming_is_fenced_and_sealed)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+
+    rig_grow(&rig, 0, ino, rep->open_id, 50000);
+    restart();
+    rig.oss[0].mute = true;
+    rig.client[0].alive = false;
+    ck_ok(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL));
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_pass(&rig, 500);
+    ck_assert(!session_grace_over(rig.mds));
+    rig.oss[0].mute = false;
+    rig_oss_release(&rig, 0);
+    ck_assert(rig_until(&rig, 8000, grace_over, &rig));
+    rig_settle(&rig);
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, ino), 2);
+}
+END_TEST
+
+/* ---- reclaims that are not believed ---- */
+
+START_TEST(what_was_never_opened_for_writing_is_not_reclaimed)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
+    struct msg_size_req size = {.ino = ino, .open_id = open_id + 5, .size = 9};
+
+    restart();
+    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_ok(reclaim(1, ino, open_id + 5, O_RDWR, MSG_LEASE_WRITE, seq + 5));
+    ck_assert_int_eq(rig_do(&rig, 1, RPC_OP_SIZE, &size, NULL), -EBADF);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 0);
+}
+END_TEST
+
+START_TEST(nothing_is_reclaimed_after_the_last_reclaim)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
+
+    restart();
+    ck_ok(reclaim(0, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_RDWR)->inode.lease, MSG_LEASE_WRITE);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 0);
+}
+END_TEST
+
+static void add(TCase *t)
+{
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_striped_file_whose_writer_died_with_the_server_is_sealed);
+    tcase_add_test(t, an_inline_file_whose_writer_died_with_the_server_is_cut);
+    tcase_add_test(t, a_file_opened_for_writing_again_is_remembered_too);
+    tcase_add_test(t, a_file_that_was_closed_or_only_read_is_left_alone);
+    tcase_add_test(t, opening_for_writing_again_soon_needs_no_entry);
+    tcase_add_test(t, an_open_that_was_remembered_brings_the_content);
+    tcase_add_test(t, what_a_writer_has_reclaimed_and_closed_is_left_alone);
+    tcase_add_test(t, a_writer_that_was_gone_before_a_second_restart_is_remembered);
+    tcase_add_test(t, a_session_that_leaves_without_reclaiming_is_fenced_and_sealed);
+    tcase_add_test(t, what_was_never_opened_for_writing_is_not_reclaimed);
+    tcase_add_test(t, nothing_is_reclaimed_after_the_last_reclaim);
+}
+
+int main(void)
+{
+    return rig_main("mds-writers", add);
+}
