@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Truncates that fail, meet restarts and other flushes; and small files that change while they are
+ * sent. */
+#include <check.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "tests/support/client_bed.h"
+#include "tests/support/suite.h"
+
+static struct bed bed;
+static struct core *c;
+static uint8_t *data, *back;
+
+#define ROOM (4u * MIB)
+
+static void setup(void)
+{
+    bed_setup(&bed, 3);
+    c = bed_mount(&bed, NULL);
+    data = malloc(ROOM);
+    back = malloc(ROOM);
+    bed_pattern(data, ROOM, 0, 1);
+}
+
+static void teardown(void)
+{
+    bed_unmount(&bed, c, false, 0);
+    free(data);
+    free(back);
+    bed_teardown(&bed);
+}
+
+static void expect_durable(const char *name, uint32_t len)
+{
+    struct fake_inode *i = fake_inode(&bed.cluster, name);
+
+    ck_assert_uint_eq(i->attr.size, len);
+    fake_contents(&bed.cluster, i, 0, back, len, true);
+    ck_assert_int_eq(memcmp(back, data, len), 0);
+}
+
+static void fsync_later(struct bed_op *op, struct core_file *f)
+{
+    bed_op_init(op);
+    core_fsync(c, &op->q, f, false);
+}
+
+static struct core_file *stored_file(const char *name, uint32_t len)
+{
+    struct core_file *f = bed_create(&bed, c, name);
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, MIB), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, MIB, data + MIB, len - MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    return f;
+}
+
+START_TEST(what_a_truncate_has_cut_is_not_written_again_after_a_restart)
+{
+    struct core_file *f = stored_file("cut", 2 * MIB);
+    unsigned k;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, MIB), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 5000), 0);
+    for (k = 0; k < 3; k++)
+        fake_oss_restart(&bed.cluster.oss[k]);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, MIB), 0);
+    memset(data + 5000, 0, MIB - 5000);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("cut", MIB);
+    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, MIB), MIB);
+    ck_assert_int_eq(memcmp(back, data, MIB), 0);
+    core_release(c, f);
+}
+END_TEST
+
+/* Without the words of the server a truncate has not happened: what it would have cut is kept. */
+static void expect_kept(struct core_file *f, const char *name, uint32_t len, uint64_t cut)
+{
+    bed.cluster.fail_setattr = -EIO;
+    ck_assert_int_eq(bed_truncate(&bed, c, f, cut), -EIO);
+    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, len), (int)len);
+    ck_assert_int_eq(memcmp(back, data, len), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable(name, len);
+    bed.cluster.fail_setattr = 0;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, len), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, cut), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable(name, (uint32_t)cut);
+}
+
+START_TEST(a_truncate_that_fails_loses_nothing)
+{
+    struct core_file *f = stored_file("refused", 2 * MIB), *small = bed_create(&bed, c, "small"),
+                     *grown = bed_create(&bed, c, "grown");
+    unsigned k;
+
+    for (k = 0; k < 6; k++) {
+        data[k * 300 * KIB] ^= 0x55;
+        ck_assert_int_eq(bed_write(&bed, c, f, k * 300 * KIB, data + k * 300 * KIB, 100), 0);
+    }
+    expect_kept(f, "refused", 2 * MIB, 400 * KIB);
+    ck_assert_int_eq(bed_write(&bed, c, small, 0, data, 1000), 0);
+    expect_kept(small, "small", 1000, 0);
+    ck_assert_int_eq(bed_write(&bed, c, grown, 0, data, 1000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, grown), 0);
+    ck_assert_int_eq(bed_write(&bed, c, grown, 1000, data + 1000, 100000), 0);
+    expect_kept(grown, "grown", 101000, 500);
+    core_release(c, f);
+    core_release(c, small);
+    core_release(c, grown);
+}
+END_TEST
+
+START_TEST(what_a_truncate_will_cut_is_not_written_before_it)
+{
+    struct core_file *f = stored_file("unsent", 2 * MIB);
+    unsigned k, before = 0, after = 0;
+
+    for (k = 0; k < 3; k++)
+        before += bed.cluster.oss[k].writes;
+    ck_assert_int_eq(bed_write(&bed, c, f, MIB + 1, data, 1000), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, 5000, data + 5000, 1000), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 5500), 0);
+    for (k = 0; k < 3; k++)
+        after += bed.cluster.oss[k].writes;
+    ck_assert_uint_eq(after, before + 1);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("unsent", 5500);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_flush_during_a_truncate_ends_after_it)
+{
+    struct core_file *f = stored_file("both", 2 * MIB);
+    struct msg_setattr_req set = {.ino = core_file_ino(f), .set = MSG_SET_SIZE, .size = 5000};
+    struct bed_op cut, sync;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, MIB + 1, data + MIB + 1, 1000), 0);
+    bed.cluster.mds_hold = true;
+    bed_op_init(&cut);
+    core_setattr(c, &cut.q, &set, f);
+    fsync_later(&sync, f);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    ck_assert(!cut.done && !sync.done);
+    bed.cluster.fail_setattr = -EIO;
+    fake_mds_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &cut), -EIO);
+    ck_assert_int_eq(bed_wait(&bed, &sync), 0);
+    expect_durable("both", 2 * MIB);
+    bed.cluster.fail_setattr = 0;
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_small_file_is_sent_as_it_was_when_its_flush_began)
+{
+    struct core_file *f = bed_create(&bed, c, "pinned");
+    struct bed_op flush, write;
+    struct iovec iov = {data + 1, 100000};
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 3000), 0);
+    bed.cluster.refuse = -AIFS_EBUSY_SERVER;
+    bed_op_init(&flush);
+    core_flush(c, &flush.q, f);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data + 4000, 1000), 0);
+    bed.cluster.refuse = 0;
+    ck_assert_int_eq(bed_wait(&bed, &flush), 0);
+    expect_durable("pinned", 3000);
+    memcpy(data, data + 4000, 1000);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    expect_durable("pinned", 3000);
+    bed.cluster.refuse = -AIFS_EBUSY_SERVER;
+    data[0] ^= 0xff;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1), 0);
+    bed_op_init(&flush);
+    core_flush(c, &flush.q, f);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    data[1] ^= 0xff;
+    bed_op_init(&write);
+    core_write(c, &write.q, f, 1, &iov, 1, 100000); /* it grows */
+    bed.cluster.refuse = 0;
+    ck_assert_int_eq(bed_wait(&bed, &flush), 0);
+    ck_assert_int_eq(bed_wait(&bed, &write), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("pinned", 100001);
+    core_release(c, f);
+}
+END_TEST
+
+SUITE_MAIN("client-truncate", setup, teardown,
+           what_a_truncate_has_cut_is_not_written_again_after_a_restart,
+           a_truncate_that_fails_loses_nothing, what_a_truncate_will_cut_is_not_written_before_it,
+           a_flush_during_a_truncate_ends_after_it,
+           a_small_file_is_sent_as_it_was_when_its_flush_began)
