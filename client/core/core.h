@@ -189,7 +189,7 @@ struct core_req {
         struct core_inode *inode;
         uint64_t offset;
         uint32_t len, progress, flags;
-        unsigned pending;
+        unsigned pending, stale; /* how often it was made again with newer attributes */
         int error;
         const struct iovec *iov;
         unsigned n_iov;

@@ -451,6 +451,8 @@ void write_run(struct core_req *q);
 void write_done(struct core_req *q); /* all bytes are taken */
 /* GETATTR for a data request, then resume. */
 void req_refresh(struct core_req *q, void (*resume)(struct core_req *q));
+/* The same after an answer that these were not new enough; after too many q ends with status. */
+void req_outdated(struct core_req *q, int status, void (*resume)(struct core_req *q));
 
 void lease_reply(struct core_inode *i,
                  const struct msg_inode *m); /* what a reply says about our lease */

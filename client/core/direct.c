@@ -139,7 +139,10 @@ static void size_called(struct mds_op *op, int status)
         return;
     q->p.op = NULL;
     q->p.cancel = NULL;
-    if (status)
+    if (status ==
+        -AIFS_ESTALE_TRUNC) /* cut after it was written: its end does not count any more */
+        req_refresh(q, write_done);
+    else if (status)
         q->p.end(q, status);
     else
         write_done(q);
@@ -258,7 +261,7 @@ static void appended(struct mds_op *op, int status)
     q->p.op = NULL;
     q->p.cancel = NULL;
     if (status == -AIFS_ESTALE_LAYOUT || status == -AIFS_ESTALE_TRUNC) {
-        req_refresh(q, write_run);
+        req_outdated(q, status, write_run);
         return;
     }
     if (status) {

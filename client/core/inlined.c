@@ -202,8 +202,13 @@ static void leased(struct mds_op *op, int status)
 
 static void ask_lease(struct core_req *q)
 {
-    struct mds_op *op = mds_op_new(q->p.core, RPC_OP_LEASE_GET, q, leased);
+    struct mds_op *op;
 
+    if (q->p.stale++ >= RETRY_STALE_MAX) { /* asked for again and again, and never given */
+        req_finish(q, -EIO);
+        return;
+    }
+    op = mds_op_new(q->p.core, RPC_OP_LEASE_GET, q, leased);
     if (op) {
         op->inode = inode_ref(q->p.inode);
         op->msg.lease = (struct msg_lease_req){.ino = q->p.inode->ino, .lease = MSG_LEASE_WRITE};
@@ -228,7 +233,7 @@ static void write_called(struct mds_op *op, int status)
     if (status == -AIFS_EINLINE_FULL) {
         ask_lease(q);
     } else if (status == -AIFS_ESTALE_LAYOUT || status == -AIFS_ESTALE_TRUNC) {
-        req_refresh(q, write_run);
+        req_outdated(q, status, write_run);
     } else if (status) {
         req_finish(q, status);
     } else {

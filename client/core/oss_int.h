@@ -90,6 +90,8 @@ struct oss_io {
 
 struct oss_io *oss_io_new(struct core *c, enum oss_kind kind, struct core_inode *i);
 void oss_io_drop(struct oss_io *io); /* never submitted */
+/* done() runs later, from the reactor, never inside these two: lists of transfers can be walked
+ * with them. */
 void oss_io_submit(struct oss_io *io);
 void oss_io_cancel(struct oss_io *io);
 struct oss_target *oss_target_of(struct core *c, const struct msg_layout *l,

@@ -345,6 +345,14 @@ static void refreshed(struct mds_op *op, int status)
         q->p.resume(q);
 }
 
+void req_outdated(struct core_req *q, int status, void (*resume)(struct core_req *q))
+{
+    if (q->p.stale++ < RETRY_STALE_MAX)
+        req_refresh(q, resume);
+    else
+        req_finish(q, status);
+}
+
 void req_refresh(struct core_req *q, void (*resume)(struct core_req *q))
 {
     struct mds_op *op = mds_op_new(q->p.core, RPC_OP_GETATTR, q, refreshed);

@@ -103,6 +103,7 @@ struct fake_cluster {
     bool mds_hold;     /* whatever the metadata server is asked waits for fake_mds_release() */
     struct list mds_held;
     int fail_setattr;        /* status for SETATTR; 0: none */
+    unsigned stale;          /* so many writes and sizes are of before a truncate */
     int fail_release;        /* status for LEASE_RELEASE; 0: none */
     unsigned fail_release_n; /* how often */
     unsigned open_calls;

@@ -343,6 +343,14 @@ static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
     answer(f, req, 0, i, 0, false);
 }
 
+static bool stale(struct fake_cluster *f)
+{
+    if (!f->stale)
+        return false;
+    f->stale -= f->stale != UINT32_MAX;
+    return true;
+}
+
 static void do_write_inline(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_write_inline_req *m = req->msg;
@@ -354,7 +362,7 @@ static void do_write_inline(struct fake_cluster *f, struct rpc_req *req)
         answer(f, req, i ? -AIFS_ESTALE_LAYOUT : -ENOENT, NULL, 0, false);
         return;
     }
-    if (m->truncate_gen != i->attr.truncate_gen) {
+    if (m->truncate_gen != i->attr.truncate_gen || stale(f)) {
         answer(f, req, -AIFS_ESTALE_TRUNC, NULL, 0, false);
         return;
     }
@@ -387,7 +395,7 @@ static void do_size(struct fake_cluster *f, struct rpc_req *req)
         answer(f, req, -AIFS_ESTALE_LAYOUT, NULL, 0, false);
         return;
     }
-    if (m->truncate_gen != i->attr.truncate_gen) {
+    if (m->truncate_gen != i->attr.truncate_gen || stale(f)) {
         answer(f, req, -AIFS_ESTALE_TRUNC, NULL, 0, false);
         return;
     }
@@ -413,7 +421,7 @@ static void do_append(struct fake_cluster *f, struct rpc_req *req)
         rpc_reply(req, i ? -AIFS_ESTALE_LAYOUT : -ENOENT, NULL);
         return;
     }
-    if (m->truncate_gen != i->attr.truncate_gen) {
+    if (m->truncate_gen != i->attr.truncate_gen || stale(f)) {
         rpc_reply(req, -AIFS_ESTALE_TRUNC, NULL);
         return;
     }

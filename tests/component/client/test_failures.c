@@ -42,6 +42,16 @@ static void expect_durable(const char *name, uint32_t len)
     ck_assert_int_eq(memcmp(back, data, len), 0);
 }
 
+static struct core_file *stored_file(const char *name, uint32_t len)
+{
+    struct core_file *f = bed_create(&bed, c, name);
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, MIB), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, MIB, data + MIB, len - MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    return f;
+}
+
 START_TEST(uncommitted_data_is_written_again_when_a_target_forgot_it)
 {
     struct core_file *f = bed_create(&bed, c, "replay");
@@ -288,6 +298,39 @@ START_TEST(a_soft_mount_gives_up_in_time)
 }
 END_TEST
 
+START_TEST(all_transfers_of_a_soft_mount_give_up_together)
+{
+    static struct bed_op ops[40];
+    struct core_options o;
+    struct core_file *f;
+    struct core *soft;
+    unsigned k;
+
+    core_release(c, stored_file("soft", ROOM));
+    bed_spin(&bed, 50 * NS_PER_MS);
+    core_options_default(&o);
+    o.soft = true;
+    o.timeo_ns = 400 * NS_PER_MS;
+    soft = bed_mount(&bed, &o);
+    f = bed_open(&bed, soft, "soft", O_RDONLY, NULL);
+    bed.cluster.oss[0].truncate_gen[core_file_ino(f)] = 9; /* these wait for attributes */
+    bed.cluster.oss[1].hold = bed.cluster.oss[2].hold = true;
+    bed.cluster.mds_hold = true;
+    for (k = 0; k < ARRAY_LEN(ops); k++) {
+        bed_op_init(&ops[k]);
+        ops[k].q.direct = true;
+        core_read(soft, &ops[k].q, f, k % 7 * MIB + 4096 * k, 512 * KIB, back + k * 4096);
+    }
+    for (k = 0; k < ARRAY_LEN(ops); k++)
+        ck_assert_int_eq(bed_wait(&bed, &ops[k]), -AIFS_ETIMEOUT);
+    fake_mds_release(&bed.cluster);
+    fake_oss_release(&bed.cluster.oss[1]);
+    fake_oss_release(&bed.cluster.oss[2]);
+    core_release(soft, f);
+    bed_unmount(&bed, soft, false, 0);
+}
+END_TEST
+
 START_TEST(a_forced_unmount_waits_for_nobody)
 {
     struct core_file *f = bed_create(&bed, c, "forced");
@@ -326,16 +369,6 @@ static void fsync_later(struct bed_op *op, struct core_file *f)
 {
     bed_op_init(op);
     core_fsync(c, &op->q, f, false);
-}
-
-static struct core_file *stored_file(const char *name, uint32_t len)
-{
-    struct core_file *f = bed_create(&bed, c, name);
-
-    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, MIB), 0);
-    ck_assert_int_eq(bed_write(&bed, c, f, MIB, data + MIB, len - MIB), 0);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    return f;
 }
 
 START_TEST(fsync_waits_until_the_server_knows_its_size)
@@ -486,7 +519,8 @@ SUITE_MAIN("client-failures", setup, teardown,
            damaged_data_is_read_again_and_then_an_error,
            a_read_that_waits_for_a_silent_server_can_be_cancelled,
            a_cancelled_change_is_still_made_once, a_soft_mount_gives_up_in_time,
-           a_forced_unmount_waits_for_nobody, fsync_waits_until_the_server_knows_its_size,
+           all_transfers_of_a_soft_mount_give_up_together, a_forced_unmount_waits_for_nobody,
+           fsync_waits_until_the_server_knows_its_size,
            fsync_of_many_small_pieces_leaves_nothing_uncommitted,
            fsync_waits_for_what_a_read_of_the_same_bytes_keeps_from_being_sent,
            a_small_file_that_cannot_grow_keeps_what_it_had,

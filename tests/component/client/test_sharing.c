@@ -231,6 +231,45 @@ static void expect_opened_elsewhere(void)
     core_release(a, w);
 }
 
+START_TEST(a_truncate_elsewhere_between_a_write_and_its_size_is_no_error)
+{
+    struct core_file *w = bed_create(&bed, a, "raced"), *r;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 2 * MIB), 0);
+    r = bed_open(&bed, b, "raced", O_RDWR, NULL);
+    bed.cluster.stale = 1;
+    ck_assert_int_eq(bed_write(&bed, a, w, 2 * MIB, data, 5000), 0);
+    ck_assert_uint_eq(bed.cluster.stale, 0);
+    expect_read(b, r, 0, 2 * MIB);
+    core_release(a, w);
+    core_release(b, r);
+}
+END_TEST
+
+START_TEST(attributes_that_are_never_new_enough_are_an_error_at_last)
+{
+    struct core_file *w = bed_create(&bed, a, "stale"), *small = bed_create(&bed, a, "small"), *r,
+                     *s, *log;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 100 * KIB), 0);
+    ck_assert_int_eq(bed_write(&bed, a, small, 0, data, 100), 0);
+    r = bed_open(&bed, b, "stale", O_RDWR, NULL);
+    s = bed_open(&bed, b, "small", O_RDWR, NULL);
+    log = bed_open(&bed, a, "stale", O_RDWR | O_APPEND, NULL);
+    bed.cluster.stale = UINT32_MAX;
+    ck_assert_int_ne(bed_write(&bed, a, log, 0, data, 100), 0);
+    ck_assert_int_ne(bed_write(&bed, a, small, 0, data, 100), 0);
+    bed.cluster.stale = 0;
+    ck_assert_int_eq(bed_write(&bed, a, log, 0, data, 100), 0);
+    ck_assert_int_eq(bed_write(&bed, a, small, 0, data, 100), 0);
+    core_release(a, w);
+    core_release(a, small);
+    core_release(a, log);
+    core_release(b, r);
+    core_release(b, s);
+}
+END_TEST
+
 START_TEST(a_release_that_has_failed_is_made_again)
 {
     bed.cluster.fail_release = -EIO;
@@ -257,4 +296,6 @@ SUITE_MAIN("client-sharing", setup, teardown,
            readers_share_and_a_writer_takes_their_caches_away,
            a_truncate_elsewhere_is_seen_by_a_reader,
            a_lease_goes_back_only_after_the_kernel_has_dropped_its_pages,
+           a_truncate_elsewhere_between_a_write_and_its_size_is_no_error,
+           attributes_that_are_never_new_enough_are_an_error_at_last,
            a_release_that_has_failed_is_made_again, without_memory_for_a_release_it_is_made_later)
