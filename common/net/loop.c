@@ -144,7 +144,7 @@ static uint64_t roll_delay(void)
 
 static void link_put(struct loop_link *k)
 {
-    if (!k || atomic_fetch_sub(&k->refs, 1) > 1)
+    if (atomic_fetch_sub(&k->refs, 1) > 1)
         return;
     pthread_mutex_destroy(&k->mutex);
     mem_free(k);
