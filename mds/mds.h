@@ -70,6 +70,16 @@ struct mds_touch {
     void *hook;           /* the session module's */
 };
 
+#define MDS_CHANGES_MAX 4
+
+/* What others may be told before a change: an inode whose attributes change and, in a directory,
+ * the name that does. */
+struct mds_change {
+    uint64_t ino;
+    struct msg_bytes name; /* empty: only attributes. Borrowed from the request */
+    void *hook;            /* the session module's */
+};
+
 struct mds_prepare {
     struct list link; /* the session module's until ready() */
     struct mds *mds;
@@ -79,6 +89,9 @@ struct mds_prepare {
     uint64_t deadline_ns; /* reactor clock; 0: none. Past it ready(-AIFS_ETIMEOUT) */
     unsigned n_touch;
     struct mds_touch touch[SHARD_RESOLVED_MAX];
+    unsigned n_changes;
+    struct mds_change changes[MDS_CHANGES_MAX];
+    void *watch_hook;
     /* Once, maybe before prepare() returns. Not 0: nothing is frozen, finish() is not called. */
     void (*ready)(struct mds_prepare *p, int status);
     void *hook;
@@ -115,6 +128,12 @@ struct mds_session_ops {
     /* false: nobody else has a write lease, the recorded attributes are right, done() is not
      * called. true: done() comes later (with fresh == false if the holder did not answer). */
     bool (*glimpse)(struct mds *m, struct mds_glimpse *g);
+    /*
+     * May the session believe what it has just been answered about this inode (its attributes and,
+     * in a directory, the names in it) until it is told otherwise? Only with an answer from a view
+     * of this very moment. Counts as a lease from here on.
+     */
+    bool (*watch)(struct mds *m, uint64_t session, uint64_t ino);
     /* Another session holds a write lease: what is recorded of size and mtime may be old. */
     bool (*is_writing)(struct mds *m, uint64_t session, uint64_t ino);
 };

@@ -16,7 +16,15 @@
 
 enum rpc_kind { RPC_REQUEST = 1, RPC_REPLY = 2 };
 
-#define RPC_FLAG_RESENT 0x01u /* sent before under the same request id */
+#define RPC_FLAG_RESENT 0x01u /* requests: sent before under the same request id */
+/*
+ * Replies of the metadata server: leases that come with it (docs/protocols.md section 3). The
+ * attributes of this inode, or of this directory and the names in it, may be believed until an
+ * INVALIDATE names the inode.
+ */
+#define RPC_FLAG_KEPT_INODE 0x02u /* the inode of the reply, or the one asked for */
+#define RPC_FLAG_KEPT_DIR   0x04u /* the directory of the request; RENAME: the old one */
+#define RPC_FLAG_KEPT_DIR2  0x08u /* RENAME: the new one */
 
 struct rpc_header_wire {
     uint32_t magic;

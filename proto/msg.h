@@ -48,7 +48,11 @@ struct msg_cred {
     0x4u /* a writer died: its size is being recovered from the targets                            \
           */
 
-#define MSG_ATTR_NO_XATTRS 0x8u /* no extended attributes are stored with it */
+#define MSG_ATTR_KEPT      0x10u /* in a page of a directory: comes with a lease */
+#define MSG_ATTR_NO_XATTRS 0x8u  /* no extended attributes are stored with it */
+
+/* Will change without anybody asking for it. */
+#define MSG_ATTR_UNSURE (MSG_ATTR_PUNCH_PENDING | MSG_ATTR_SIZE_UNSURE)
 
 struct msg_attr {
     uint64_t ino;
@@ -204,6 +208,16 @@ struct msg_recall_req { /* server to client: give the lease up down to keep; ans
     uint64_t ino;
     uint64_t lease_seq;
     enum msg_lease keep;
+};
+
+/*
+ * Server to client: what is believed of an inode under a lease is about to change. Answered when
+ * nobody on that client can see the old any more; the change waits for it.
+ */
+struct msg_invalidate_req {
+    uint64_t ino;
+    bool whole;            /* all names in it; else only name, the others go on being kept */
+    struct msg_bytes name; /* empty: attributes only */
 };
 
 struct msg_glimpse_rep { /* GLIMPSE, server to client, msg_ino_req: size and mtime as the writer

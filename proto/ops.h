@@ -62,6 +62,7 @@
     X(RECALL,          64, recall_req,       empty,            OP_SERVER | OP_URGENT)                  \
     X(GLIMPSE,         65, ino_req,          glimpse_rep,      OP_SERVER | OP_URGENT)                  \
     X(MAP_CHANGED,     66, map_req,          empty,            OP_SERVER | OP_URGENT)                  \
+    X(INVALIDATE,      67, invalidate_req,   empty,            OP_SERVER | OP_URGENT)                  \
     /* metadata server: cluster */                                                         \
     X(MAP_GET,         80, map_req,          map_rep,          OP_ANY)                     \
     X(NODE_REGISTER,   81, register_req,     register_rep,     OP_SERVER)                  \

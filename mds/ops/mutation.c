@@ -41,10 +41,21 @@ struct mds_touch *op_touch(struct mds_op *o, uint64_t ino, enum mds_access acces
     return t;
 }
 
+void op_change(struct mds_op *o, uint64_t ino, const struct msg_bytes *name)
+{
+    struct mds_prepare *p = &o->prepare;
+
+    if (!ino)
+        return;
+    ASSERT(p->n_changes < MDS_CHANGES_MAX);
+    p->changes[p->n_changes++] =
+        (struct mds_change){.ino = ino, .name = name ? *name : (struct msg_bytes){0}};
+}
+
 /* An outcome for the session module; out->lease may come back lower. */
 static void mutate_finish(struct mds_op *o, struct mds_outcome *out)
 {
-    if (o->prepare.n_touch)
+    if (o->prepare.n_touch || o->prepare.n_changes)
         o->mds->session_ops->finish(o->mds, &o->prepare, out);
 }
 
@@ -113,6 +124,43 @@ static void mutate_kick(struct mds *m, uint32_t result, uint64_t ino)
         m->gc_ops->kick(m, KEY_RECOVER, 0);
 }
 
+/* The reply tells of the state that the change has left, so its caller may go on believing it. */
+static void mutate_keep(struct mds_op *o)
+{
+    const void *msg = o->req->msg;
+
+    switch (o->req->header.op) {
+    case RPC_OP_CREATE:
+    case RPC_OP_MKDIR:
+    case RPC_OP_MKNOD:
+    case RPC_OP_SYMLINK:
+        op_keep(o, ((const struct msg_create_req *)msg)->parent, RPC_FLAG_KEPT_DIR);
+        op_keep(o, o->entry.result_ino, RPC_FLAG_KEPT_INODE);
+        break;
+    case RPC_OP_UNLINK:
+    case RPC_OP_RMDIR:
+        op_keep(o, ((const struct msg_name_req *)msg)->parent, RPC_FLAG_KEPT_DIR);
+        break;
+    case RPC_OP_RENAME:
+        op_keep(o, ((const struct msg_rename_req *)msg)->parent, RPC_FLAG_KEPT_DIR);
+        op_keep(o, ((const struct msg_rename_req *)msg)->new_parent, RPC_FLAG_KEPT_DIR2);
+        break;
+    case RPC_OP_LINK:
+        op_keep(o, ((const struct msg_link_req *)msg)->new_parent, RPC_FLAG_KEPT_DIR);
+        op_keep(o, ((const struct msg_link_req *)msg)->ino, RPC_FLAG_KEPT_INODE);
+        break;
+    case RPC_OP_SETATTR:
+        if (!(o->entry.result & SHARD_R_PUNCH))
+            op_keep(o, ((const struct msg_setattr_req *)msg)->ino, RPC_FLAG_KEPT_INODE);
+        break;
+    case RPC_OP_OPEN:
+        op_keep(o, ((const struct msg_open_req *)msg)->ino, RPC_FLAG_KEPT_INODE);
+        break;
+    default:
+        break;
+    }
+}
+
 static void mutate_answer(struct mds_op *o)
 {
     struct shard_entry *e = &o->entry;
@@ -128,6 +176,8 @@ static void mutate_answer(struct mds_op *o)
     }
     mutate_finish(o, &out);
     mutate_kick(o->mds, e->result, e->result_ino);
+    if (e->status == 0 && !(e->result & SHARD_R_DUPLICATE))
+        mutate_keep(o);
     if (rep && ((o->local && op_open_data(o, rep) == 0) || out.lease != promised ||
                 out.lease_seq != rep->inode.lease_seq)) {
         rep->inode.lease = out.lease;
@@ -182,6 +232,8 @@ static void mutate_local(struct mds_op *o)
     }
     rep.inode.lease = out.lease;
     rep.inode.lease_seq = out.lease_seq;
+    if (rc == 0)
+        op_keep(o, rep.inode.attr.ino, RPC_FLAG_KEPT_INODE);
     op_reply(o, rc, rc == 0 ? &rep : NULL);
 }
 
@@ -283,7 +335,7 @@ static void mutate_try(struct mds_op *o)
                                            .timeout_ns = mutate_time_left(o, PUNCH_GROW_WAIT_NS),
                                            .done = punch_retry};
         o->mds->gc_ops->punch_wait(o->mds, &o->punch);
-    } else if (o->prepare.n_touch) {
+    } else if (o->prepare.n_touch || o->prepare.n_changes) {
         o->mds->session_ops->prepare(o->mds, &o->prepare);
     } else {
         mutate_ready(&o->prepare, 0);

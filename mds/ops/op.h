@@ -15,6 +15,7 @@
 #define AIFS_MDS_OPS_OP_H
 
 #include "mds/mds.h"
+#include "proto/header_fmt.h"
 
 struct mds_op;
 
@@ -47,6 +48,9 @@ void mds_mutate(struct rpc_req *req, struct mds *m, uint64_t ino, mds_resolve_fn
 /* For resolving functions. */
 struct mds_touch *op_touch(struct mds_op *o, uint64_t ino, enum mds_access access, int place);
 
+/* An inode that is about to change; name: the one in it that does, or NULL. */
+void op_change(struct mds_op *o, uint64_t ino, const struct msg_bytes *name);
+
 mds_resolve_fn resolve_create, resolve_make, resolve_unlink, resolve_rmdir, resolve_rename,
     resolve_link, resolve_setattr, resolve_open, resolve_xattr, resolve_write_inline, resolve_grow,
     resolve_size, resolve_append_range;
@@ -65,6 +69,9 @@ int op_fill_data(struct view *v, struct rpc_req *req, enum key_type type,
 /* op_begin(), and the inode it is about from a point view. NULL: replied already. */
 struct mds_op *op_begin_inode(struct mds *m, struct rpc_req *req, uint64_t ino,
                               struct mds_inode *ret_inode);
+/* The lease on an inode that comes with the answer; flag: RPC_FLAG_KEPT_*. See
+ * mds_session_ops.watch. */
+void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag);
 /* OPEN without O_TRUNC, when its lease is granted: the reply, or the error. */
 int op_open_reply(struct mds_op *o, struct msg_inode_rep *ret_rep) MUST_USE;
 /* The same for an answer that was committed: attributes and content are added. */

@@ -16,6 +16,12 @@ void op_fill_inode(const struct mds_inode *in, struct msg_inode *out)
         out->layout = in->layout;
 }
 
+void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag)
+{
+    if (ino && o->mds->session_ops->watch(o->mds, o->req->header.session, ino))
+        o->req->reply_flags |= flag;
+}
+
 /* A record of the inode as its data; absent: empty. */
 int op_fill_data(struct view *v, struct rpc_req *req, enum key_type type,
                  const struct mds_inode *in, struct msg_inode *out)

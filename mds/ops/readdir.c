@@ -179,6 +179,8 @@ static int page_attrs(struct readdir_page *p, struct view *v)
             if (!found[j] || (p->unsure && p->unsure(p->arg, &inodes[j])))
                 continue;
             attr_encode(&inodes[j], &w);
+            if (p->keep && p->keep(p->arg, &inodes[j]))
+                w.flags |= htole32(MSG_ATTR_KEPT);
             memcpy(at + sizeof(struct dirent_wire), &w, sizeof(w));
             at[offsetof(struct dirent_wire, has_attr)] = 1;
         }
@@ -228,6 +230,13 @@ static bool is_unsure(void *arg, const struct mds_inode *in)
     return S_ISREG(in->mode) && u->mds->session_ops->is_writing(u->mds, u->session, in->ino);
 }
 
+static bool may_keep(void *arg, const struct mds_inode *in)
+{
+    const struct unsure_arg *u = arg;
+
+    return u->mds->session_ops->watch(u->mds, u->session, in->ino);
+}
+
 static int readdir_check(struct view *v, const struct msg_readdir_req *req, uint64_t *ret_parent)
 {
     struct mds_inode dir;
@@ -259,6 +268,7 @@ void op_readdir(struct mds *m, struct rpc_req *r)
                              .max = MIN(MAX(req->max_bytes, READDIR_MIN_BYTES), MSG_BULK_MAX),
                              .plus = req->plus,
                              .unsure = is_unsure,
+                             .keep = may_keep,
                              .arg = &u};
     struct msg_readdir_rep rep = {0};
     struct iovec iov;
@@ -277,6 +287,8 @@ void op_readdir(struct mds *m, struct rpc_req *r)
     if (rc == 0)
         rc = readdir_page_fill(&p, &v, req->ino);
     view_unpin(&v);
+    if (rc == 0)
+        op_keep(o, req->ino, RPC_FLAG_KEPT_DIR);
     if (rc < 0 || p.len == 0) {
         rep.eof = true;
         op_reply(o, rc, rc == 0 ? &rep : NULL);

@@ -19,7 +19,8 @@ struct readdir_page {
     uint32_t max;    /* bytes */
     bool plus;
     bool (*unsure)(void *arg,
-                   const struct mds_inode *in); /* leave the attributes out; may be NULL */
+                   const struct mds_inode *in);          /* leave the attributes out; may be NULL */
+    bool (*keep)(void *arg, const struct mds_inode *in); /* comes with a lease; may be NULL */
     void *arg;
     /* out */
     uint8_t *data;

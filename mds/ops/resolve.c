@@ -73,6 +73,12 @@ static void new_layout(struct mds_op *o, struct view *v, const struct msg_create
     ask_layout(o, &dir, req->has_stripe ? &req->stripe : NULL);
 }
 
+/* Who has it open for writing knows its size and times better than anybody who has been told. */
+static bool writes(uint32_t open_flags)
+{
+    return (open_flags & O_ACCMODE) != O_RDONLY || (open_flags & O_TRUNC);
+}
+
 uint64_t resolve_create(struct mds_op *o, struct view *v)
 {
     const struct msg_create_req *req = o->req->msg;
@@ -84,6 +90,7 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
     o->entry.check_resolved = true;
     o->entry.resolved[0] = ino;
     if (!ino) {
+        op_change(o, req->parent, &req->name);
         new_layout(o, v, req);
         if (req->flags & MSG_CREATE_OPEN)
             op_touch(o, 0, MDS_ACCESS_OPEN, -1)->open_flags = open_flags;
@@ -94,6 +101,8 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
     if (((req->flags & MSG_CREATE_EXCL) || ns_may_open(&in, &req->cred, open_flags) < 0) &&
         !is_repeat(o, v))
         return 0;
+    if (writes(open_flags))
+        op_change(o, ino, NULL);
     if (req->flags & MSG_CREATE_OPEN)
         op_touch(o, ino, MDS_ACCESS_OPEN, 0)->open_flags = open_flags;
     else if (req->flags & MSG_CREATE_TRUNC)
@@ -106,6 +115,7 @@ uint64_t resolve_make(struct mds_op *o, struct view *v)
 {
     const struct msg_create_req *req = o->req->msg;
 
+    op_change(o, req->parent, &req->name);
     if (o->req->header.op == RPC_OP_MKDIR && req->has_stripe)
         ask_stripe(o, &req->stripe);
     else if (o->req->header.op == RPC_OP_MKNOD)
@@ -121,6 +131,8 @@ uint64_t resolve_unlink(struct mds_op *o, struct view *v)
 
     o->entry.check_resolved = true;
     o->entry.resolved[0] = ino;
+    op_change(o, req->parent, &req->name);
+    op_change(o, ino, NULL);
     if (find_file(v, ino, &in))
         op_touch(o, ino, MDS_ACCESS_UNLINK, 0);
     return 0;
@@ -128,8 +140,10 @@ uint64_t resolve_unlink(struct mds_op *o, struct view *v)
 
 uint64_t resolve_rmdir(struct mds_op *o, struct view *v)
 {
-    (void)o;
-    (void)v;
+    const struct msg_name_req *req = o->req->msg;
+
+    op_change(o, req->parent, &req->name);
+    op_change(o, find_name(v, req->parent, &req->name), NULL);
     return 0;
 }
 
@@ -143,6 +157,10 @@ uint64_t resolve_rename(struct mds_op *o, struct view *v)
     o->entry.check_resolved = true;
     o->entry.resolved[0] = src;
     o->entry.resolved[1] = dst;
+    op_change(o, req->parent, &req->name);
+    op_change(o, req->new_parent, &req->new_name);
+    op_change(o, src, NULL);
+    op_change(o, dst, NULL);
     if (dst != src && !(req->flags & RENAME_EXCHANGE) && find_file(v, dst, &in))
         op_touch(o, dst, MDS_ACCESS_UNLINK, 1);
     return 0;
@@ -150,8 +168,11 @@ uint64_t resolve_rename(struct mds_op *o, struct view *v)
 
 uint64_t resolve_link(struct mds_op *o, struct view *v)
 {
-    (void)o;
+    const struct msg_link_req *req = o->req->msg;
+
     (void)v;
+    op_change(o, req->new_parent, &req->new_name);
+    op_change(o, req->ino, NULL);
     return 0;
 }
 
@@ -161,6 +182,7 @@ uint64_t resolve_setattr(struct mds_op *o, struct view *v)
     const uint32_t times = MSG_SET_ATIME | MSG_SET_MTIME | MSG_SET_ATIME_NOW | MSG_SET_MTIME_NOW;
     struct mds_inode in;
 
+    op_change(o, req->ino, NULL);
     if (!find_file(v, req->ino, &in))
         return 0;
     if (ns_setattr_check(&in, req) < 0)
@@ -182,8 +204,11 @@ uint64_t resolve_open(struct mds_op *o, struct view *v)
     bool file = find_file(v, req->ino, &in);
 
     o->local = !(req->flags & O_TRUNC);
-    if (file && (ns_may_open(&in, &req->cred, req->flags) == 0 || is_repeat(o, v)))
+    if (file && (ns_may_open(&in, &req->cred, req->flags) == 0 || is_repeat(o, v))) {
+        if (writes(req->flags))
+            op_change(o, req->ino, NULL);
         op_touch(o, req->ino, MDS_ACCESS_OPEN, -1)->open_flags = req->flags & (O_ACCMODE | O_TRUNC);
+    }
     return 0;
 }
 
@@ -194,6 +219,7 @@ uint64_t resolve_xattr(struct mds_op *o, struct view *v)
     struct mds_inode in;
     enum ns_xattr kind;
 
+    op_change(o, req->ino, NULL);
     if (view_inode(v, req->ino, &in) < 0 ||
         ns_xattr_check(&in, &req->cred, &req->name, true, &kind) < 0 ||
         kind != NS_XATTR_IS_LAYOUT || op_layout_parse(&req->value, &stripe) < 0)

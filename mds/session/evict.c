@@ -49,6 +49,7 @@ static void removed(struct mds_submit *submit)
     } else {
         while (!list_empty(&s->uses)) /* opened in the last moment before it closed */
             session_use_drop(mod, list_entry(s->uses.next, struct session_use, of_session));
+        session_watch_drop(mod, s);
         session_free(mod, s);
     }
     session_end(mod);
@@ -105,6 +106,7 @@ static void evict_release(struct session_module *mod, struct session *s)
 
     s->phase = PHASE_SEAL;
     evict_locks(mod, s);
+    session_watch_drop(mod, s);
     list_for_each_safe (l, next, &s->uses) {
         struct session_use *u = list_entry(l, struct session_use, of_session);
 
@@ -305,6 +307,7 @@ void session_evict(struct session_module *mod, struct session *s, const char *wh
         session_recall_end(list_entry(l, struct session_use, of_session));
     session_fail_waits(mod, s->id, -AIFS_ESESSION);
     locks_session_end(mod->mds, s->id);
+    session_watch_fail(mod, s->id, -AIFS_ESESSION);
     s->msg.evict = msg;
     session_begin(mod);
     mds_submit(mod->mds, &s->submit, mod->mds->shards[0], SHARD_OP_SESSION_EVICT, &s->msg.evict,

@@ -199,6 +199,7 @@ void session_finish(struct mds *m, struct mds_prepare *p, struct mds_outcome *o)
         session_orphan_check(mod, f);
         session_file_put(mod, f);
     }
+    session_watch_leave(mod, p);
     if (w) {
         p->hook = NULL;
         session_leave(mod, w);

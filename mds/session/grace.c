@@ -244,6 +244,7 @@ void session_grace_check(struct session_module *mod)
     LOG_INFO("session", "every session from before the restart is back or evicted");
     mod->grace = false;
     session_wake_list(mod, &mod->grace_waits);
+    session_watch_grace_over(mod);
     session_grace_start(mod);
 }
 

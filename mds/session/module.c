@@ -171,6 +171,7 @@ static void tick(struct reactor_timer *t)
     }
     session_recall_tick(mod, now_ns);
     session_mark_tick(mod, now_ns);
+    session_watch_tick(mod, now_ns);
     session_timeout_waits(mod, now_ns);
     reactor_timer_start(mod->mds->reactor, &mod->tick, now_ns + mod->tick_ns);
 }
@@ -181,6 +182,7 @@ static const struct mds_session_ops session_ops = {.check = session_check,
                                                    .prepare = session_prepare,
                                                    .finish = session_finish,
                                                    .glimpse = session_glimpse,
+                                                   .watch = session_watch,
                                                    .is_writing = session_is_writing};
 
 static void stats_register(struct session_stats *s)
@@ -198,6 +200,13 @@ static void stats_register(struct session_stats *s)
                           "requests refused because a table was full");
     stat_counter_register(&s->reclaimed, "aifs_mds_opens_reclaimed_total", NULL,
                           "opens reclaimed after a restart");
+    stat_counter_register(&s->invalidations, "aifs_mds_invalidations_total", NULL,
+                          "clients told that an inode or a name changes");
+    stat_counter_register(&s->watch_waits, "aifs_mds_watch_waits_total", NULL,
+                          "changes that waited until other clients were told");
+    stat_counter_register(&s->shared, "aifs_mds_shared_total", NULL,
+                          "times an inode or directory went to shared mode");
+    stat_gauge_register(&s->watches, "aifs_mds_watches", NULL, "leases on attributes and names");
     stat_gauge_register(&s->sessions, "aifs_mds_sessions", NULL, "sessions");
     stat_gauge_register(&s->opens, "aifs_mds_opens", NULL, "open files");
     stat_gauge_register(&s->files, "aifs_mds_open_inodes", NULL, "files open or frozen");
@@ -208,7 +217,8 @@ static void stats_unregister(struct session_stats *s)
     struct stat_item *all[] = {&s->opened.stat,       &s->evicted.stat,   &s->recalls.stat,
                                &s->recalls_late.stat, &s->glimpses.stat,  &s->waits.stat,
                                &s->refused.stat,      &s->reclaimed.stat, &s->sessions.stat,
-                               &s->opens.stat,        &s->files.stat};
+                               &s->opens.stat,        &s->files.stat,     &s->invalidations.stat,
+                               &s->watch_waits.stat,  &s->shared.stat,    &s->watches.stat};
 
     for (unsigned i = 0; i < ARRAY_LEN(all); i++)
         stat_unregister(all[i]);
@@ -236,9 +246,12 @@ static int session_start(struct mds *m)
         return -ENOMEM;
     mod->mds = m;
     stats_register(&mod->stats);
-    rc = session_tables_init(mod);
+    rc = session_watch_init(mod);
     if (rc < 0)
         goto err_free;
+    rc = session_tables_init(mod);
+    if (rc < 0)
+        goto err_watch;
     rc = session_load(mod);
     if (rc < 0)
         goto err_tables;
@@ -255,6 +268,8 @@ static int session_start(struct mds *m)
     return 0;
 err_tables:
     session_tables_fini(mod);
+err_watch:
+    session_watch_fini(mod);
 err_free:
     stats_unregister(&mod->stats);
     mem_free(mod);
@@ -292,6 +307,7 @@ static void session_stop(struct mds *m, void (*stopped)(void *arg), void *arg)
     hmap_for_each (n, next, pos, &mod->sessions)
         cluster_fence_cancel(m, &container_of(n, struct session, by_id)->fenced);
     session_fail_waits(mod, 0, -AIFS_ECANCELLED);
+    session_watch_fail(mod, 0, -AIFS_ECANCELLED);
     list_for_each_safe (l, tmp, &mod->calls)
         rpc_call_cancel(&list_entry(l, struct session_call, all)->rpc);
     session_serve_stop(mod);
@@ -308,6 +324,7 @@ static void session_free_module(struct mds *m)
     m->session = NULL;
     m->session_ops = NULL;
     mem_free(mod->orphans);
+    session_watch_fini(mod);
     session_tables_fini(mod);
     stats_unregister(&mod->stats);
     mem_free(mod);

@@ -275,6 +275,7 @@ void session_wait_fail(struct session_module *mod, struct session_wait *w, int s
     session_leave(mod, w);
     mem_free(w);
     p->hook = NULL;
+    session_watch_leave(mod, p);
     for (unsigned i = 0; i < p->n_touch; i++) { /* it may have been in the way of the next */
         struct session_file *f = session_file_find(mod, p->touch[i].ino);
 
@@ -532,22 +533,13 @@ static struct session_wait *wait_new(struct mds_prepare *p, const enum lease_gro
     return w;
 }
 
-void session_prepare(struct mds *m, struct mds_prepare *p)
+void session_prepare_files(struct session_module *mod, struct mds_prepare *p)
 {
-    struct session_module *mod = session_module(m);
     struct session *s = session_find(mod, p->session);
     enum lease_group groups[SHARD_RESOLVED_MAX];
     bool enters = false;
-    int rc = 0;
+    int rc = s && s->phase == PHASE_LIVE ? check_touches(mod, s, p) : -AIFS_ESESSION;
 
-    p->hook = NULL;
-    list_init(&p->link);
-    if (mod->stopping)
-        rc = -AIFS_ECANCELLED;
-    else if (!s || s->phase != PHASE_LIVE)
-        rc = -AIFS_ESESSION;
-    if (rc == 0)
-        rc = check_touches(mod, s, p);
     for (unsigned i = 0; rc == 0 && i < p->n_touch; i++) {
         p->touch[i].hook = NULL;
         p->touch[i].lease = MSG_LEASE_NONE;
@@ -570,5 +562,27 @@ void session_prepare(struct mds *m, struct mds_prepare *p)
     } else if (rc == 0) {
         rc = decide(mod, s, p);
     }
+    if (rc < 0)
+        session_watch_leave(mod, p);
     p->ready(p, rc);
+}
+
+void session_prepare(struct mds *m, struct mds_prepare *p)
+{
+    struct session_module *mod = session_module(m);
+    struct session *s = session_find(mod, p->session);
+    int rc = 0;
+
+    p->hook = NULL;
+    list_init(&p->link);
+    if (mod->stopping)
+        rc = -AIFS_ECANCELLED;
+    else if (!s || s->phase != PHASE_LIVE)
+        rc = -AIFS_ESESSION;
+    if (rc == 0)
+        rc = session_watch_enter(mod, p);
+    if (rc == 0)
+        session_prepare_files(mod, p);
+    else if (rc != -EAGAIN)
+        p->ready(p, rc);
 }

@@ -219,6 +219,7 @@ static void serve_session_close(struct rpc_req *req)
         s->reclaiming = false;
         session_fail_waits(mod, s->id, -AIFS_ESESSION);
         locks_session_end(m, s->id);
+        session_watch_fail(mod, s->id, -AIFS_ESESSION);
         session_remove(mod, s);
         session_grace_check(mod);
         return;

@@ -4,6 +4,7 @@
  *
  *   table.c    sessions, files, uses (what one session does with one file), opens
  *   prepare.c  freezing, waiting, deciding; finish.c what comes of it
+ *   watch.c    leases on attributes and names: who is told before a change
  *   recall.c   leases taken back; glimpse.c sizes asked from writers
  *   serve.c    SESSION_OPEN RENEW CLOSE, CLOSE; data.c LEASE_GET LEASE_RELEASE
  *   grace.c    restart, RECLAIM, orphans; evict.c the steps of an eviction
@@ -42,6 +43,16 @@
 #define GLIMPSES_MAX      4096u /* waiting, per file */
 #define SESSION_SLOTS_MAX 4096u
 
+/* Watches: of one session, in all; told to forget at once when there are too many. */
+#define SESSION_WATCHES_MAX (1u << 18)
+#define WATCHES_MAX         (1u << 21)
+#define WATCHES_SHED        4096u
+
+/* Shared mode: begins when others had to be told so often, each time within this of the last; ends
+ * when nothing has changed for as long. */
+#define SHARED_CHANGES 8u
+#define SHARED_NS      (1 * NS_PER_S)
+
 struct session_file;
 
 enum session_phase {
@@ -76,6 +87,8 @@ struct session {
     uint32_t incarnation;
     struct list uses;
     uint32_t n_opens, n_leases;
+    struct list watches; /* struct session_watch, the longest not granted again first */
+    uint32_t n_watches;
     struct session_slot *slots; /* n_slots of them, from the first open on */
     uint64_t pushed_epoch;      /* of MAP_CHANGED */
     bool pushing;
@@ -176,15 +189,57 @@ struct session_wait {
     int failed;            /* status to end with */
 };
 
+/* An inode that is watched, being changed, or shared. */
+struct watch_file {
+    struct hmap_node by_ino;
+    uint64_t ino;
+    struct list watches;
+    uint32_t changing; /* changes inside: no watch begins */
+    uint32_t heat;     /* times that others had to be told lately */
+    uint64_t heat_ns, shared_until_ns;
+    struct list shared; /* mod->shared_files */
+};
+
+/* What one session believes of one inode: its attributes, and in a directory the names in it. */
+struct session_watch {
+    struct hmap_node by_key; /* hash of session and ino */
+    struct list of_file, of_session;
+    struct session *s;
+    struct watch_file *f;
+    struct list invals; /* struct watch_inval: not answered yet */
+};
+
+/* A change that waits until others have been told; p->watch_hook. */
+struct watch_wait {
+    struct list all;
+    struct mds_prepare *p;
+    unsigned pending; /* answers */
+};
+
 struct session_stats {
     struct stat_counter opened, evicted, recalls, recalls_late, glimpses, waits, refused, reclaimed;
-    struct stat_gauge sessions, opens, files;
+    struct stat_counter invalidations, watch_waits, shared;
+    struct stat_gauge sessions, opens, files, watches;
 };
 
 /* A call to a client, cancelled when the module stops. */
 struct session_call {
     struct list all; /* mod->calls */
     struct rpc_call rpc;
+};
+
+/* One INVALIDATE: until it is answered, or the session's leases have ended. */
+struct watch_inval {
+    struct session_call call;
+    struct list all, of_watch;
+    struct session_module *mod;
+    struct session_watch *w; /* NULL: of no interest any more, the call is still under way */
+    struct watch_wait *wait; /* NULL: nobody waits */
+    struct rpc_link *link;
+    struct msg_invalidate_req req;
+    uint64_t deadline_ns;
+    bool sent, busy;
+    char name[];
 };
 
 struct session_module {
@@ -195,6 +250,10 @@ struct session_module {
     struct list unmark; /* struct session_use: marked, and not written any more */
     uint32_t n_waits, n_openings, n_unmark;
     bool unmarking; /* an entry for some of them is under way */
+    struct hmap watch_files, watches;
+    struct list watch_waits, watch_grace, watch_runnable, invals, shared_files;
+    struct reactor_work watch_run;
+    bool watch_run_queued;
     uint64_t create_order;
     struct reactor_work run, stop;
     bool run_queued;
@@ -260,6 +319,8 @@ struct session_open *session_open_of(struct session_module *mod, uint64_t id, ui
 /* ---- prepare.c, finish.c ---- */
 int session_check(struct mds *m, struct rpc_req *req) MUST_USE;
 void session_prepare(struct mds *m, struct mds_prepare *p);
+/* The second half, when nobody else watches what changes. */
+void session_prepare_files(struct session_module *mod, struct mds_prepare *p);
 void session_finish(struct mds *m, struct mds_prepare *p, struct mds_outcome *o);
 void session_wait_step(struct session_module *mod, struct session_wait *w);
 void session_wait_fail(struct session_module *mod, struct session_wait *w, int status);
@@ -277,6 +338,19 @@ void session_users(struct session_use *u, struct lease_users *ret_users);
 void session_grant(struct session_module *mod, struct session_use *u, unsigned access,
                    uint32_t wanted);
 void session_orphan_check(struct session_module *mod, struct session_file *f);
+
+/* ---- watch.c ---- */
+int session_watch_init(struct session_module *mod) MUST_USE;
+void session_watch_fini(struct session_module *mod);
+bool session_watch(struct mds *m, uint64_t session, uint64_t ino); /* mds_session_ops.watch */
+/* 0: go on. -EAGAIN: session_prepare_files() or p->ready() comes later. Else it failed. */
+int session_watch_enter(struct session_module *mod, struct mds_prepare *p) MUST_USE;
+void session_watch_leave(struct session_module *mod, struct mds_prepare *p);
+void session_watch_drop(struct session_module *mod, struct session *s); /* its leases have ended */
+void session_watch_fail(struct session_module *mod, uint64_t session, int status); /* 0: of all */
+void session_watch_resend(struct session *s); /* it has a new link */
+void session_watch_grace_over(struct session_module *mod);
+void session_watch_tick(struct session_module *mod, uint64_t now_ns);
 
 /* ---- recall.c, glimpse.c ---- */
 /* Is there a lease of somebody else in the way? Sees to it that it goes. */

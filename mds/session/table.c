@@ -123,6 +123,7 @@ int session_add(struct session_module *mod, uint64_t id, const void *data, uint3
     session_from_record(s, &rec);
     s->renewed_ns = session_now_ns(mod);
     list_init(&s->uses);
+    list_init(&s->watches);
     hmap_insert(&mod->sessions, &s->by_id, hash_u64(id));
     hmap_insert(&mod->clients, &s->by_client, hash_bytes(s->client.b, 16, 0));
     stat_gauge_add(&mod->stats.sessions, 1);
@@ -151,6 +152,7 @@ void session_bind(struct session *s, struct rpc_link *l, uint32_t incarnation)
     s->link = rpc_link_ref(l);
     s->incarnation = incarnation;
     session_recall_resend(s);
+    session_watch_resend(s);
 }
 
 /* ---- files ---- */

@@ -44,6 +44,7 @@ static struct req *req_get(struct rpc_link *l)
     r->pub.msg = r->pub.body = NULL;
     r->pub.bulk = NULL;
     r->pub.handler_arg = NULL;
+    r->pub.reply_flags = 0;
     r->refused = 0;
     r->released = NULL;
     l->n_requests++;
@@ -256,6 +257,7 @@ static void req_send(struct req *r, int status, uint8_t *wire, uint32_t body_len
         .status = status,
         .body_len = body_len,
         .kind = RPC_REPLY,
+        .flags = r->pub.reply_flags,
         .version = l->version,
     };
 

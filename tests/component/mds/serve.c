@@ -75,6 +75,14 @@ static bool fake_glimpse(struct mds *m, struct mds_glimpse *g)
     return true;
 }
 
+static bool fake_watch(struct mds *m, uint64_t session, uint64_t ino)
+{
+    (void)m;
+    (void)session;
+    (void)ino;
+    return false;
+}
+
 static bool fake_is_writing(struct mds *m, uint64_t session, uint64_t ino)
 {
     (void)m;
@@ -118,8 +126,8 @@ static void fake_punch_wait(struct mds *m, struct mds_punch_wait *w)
         self->waiting = w;
 }
 
-static const struct mds_session_ops session_ops = {fake_check, fake_prepare, fake_finish,
-                                                   fake_glimpse, fake_is_writing};
+static const struct mds_session_ops session_ops = {fake_check,   fake_prepare, fake_finish,
+                                                   fake_glimpse, fake_watch,   fake_is_writing};
 static const struct mds_cluster_ops cluster_ops = {fake_map, fake_statfs};
 static const struct mds_gc_ops gc_ops = {fake_kick, fake_target_up, fake_punch_wait};
 

@@ -67,6 +67,8 @@ struct rig_client {
     bool alive;   /* renews its session */
     bool release; /* answers a recall with a release, of release_size if not 0 */
     uint64_t release_size;
+    bool mute;        /* keeps INVALIDATE without an answer, in held */
+    struct list held; /* struct rpc_req */
     uint64_t glimpse_size;
     uint64_t map_epoch; /* of the last MAP_CHANGED */
     struct rpc_node *rpc;
@@ -133,6 +135,7 @@ int rig_oss_order(const struct rig_oss *o, unsigned op); /* place of the first o
 void rig_client_connect(struct rig *r, unsigned i);
 void rig_client_open(struct rig *r, unsigned i);   /* opens a session */
 void rig_client_forget(struct rig *r, unsigned i); /* the session goes on without its client */
+void rig_client_answer(struct rig *r, unsigned i); /* what it has held, and all from now on */
 unsigned rig_client_count(const struct rig_client *c, unsigned op, uint64_t ino);
 void rig_give(struct rig *r, unsigned i, uint64_t ino, enum msg_lease keep, uint64_t seq,
               uint64_t size); /* LEASE_RELEASE, not waited for */

@@ -60,6 +60,31 @@ static void on_recall(struct rpc_req *req)
         rig_give(c->rig, c->index, ino, keep, seq, c->release_size);
 }
 
+static void on_invalidate(struct rpc_req *req)
+{
+    struct rig_client *c = req->handler_arg;
+    const struct msg_invalidate_req *m = req->msg;
+    struct rig_note *n = note(c, RPC_OP_INVALIDATE);
+
+    n->ino = m->ino;
+    n->n = m->whole;
+    n->size = m->name.len;
+    if (c->mute)
+        list_push_back(&c->held, &req->link);
+    else
+        rpc_reply(req, 0, NULL);
+}
+
+void rig_client_answer(struct rig *r, unsigned i)
+{
+    struct rig_client *c = &r->client[i];
+    struct list *l;
+
+    c->mute = false;
+    while ((l = list_pop_front(&c->held)))
+        rpc_reply(list_entry(l, struct rpc_req, link), 0, NULL);
+}
+
 static void on_glimpse(struct rpc_req *req)
 {
     struct rig_client *c = req->handler_arg;
@@ -97,6 +122,7 @@ void rig_client_init(struct rig *r, unsigned i)
     struct rig_client *c = &r->client[i];
 
     *c = (struct rig_client){.rig = r, .index = i};
+    list_init(&c->held);
     c->id.b[0] = (uint8_t)(50 + i);
     c->node.b[0] = (uint8_t)(60 + i);
 }
@@ -113,6 +139,7 @@ void rig_client_connect(struct rig *r, unsigned i)
     rig_node(r, &r->client_key, name, &c->node, &c->rpc);
     rpc_node_handle(c->rpc, RPC_OP_RECALL, on_recall, c);
     rpc_node_handle(c->rpc, RPC_OP_GLIMPSE, on_glimpse, c);
+    rpc_node_handle(c->rpc, RPC_OP_INVALIDATE, on_invalidate, c);
     rpc_node_handle(c->rpc, RPC_OP_MAP_CHANGED, on_map, c);
     rpc_node_handle(c->rpc, RPC_OP_LOCK_WAKE, on_lock_wake, c);
     ck_ok(rpc_peer_create(c->rpc, mds, 1, NULL, NULL, &c->mds));
@@ -122,6 +149,7 @@ void rig_client_fini(struct rig_client *c)
 {
     if (!c->rpc)
         return;
+    rig_client_answer(c->rig, c->index);
     rpc_peer_destroy(c->mds);
     rig_close_node(c->rig, c->rpc);
     c->rpc = NULL;

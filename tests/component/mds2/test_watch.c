@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Leases on attributes and names: who is told before what. */
+#include <stdio.h>
+
+#include "mds/store/key_fmt.h"
+#include "proto/header_fmt.h"
+#include "tests/component/mds2/rig_int.h"
+
+static struct rig rig;
+static struct rig_call change;
+
+static void setup(void)
+{
+    rig_open(&rig, NULL);
+    rig_oss_start(&rig, 0, 2);
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        rig_client_open(&rig, i);
+}
+
+static void teardown(void)
+{
+    char root[128];
+
+    memcpy(root, rig.root, sizeof root);
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        rig_client_answer(&rig, i);
+    rig_settle(&rig);
+    rig_forget(&change);
+    rig_close(&rig);
+    rig_remove(root);
+}
+
+/* The leases that came with the answer. */
+static unsigned kept(void)
+{
+    return rig.call.c.header.flags & (RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR);
+}
+
+static int lookup(unsigned client, uint64_t dir, const char *name)
+{
+    struct msg_name_req req = {.parent = dir, .name = str(name)};
+
+    return rig_do(&rig, client, RPC_OP_LOOKUP, &req, NULL);
+}
+
+static int getattr(unsigned client, uint64_t ino)
+{
+    struct msg_ino_req req = {.ino = ino};
+
+    return rig_do(&rig, client, RPC_OP_GETATTR, &req, NULL);
+}
+
+static uint64_t make_dir(unsigned client, const char *name)
+{
+    struct msg_create_req req = {.parent = KEY_ROOT_INO, .name = str(name), .mode = 040777};
+    const struct msg_inode_rep *rep;
+    const void *any;
+
+    ck_ok(rig_do(&rig, client, RPC_OP_MKDIR, &req, &any));
+    rep = any;
+    return rep->inode.attr.ino;
+}
+
+static uint64_t make_file(unsigned client, const char *name)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, client, name, O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+
+    rig_close_file(&rig, client, ino, rep->open_id);
+    return ino;
+}
+
+/* MKDIR of name, begun and not waited for. */
+static void begin_mkdir(unsigned client, uint64_t dir, const char *name)
+{
+    static struct msg_create_req req;
+
+    req = (struct msg_create_req){.parent = dir, .name = str(name), .mode = 040777};
+    rig_send(&rig, client, 2, &change, RPC_OP_MKDIR, &req);
+    rig_settle(&rig);
+}
+
+static void end_change(void)
+{
+    ck_assert(rig_until(&rig, 20000, rig_is_done, &change));
+    ck_ok(change.status);
+}
+
+static unsigned told(unsigned client, uint64_t ino)
+{
+    return rig_client_count(&rig.client[client], RPC_OP_INVALIDATE, ino);
+}
+
+START_TEST(an_answer_comes_with_a_lease_on_directory_and_inode)
+{
+    make_file(0, "f");
+    ck_ok(lookup(1, KEY_ROOT_INO, "f"));
+    ck_assert_uint_eq(kept(), RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR);
+    ck_assert_int_eq(lookup(1, KEY_ROOT_INO, "none"), -ENOENT);
+    ck_assert_uint_eq(kept(), RPC_FLAG_KEPT_DIR);
+}
+END_TEST
+
+START_TEST(nobody_is_told_of_what_only_its_changer_watches)
+{
+    uint64_t dir = make_dir(0, "d");
+
+    ck_ok(getattr(0, dir));
+    begin_mkdir(0, dir, "x");
+    end_change();
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        ck_assert_uint_eq(told(i, dir), 0);
+}
+END_TEST
+
+START_TEST(a_change_waits_until_who_watches_the_directory_has_answered)
+{
+    uint64_t dir = make_dir(0, "d");
+
+    ck_assert_int_eq(lookup(1, dir, "x"), -ENOENT);
+    rig.client[1].mute = true;
+    begin_mkdir(0, dir, "x");
+    ck_assert_uint_eq(told(1, dir), 1);
+    ck_assert(!change.done);
+    ck_assert_int_eq(lookup(2, dir, "x"), -ENOENT);
+    rig_client_answer(&rig, 1);
+    end_change();
+    ck_ok(lookup(1, dir, "x"));
+}
+END_TEST
+
+START_TEST(who_asks_during_a_change_gets_no_lease)
+{
+    uint64_t dir = make_dir(0, "d");
+
+    ck_assert_int_eq(lookup(1, dir, "x"), -ENOENT);
+    rig.client[1].mute = true;
+    begin_mkdir(0, dir, "x");
+    ck_assert_int_eq(lookup(1, dir, "x"), -ENOENT);
+    ck_assert_uint_eq(kept(), 0);
+    ck_assert_int_eq(lookup(2, dir, "x"), -ENOENT);
+    ck_assert_uint_eq(kept(), 0);
+    rig_client_answer(&rig, 1);
+    end_change();
+    ck_assert_int_eq(lookup(2, dir, "y"), -ENOENT);
+    ck_assert_uint_eq(kept(), RPC_FLAG_KEPT_DIR);
+}
+END_TEST
+
+START_TEST(a_rename_tells_of_both_directories_and_both_inodes)
+{
+    uint64_t from = make_dir(0, "from"), to = make_dir(0, "to"), moved, victim;
+    struct msg_rename_req req = {
+        .parent = from, .new_parent = to, .name = str("a"), .new_name = str("b")};
+
+    begin_mkdir(0, from, "a");
+    end_change();
+    moved = ((const struct msg_inode_rep *)change.c.rep)->inode.attr.ino;
+    begin_mkdir(0, to, "b");
+    end_change();
+    victim = ((const struct msg_inode_rep *)change.c.rep)->inode.attr.ino;
+    ck_ok(lookup(1, from, "a"));
+    ck_ok(lookup(1, to, "b"));
+    ck_ok(rig_do(&rig, 0, RPC_OP_RENAME, &req, NULL));
+    ck_assert_uint_eq(told(1, from), 1);
+    ck_assert_uint_eq(told(1, to), 1);
+    ck_assert_uint_eq(told(1, moved), 1);
+    ck_assert_uint_eq(told(1, victim), 1);
+}
+END_TEST
+
+START_TEST(attributes_of_a_file_that_another_writes_are_not_kept)
+{
+    uint64_t ino = make_file(0, "f"), open_id;
+
+    ck_ok(getattr(1, ino));
+    ck_assert_uint_eq(kept(), RPC_FLAG_KEPT_INODE);
+    open_id = rig_open_file(&rig, 0, ino, O_RDWR)->open_id;
+    ck_assert_uint_eq(told(1, ino), 1);
+    ck_ok(getattr(1, ino));
+    ck_assert_uint_eq(kept(), 0);
+    ck_ok(getattr(0, ino));
+    ck_assert_uint_eq(kept(), RPC_FLAG_KEPT_INODE);
+    rig_close_file(&rig, 0, ino, open_id);
+    ck_ok(getattr(1, ino));
+    ck_assert_uint_eq(kept(), RPC_FLAG_KEPT_INODE);
+}
+END_TEST
+
+START_TEST(who_does_not_answer_is_evicted_and_delays_no_longer_than_that)
+{
+    uint64_t dir = make_dir(0, "d"), silent = rig.client[1].session;
+
+    ck_assert_int_eq(lookup(1, dir, "x"), -ENOENT);
+    rig.client[1].mute = true;
+    begin_mkdir(0, dir, "x");
+    ck_assert(rig_until(&rig, 4 * RIG_LEASE / NS_PER_MS, rig_is_done, &change));
+    ck_ok(change.status);
+    ck_assert_uint_gt(rig_oss_count(&rig.oss[0], RPC_OP_OSS_FENCE, silent), 0);
+}
+END_TEST
+
+START_TEST(a_client_that_has_died_delays_a_change_by_its_lease_time_only)
+{
+    uint64_t dir = make_dir(0, "d");
+
+    ck_assert_int_eq(lookup(1, dir, "x"), -ENOENT);
+    rig_client_forget(&rig, 1);
+    rig_client_fini(&rig.client[1]);
+    begin_mkdir(0, dir, "x");
+    ck_assert(!change.done);
+    ck_assert(rig_until(&rig, 3 * RIG_LEASE / NS_PER_MS, rig_is_done, &change));
+    ck_ok(change.status);
+}
+END_TEST
+
+START_TEST(what_changes_again_and_again_is_shared_until_it_is_quiet)
+{
+    uint64_t dir = make_dir(0, "d");
+    unsigned before, n;
+    char name[16];
+
+    for (n = 0; n < 40; n++) {
+        (void)lookup(1, dir, "x");
+        snprintf(name, sizeof name, "n%u", n);
+        begin_mkdir(0, dir, name);
+        end_change();
+    }
+    before = told(1, dir);
+    ck_assert_uint_lt(before, 20);
+    (void)lookup(1, dir, "x");
+    ck_assert_uint_eq(kept() & RPC_FLAG_KEPT_DIR, 0);
+    rig_pass(&rig, 3000);
+    (void)lookup(1, dir, "x");
+    ck_assert_uint_eq(kept() & RPC_FLAG_KEPT_DIR, RPC_FLAG_KEPT_DIR);
+    begin_mkdir(0, dir, "last");
+    end_change();
+    ck_assert_uint_eq(told(1, dir), before + 1);
+}
+END_TEST
+
+START_TEST(a_retried_change_comes_without_leases)
+{
+    struct msg_create_req req = {.parent = KEY_ROOT_INO, .name = str("d"), .mode = 040777};
+
+    rig_send(&rig, 0, 3, &change, RPC_OP_MKDIR, &req);
+    end_change();
+    ck_assert_uint_eq(change.c.header.flags, RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR);
+    rig_send_again(&rig, 0, 3, &change, RPC_OP_MKDIR, &req);
+    end_change();
+    ck_assert_uint_eq(change.c.header.flags, 0);
+}
+END_TEST
+
+static void add(TCase *t)
+{
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, an_answer_comes_with_a_lease_on_directory_and_inode);
+    tcase_add_test(t, nobody_is_told_of_what_only_its_changer_watches);
+    tcase_add_test(t, a_change_waits_until_who_watches_the_directory_has_answered);
+    tcase_add_test(t, who_asks_during_a_change_gets_no_lease);
+    tcase_add_test(t, a_rename_tells_of_both_directories_and_both_inodes);
+    tcase_add_test(t, attributes_of_a_file_that_another_writes_are_not_kept);
+    tcase_add_test(t, who_does_not_answer_is_evicted_and_delays_no_longer_than_that);
+    tcase_add_test(t, a_client_that_has_died_delays_a_change_by_its_lease_time_only);
+    tcase_add_test(t, what_changes_again_and_again_is_shared_until_it_is_quiet);
+    tcase_add_test(t, a_retried_change_comes_without_leases);
+}
+
+int main(void)
+{
+    return rig_main("mds-watch", add);
+}
