@@ -22,9 +22,7 @@ void core_options_default(struct core_options *o)
     memset(o, 0, sizeof *o);
     net_options_default(&o->net);
     o->memory_limit = GIB;
-    o->attr_ns = NS_PER_S;
-    o->entry_ns = NS_PER_S;
-    o->negative_ns = 0;
+    o->attr_ns = o->entry_ns = o->negative_ns = CORE_LEASED_NS;
     o->timeo_ns = 30 * NS_PER_S;
     o->hung_log_ns = 30 * NS_PER_S;
 }
@@ -107,6 +105,7 @@ static void tick(struct reactor_timer *t)
         punch_tick(c);
     }
     req_tick(c, now);
+    invalidate_tick(c, now);
     if (c->state == CORE_UNMOUNTING)
         unmount_step(c);
 }
@@ -174,6 +173,7 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
         return err;
     }
     lease_handlers(c);
+    invalidate_handlers(c);
     *ret_core = c;
     return 0;
 }
@@ -193,6 +193,7 @@ void core_destroy(struct core *c)
     cmap_fini(c);
     if (c->node)
         rpc_node_destroy(c->node);
+    invalidate_fini(c);
     names_fini(c);
     inode_cache_fini(c);
     mds_fini(c);
@@ -248,7 +249,7 @@ static void walked(struct mds_op *op, int status)
         mount_walk(c);
         return;
     }
-    i = inode_from_reply(c, &rep->inode);
+    i = inode_from_reply(op, &rep->inode);
     if (i) {
         inode_entry(i, &c->mount_q->entry);
         inode_put(i);
@@ -320,6 +321,12 @@ uint64_t core_root(const struct core *c)
     return c->root;
 }
 
+void core_limit_names(struct core *c, uint64_t ns)
+{
+    c->o.entry_ns = MIN(c->o.entry_ns, ns);
+    c->o.negative_ns = MIN(c->o.negative_ns, ns);
+}
+
 bool core_is_soft(const struct core *c)
 {
     return c->o.soft;
@@ -360,6 +367,7 @@ static void session_over(struct core *c)
             rpc_peer_destroy(o->peer);
         o->peer = NULL;
     }
+    invalidate_tick(c, UINT64_MAX);
     rpc_node_shutdown(c->node, node_down, c);
 }
 

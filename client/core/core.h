@@ -66,12 +66,20 @@ struct core_events {
      * it may wait for pages that this reactor has to deliver.
      */
     void (*inval_inode)(void *arg, struct core_inval *v);
-    /* A name has changed. Best effort, nobody waits for it; name is borrowed until return. */
-    void (*inval_entry)(void *arg, uint64_t parent, const char *name, uint32_t len);
-    /* All cached inodes and names are void: the session was lost. */
+    /*
+     * A name changes: the kernel asks again before it uses it. name is borrowed until return. true:
+     * core_inval_entry_done(token) follows on the reactor, once the kernel has done it; it may wait
+     * for a change in the same directory that is under way. false: it could not be asked.
+     */
+    bool (*inval_entry)(void *arg, uint64_t parent, const char *name, uint32_t len, void *token);
+    /* The attributes of an inode change. Done when it returns; waits for nobody. */
+    void (*inval_attr)(void *arg, uint64_t ino);
+    /* All cached names are void. Done when it returns; waits for nobody. */
     void (*inval_all)(void *arg);
     void *arg;
 };
+
+#define CORE_LEASED_NS (3600 * NS_PER_S) /* as long as the lease holds */
 
 struct core_options {
     const char *mds[CORE_MDS_MAX]; /* "host:port" or "loop:name"; copied, like all strings here */
@@ -84,12 +92,12 @@ struct core_options {
     const char *job;       /* job id; NULL: from the environment (SLURM_JOB_ID), or none */
     uint64_t memory_limit; /* bytes for cached data, dirty data and metadata together. 0: 1 GiB; at
                               least 32 MiB */
-    uint64_t attr_ns;      /* how long attributes are believed without a lease: 1 s */
-    uint64_t entry_ns;     /* names */
-    uint64_t negative_ns;  /* names that do not exist; 0: not cached */
-    bool soft;             /* fail with -AIFS_ETIMEOUT after timeo_ns instead of waiting for ever */
-    uint64_t timeo_ns;     /* 30 s */
-    uint64_t hung_log_ns;  /* a warning for requests older than this: 30 s */
+    /* What is kept under a lease of the server is believed while that holds; the kernel is told to
+     * ask again (here, not at the server) after so long at the latest. */
+    uint64_t attr_ns, entry_ns, negative_ns; /* attributes, names, names that do not exist */
+    bool soft;            /* fail with -AIFS_ETIMEOUT after timeo_ns instead of waiting for ever */
+    uint64_t timeo_ns;    /* 30 s */
+    uint64_t hung_log_ns; /* a warning for requests older than this: 30 s */
     uint64_t readahead_bytes; /* upper bound per open file. 0: computed from stripes and memory */
     bool read_only;
     bool readers_cache; /* readers of files not opened with O_DIRECT keep what they have read: the
@@ -115,8 +123,11 @@ void core_destroy(
 
 uint64_t core_root(const struct core *c); /* inode of the mount's root; after core_mount() */
 bool core_is_soft(const struct core *c);
+/* The kernel cannot be told to forget all names at once: it believes none for longer than this. */
+void core_limit_names(struct core *c, uint64_t ns);
 uint32_t core_inline_max(const struct core *c); /* what the server keeps inline */
 void core_inval_done(struct core *c, struct core_inval *v);
+void core_inval_entry_done(struct core *c, void *token);
 
 /* ---- requests ---- */
 
@@ -199,7 +210,7 @@ struct core_req {
         unsigned n_pins;
         void *dst;
         bool entered; /* counted in inode.active */
-        uint64_t n1, n2;
+        uint64_t n1, n2, list_from;
         uint64_t flush[16]; /* struct flush_wait */
     } p;
 };
@@ -295,8 +306,8 @@ void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_
 struct core_stats {
     uint64_t requests, reads, writes, read_bytes, write_bytes;
     uint64_t read_hits, read_misses, readahead_bytes;
-    uint64_t mds_calls, oss_calls, retries, replays, recalls, glimpses, checksum_errors,
-        sessions_lost, hung;
+    uint64_t mds_calls, oss_calls, retries, replays, recalls, invalidations, glimpses,
+        checksum_errors, sessions_lost, hung;
     uint64_t memory_limit, memory_used, dirty_bytes, uncommitted_bytes;
     uint64_t inodes, names, open_files, in_flight, memory_waits;
 };

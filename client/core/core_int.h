@@ -10,6 +10,7 @@
  *   commit.c    COMMIT per target, replay when a target has forgotten
  *   inode.c     inode cache, attributes, leases as told by replies
  *   names.c     name cache
+ *   invalidate.c  what the server says is about to change
  *   mem.c       the memory budget: slabs of buffers, eviction, waiting
  *   block.c     data cache: blocks of files, filling and sending them
  *
@@ -39,6 +40,7 @@
 #include "common/base/mem.h"
 #include "common/fault/fault.h"
 #include "common/net/buf.h"
+#include "proto/header_fmt.h"
 #include "proto/rpc.h"
 
 #define CORE_SLOTS_MAX 64u
@@ -93,12 +95,27 @@ struct mds_op {
     struct core_file *file;
     struct buf *buf;
     uint64_t started_ns, n1, n2;
+    uint64_t event;      /* core.events_seen when it was sent */
+    uint64_t dirs[2];    /* whose names it changes; 0: none */
     uint32_t generation; /* of the session it was sent under */
     unsigned attempt;
     int slot; /* -1: none */
     bool sent, failed, hung_logged;
     bool writes_back; /* others may wait for it: takes a slot before all that may wait itself */
 };
+
+/*
+ * What a reply promises. Events (changes by others that the server has told, changes of our own)
+ * are counted; an answer to a question from before an event says nothing about what came after it.
+ */
+struct answer {
+    uint64_t event; /* core.events_seen when the question was sent */
+    uint8_t kept;   /* RPC_FLAG_KEPT_* */
+};
+struct answer answer_of(const struct mds_op *op);
+bool answer_current(const struct core *c,
+                    const struct answer *a); /* of this session, and nothing
+                            has been told since about inodes not cached here */
 
 /* NULL when out of memory. q: the request it works for, or NULL. */
 struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
@@ -190,8 +207,14 @@ struct core_inode {
     uint64_t ino;
     uint32_t refs;
     bool attr_known, layout_known;
-    uint64_t attr_expire_ns;
-    uint64_t told_change; /* of the attributes that inode_entry() has told last */
+    bool attr_kept; /* under a lease: right until the server says otherwise */
+    /* core.events_seen at the last: INVALIDATE; own change whose attributes are not known; own
+     * change of a name that is not cached, or eviction of one */
+    uint64_t inval_event, attr_event, names_event;
+    struct list names;              /* struct name_entry.of_dir */
+    bool complete;                  /* all its names are cached */
+    uint64_t list_event, list_next; /* a listing under way: its first page, its next cookie */
+    uint64_t told_change;           /* of the attributes that inode_entry() has told last */
     struct msg_attr
         attr; /* as the server last said, size and mtime replaced by ours under a write lease */
     struct msg_layout layout;
@@ -278,17 +301,21 @@ void inode_merge(struct core_inode *i, const struct msg_inode *m, bool with_layo
 void inode_merge_attr(struct core_inode *i, const struct msg_attr *a);
 /* Takes the inode of a reply into the cache: NULL when the message is not acceptable or memory is
  * short. */
-struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m);
 int inode_why_not(const struct msg_inode *m); /* the error that NULL stands for */
+struct core_inode *inode_from_reply(const struct mds_op *op, const struct msg_inode *m);
+uint64_t core_name_valid_ns(const struct core *c, bool believed);
 bool inode_layout_ok(const struct msg_inode *m);
 bool inode_attr_fresh(const struct core_inode *i);
+/* The attributes just merged came with a lease. */
+void inode_keep(struct core_inode *i, const struct answer *a, uint8_t flag,
+                const struct msg_attr *attr);
 void inode_expire(struct core *c, uint64_t ino); /* attributes must be asked for again */
 /* All inodes that are in use or have something cached, each referenced, to be taken off by
  * inodes_next() and put: what is done to one may free any other. */
 void inodes_collect(struct core *c, struct list *ret_inodes);
 struct core_inode *inodes_next(struct list *inodes);
 /* What an operation says that has become of a directory it changed; else it must be asked for. */
-void inode_take_dir(struct core *c, const struct msg_inode_rep *rep, uint64_t dir);
+void inode_take_dir(const struct mds_op *op, const struct msg_inode_rep *rep, uint64_t dir);
 void inode_entry(struct core_inode *i, struct core_entry *ret_entry);
 void inode_touch_data(struct core_inode *i,
                       uint64_t end); /* a local write: size, mtime, meta_seq */
@@ -310,18 +337,32 @@ void gate_when_drained(struct core_inode *i, struct gate_waiter *w,
 
 struct name_entry {
     struct hmap_node node;
-    struct list lru;
-    uint64_t parent, ino; /* ino 0: does not exist */
-    uint64_t expire_ns;
+    struct list lru, of_dir;
+    struct core_inode *dir; /* goes with it */
+    uint64_t ino;           /* 0: does not exist */
+    uint64_t event;         /* core.events_seen when it was learned */
     uint16_t len;
     char name[];
 };
 
 int names_init(struct core *c) MUST_USE;
 void names_fini(struct core *c);
-void names_put(struct core *c, uint64_t parent, const char *name, uint32_t len, uint64_t ino);
+/* From a read; true: it may be believed until the server says otherwise. */
+bool names_learn(struct core *c, const struct answer *a, uint64_t parent, const char *name,
+                 uint32_t len, uint64_t ino);
+/* From a change of our own; flag: the RPC_FLAG_KEPT_* that speaks of the directory. */
+bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_t parent,
+                   const char *name, uint32_t len, uint64_t ino);
 const struct name_entry *names_get(struct core *c, uint64_t parent, const char *name, uint32_t len);
+bool names_is_absent(struct core *c, uint64_t parent, const char *name,
+                     uint32_t len); /* its directory is complete, and it is not in it */
 void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len);
+void names_drop_dir(struct core_inode *dir);
+void names_made_empty(const struct mds_op *op, struct core_inode *dir); /* by MKDIR, just now */
+/* An entry of a listing, between two cookies, was learned or not; and the listing's end. */
+void names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
+                  bool believed);
+void names_list_end(struct core_inode *dir, uint64_t from);
 void names_clear(struct core *c);
 
 /* ---- memory ---- */
@@ -457,6 +498,12 @@ void req_outdated(struct core_req *q, int status, void (*resume)(struct core_req
 void lease_reply(struct core_inode *i,
                  const struct msg_inode *m); /* what a reply says about our lease */
 void lease_handlers(struct core *c);
+void invalidate_handlers(struct core *c);
+void invalidate_all(struct core *c); /* no lease on names and attributes holds any more */
+/* A change of names in this directory begins: the kernel holds its lock. */
+void invalidate_begin_change(struct core *c, uint64_t dir);
+void invalidate_tick(struct core *c, uint64_t now);
+void invalidate_fini(struct core *c);
 void lease_tick(struct core *c, uint64_t now);
 void lease_lost(struct core_inode *i);         /* the session is gone */
 void lease_kernel_drops(struct core_inode *i); /* what it caches of the contents */
@@ -511,6 +558,9 @@ struct core {
     uint64_t op_ids, commit_clock;
 
     struct hmap inodes, names, blocks;
+    uint64_t events_seen, unknown_event; /* unknown: the last about what was not cached here */
+    bool names_forgotten;                /* some were evicted, the kernel may have them */
+    struct list invalidations;           /* struct invalidation: the kernel is being told */
     struct list inode_lru, name_lru, dirty_inodes, files;
     struct list block_lru, block_spent[MEM_CLASSES];
     uint32_t n_idle_inodes, max_inodes, n_names, max_names;

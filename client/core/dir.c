@@ -16,6 +16,11 @@ static void page_here(struct mds_op *op, int status)
     if (!q)
         return;
     if (!status) {
+        struct answer a = answer_of(op);
+
+        q->p.n1 = a.event;
+        q->p.n2 = a.kept;
+        q->p.list_from = q->p.offset;
         q->p.pins[0] = op->buf;
         q->p.n_pins = 1;
         op->buf = NULL;
@@ -91,10 +96,11 @@ static void attr_from_wire(const struct dirent_attr_wire *w, uint64_t ino, struc
 }
 
 static void entry_with_attr(struct core_req *q, struct core_dirent *e,
-                            const struct dirent_attr_wire *w)
+                            const struct dirent_attr_wire *w, const struct answer *page)
 {
     struct core *c = q->p.core;
     struct core_inode *i = inode_get(c, e->ino);
+    struct answer answer = *page;
     struct msg_attr a;
 
     attr_from_wire(w, e->ino, &a);
@@ -103,21 +109,47 @@ static void entry_with_attr(struct core_req *q, struct core_dirent *e,
         e->entry = (struct core_entry){.ino = e->ino, .attr = a};
         return;
     }
+    answer.kept = a.flags & MSG_ATTR_KEPT ? RPC_FLAG_KEPT_INODE : 0;
+    a.flags &= ~MSG_ATTR_KEPT;
     inode_merge_attr(i, &a);
+    inode_keep(i, &answer, RPC_FLAG_KEPT_INODE, &a);
     inode_entry(i, &e->entry);
     inode_put(i);
-    names_put(c, q->p.ino, e->name, e->name_len, e->ino);
+}
+
+/* The name of an entry, and what it adds to the knowledge of the whole directory. */
+static void entry_name(struct core_req *q, struct core_dirent *e, const struct answer *page)
+{
+    struct core *c = q->p.core;
+    bool believed = names_learn(c, page, q->p.ino, e->name, e->name_len, e->ino);
+    struct core_inode *dir = inode_find(c, q->p.ino);
+
+    if (e->has_entry)
+        e->entry.entry_valid_ns = core_name_valid_ns(c, believed);
+    if (dir)
+        names_listed(dir, page, q->p.list_from, e->cookie, believed);
+    q->p.list_from = e->cookie;
+}
+
+static int page_end(struct core_req *q)
+{
+    struct core_inode *dir = inode_find(q->p.core, q->p.ino);
+
+    if (dir && q->out.dir.eof)
+        names_list_end(dir, q->p.list_from);
+    return 0;
 }
 
 int core_dirent_next(struct core_req *q, struct core_dirent *ret_entry)
 {
     const uint8_t *at = q->p.pins[0]->data + q->p.progress;
     uint32_t left = q->p.len - q->p.progress, head = sizeof(struct dirent_wire), len;
+    struct answer page = {.event = q->p.n1, .kept = (uint8_t)q->p.n2};
     struct dirent_attr_wire attr;
     struct dirent_wire w;
 
     if (!left)
-        return 0;
+        return page_end(q);
     if (left < sizeof w)
         return -AIFS_EPROTO;
     memcpy(&w, at, sizeof w);
@@ -137,8 +169,9 @@ int core_dirent_next(struct core_req *q, struct core_dirent *ret_entry)
         return -AIFS_EPROTO;
     if (w.has_attr) {
         memcpy(&attr, at + sizeof w, sizeof attr);
-        entry_with_attr(q, ret_entry, &attr);
+        entry_with_attr(q, ret_entry, &attr, &page);
     }
+    entry_name(q, ret_entry, &page);
     q->p.progress += len;
     return 1;
 }

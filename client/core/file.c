@@ -235,14 +235,26 @@ static bool is_leftover(const struct mds_op *op, const struct core_inode *i)
     return !op->n1 && i->attr.nlink == 0 && !any_user(i);
 }
 
+/* What CREATE has made, or found. */
+static bool made_name(const struct mds_op *op, bool created, uint64_t ino)
+{
+    const struct msg_create_req *m = &op->msg.create;
+    struct answer a = answer_of(op);
+
+    if (created)
+        inode_take_dir(op, op->call.rep, m->parent);
+    return names_changed(op->core, &a, RPC_FLAG_KEPT_DIR, m->parent, m->name.data, m->name.len,
+                         ino);
+}
+
 static void opened(struct mds_op *op, int status)
 {
     struct core *c = op->core;
     struct core_req *q = op->q;
     const struct msg_inode_rep *rep = op->call.rep;
-    struct core_inode *i = status ? NULL : inode_from_reply(c, &rep->inode);
+    struct core_inode *i = status ? NULL : inode_from_reply(op, &rep->inode);
     struct core_file *f;
-    bool created = !status && rep->created, leftover;
+    bool created = !status && rep->created, leftover, believed = false;
 
     if (status == -ENOENT && !op->n1)
         inode_expire(c, op->msg.open.ino); /* nor is its name to be believed */
@@ -255,12 +267,8 @@ static void opened(struct mds_op *op, int status)
             req_finish(q, status ? status : inode_why_not(&rep->inode));
         return;
     }
-    if (op->n1) { /* created or found under this name */
-        names_put(c, op->msg.create.parent, op->msg.create.name.data, op->msg.create.name.len,
-                  i->ino);
-        if (created)
-            inode_take_dir(c, rep, op->msg.create.parent);
-    }
+    if (op->n1) /* created or found under this name */
+        believed = made_name(op, created, i->ino);
     leftover = is_leftover(op, i);
     opened_inode(i, &rep->inode, &q->out.opened);
     f = file_new(c, q, i, rep->open_id, (int)q->p.n1);
@@ -271,6 +279,7 @@ static void opened(struct mds_op *op, int status)
     }
     q->out.opened.file = f;
     inode_entry(i, &q->entry);
+    q->entry.entry_valid_ns = core_name_valid_ns(c, believed);
     if (f && leftover) {
         core_release(c, f);
         inode_expire(c, i->ino);
@@ -336,6 +345,8 @@ void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const
         return;
     }
     op = mds_op_new(c, RPC_OP_CREATE, q, opened);
+    if (op)
+        op->dirs[0] = parent;
     q->p.n1 = (uint64_t)(flags & ~(O_TRUNC | O_CREAT | O_EXCL));
     q->p.n2 = (flags & O_TRUNC) != 0;
     if (op) {

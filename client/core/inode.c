@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inode cache: attributes believed for a short time, what this client knows better (size and mtime
- * under a write lease), errors of write-back.
+ * Inode cache: attributes kept under leases, what this client knows better (size and mtime under a
+ * write lease), errors of write-back.
  *
  * An inode that nobody refers to stays in a bounded LRU list with its clean blocks. One that has
  * something to write or commit is on core.dirty_inodes, which counts as a reference.
@@ -35,6 +35,12 @@ static void inode_free(struct core_inode *i)
     struct core *c = i->core;
 
     blocks_drop_all(i, true);
+    if (!list_empty(&i->names)) {
+        c->names_forgotten = true;
+        names_drop_dir(i);
+    }
+    c->unknown_event = MAX(c->unknown_event, i->inval_event);
+    c->unknown_event = MAX(c->unknown_event, MAX(i->attr_event, i->names_event));
     hmap_remove(&c->inodes, &i->node);
     list_remove(&i->lru);
     list_remove(&i->release.link);
@@ -123,6 +129,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->recall_gate.link);
     list_init(&i->recall_wait.link);
     list_init(&i->walk);
+    list_init(&i->names);
     list_init(&i->truncations);
     list_init(&i->release.link);
     hmap_insert(&c->inodes, &i->node, hash_u64(ino));
@@ -149,16 +156,26 @@ struct msg_time core_now(const struct core *c)
 
 bool inode_attr_fresh(const struct core_inode *i)
 {
-    return i->attr_known && reactor_now_ns(i->core->reactor) < i->attr_expire_ns &&
-           session_believed(i->core);
+    return i->attr_known && i->attr_kept && session_believed(i->core);
+}
+
+void inode_keep(struct core_inode *i, const struct answer *a, uint8_t flag,
+                const struct msg_attr *attr)
+{
+    if ((a->kept & flag) && answer_current(i->core, a) && a->event >= i->inval_event &&
+        a->event >= i->attr_event && attr->change >= i->attr.change &&
+        !(attr->flags & MSG_ATTR_UNSURE))
+        i->attr_kept = true;
 }
 
 void inode_expire(struct core *c, uint64_t ino)
 {
     struct core_inode *i = inode_find(c, ino);
 
-    if (i)
-        i->attr_expire_ns = 0;
+    if (!i)
+        return;
+    i->attr_kept = false;
+    i->attr_event = ++c->events_seen;
 }
 
 void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
@@ -180,20 +197,25 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
         i->data_change = a->change;
     if (S_ISREG(a->mode) && !i->need_grow)
         i->in_line = (a->flags & MSG_ATTR_INLINE) != 0;
-    i->attr_expire_ns = reactor_now_ns(i->core->reactor) + i->core->o.attr_ns;
+    if (a->flags & MSG_ATTR_UNSURE)
+        i->attr_kept = false;
 }
 
-void inode_take_dir(struct core *c, const struct msg_inode_rep *rep, uint64_t dir)
+void inode_take_dir(const struct mds_op *op, const struct msg_inode_rep *rep, uint64_t dir)
 {
-    const struct msg_attr *a = rep->has_dir && rep->dir.ino == dir     ? &rep->dir
-                               : rep->has_dir2 && rep->dir2.ino == dir ? &rep->dir2
-                                                                       : NULL;
-    struct core_inode *i = inode_find(c, dir);
+    bool second = rep->has_dir2 && rep->dir2.ino == dir;
+    const struct msg_attr *a = second                                ? &rep->dir2
+                               : rep->has_dir && rep->dir.ino == dir ? &rep->dir
+                                                                     : NULL;
+    struct core_inode *i = inode_find(op->core, dir);
+    struct answer answer = answer_of(op);
 
-    if (i && a && i->attr_known && S_ISDIR(a->mode))
+    if (i && a && i->attr_known && S_ISDIR(a->mode)) {
         inode_merge_attr(i, a);
-    else
-        inode_expire(c, dir);
+        inode_keep(i, &answer, second ? RPC_FLAG_KEPT_DIR2 : RPC_FLAG_KEPT_DIR, a);
+    } else {
+        inode_expire(op->core, dir);
+    }
 }
 
 /* A file made while its pool had no targets has no place for chunks; it can still be a small
@@ -226,30 +248,35 @@ int inode_why_not(const struct msg_inode *m)
     return m->attr.ino && inode_layout_ok(m) ? -ENOMEM : -AIFS_EPROTO;
 }
 
-struct core_inode *inode_from_reply(struct core *c, const struct msg_inode *m)
+struct core_inode *inode_from_reply(const struct mds_op *op, const struct msg_inode *m)
 {
+    struct answer a = answer_of(op);
     struct core_inode *i;
 
     if (!m->attr.ino || !inode_layout_ok(m))
         return NULL;
-    i = inode_get(c, m->attr.ino);
-    if (i)
+    i = inode_get(op->core, m->attr.ino);
+    if (i) {
         inode_merge(i, m, true);
+        inode_keep(i, &a, RPC_FLAG_KEPT_INODE, &m->attr);
+    }
     return i;
 }
 
 void inode_entry(struct core_inode *i, struct core_entry *ret_entry)
 {
-    uint64_t now = reactor_now_ns(i->core->reactor);
+    const struct core *c = i->core;
 
     i->told_change = i->attr.change;
     ret_entry->ino = i->ino;
     ret_entry->attr = i->attr;
-    ret_entry->attr_valid_ns =
-        session_trust_ns(i->core, i->attr_expire_ns > now ? i->attr_expire_ns - now : 0);
-    if (S_ISREG(i->attr.mode) && !list_empty(&i->files) && i->lease == MSG_LEASE_NONE)
-        ret_entry->attr_valid_ns = 0; /* shared with another client right now */
-    ret_entry->entry_valid_ns = session_trust_ns(i->core, i->core->o.entry_ns);
+    ret_entry->attr_valid_ns = inode_attr_fresh(i) ? session_trust_ns(c, c->o.attr_ns) : 0;
+    ret_entry->entry_valid_ns = 0; /* for who has learned the name to say */
+}
+
+uint64_t core_name_valid_ns(const struct core *c, bool believed)
+{
+    return believed ? session_trust_ns(c, c->o.entry_ns) : 0;
 }
 
 void inode_mark_dirty(struct core_inode *i)

@@ -94,7 +94,7 @@ static void release_here(struct core_inode *i)
         blocks_drop_all(i, true);
         i->data_change = 0;
     }
-    i->attr_expire_ns = 0;
+    inode_expire(i->core, i->ino);
     i->recalling = i->recall_gated = false;
     gate_open(i);
     inode_settle(i);
@@ -233,7 +233,7 @@ void lease_lost(struct core_inode *i)
     i->lease = MSG_LEASE_NONE;
     i->lease_temporary = false;
     i->data_change = 0;
-    i->attr_expire_ns = 0;
+    inode_expire(i->core, i->ino);
     if (had)
         inode_set_error(i, -EIO, "write-back of a lost session");
     flush_meta_over(i, i->meta_seq);

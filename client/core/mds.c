@@ -51,7 +51,8 @@ struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
     op->file = NULL;
     op->buf = NULL;
     op->started_ns = reactor_now_ns(c->reactor);
-    op->n1 = op->n2 = 0;
+    op->n1 = op->n2 = op->event = 0;
+    op->dirs[0] = op->dirs[1] = 0;
     op->generation = 0;
     op->attempt = 0;
     op->slot = -1;
@@ -217,6 +218,7 @@ static void op_send(struct mds_op *op)
         call->slot = (uint32_t)op->slot + 1;
         call->slot_sequence = s->slots[op->slot].sequence + 1;
     }
+    op->event = c->events_seen;
     op->sent = true;
     c->stats.mds_calls++;
     rpc_peer_call(s->peer, call);
@@ -254,8 +256,23 @@ static void op_go(struct mds_op *op)
     op_send(op);
 }
 
+struct answer answer_of(const struct mds_op *op)
+{
+    return (struct answer){.event = op->event,
+                           .kept = op->generation == op->core->session.epoch ? op->call.header.flags
+                                                                             : 0};
+}
+
+bool answer_current(const struct core *c, const struct answer *a)
+{
+    return c->session.id && a->event >= c->unknown_event;
+}
+
 void mds_op_start(struct mds_op *op)
 {
+    for (unsigned i = 0; i < ARRAY_LEN(op->dirs); i++)
+        if (op->dirs[i])
+            invalidate_begin_change(op->core, op->dirs[i]);
     list_push_back(&op->core->ops, &op->link);
     if (op->failed || op->core->forced) /* done() must not run before the caller is ready */
         reactor_timer_start(op->core->reactor, &op->timer, 0);

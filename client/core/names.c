@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Name cache: (parent, name) → inode or "does not exist", believed for a short plain time, bounded,
- * least recently used first out. Nothing here can fail for the caller: what does not fit is not
- * cached. */
+/*
+ * Name cache: (parent, name) → inode or "does not exist", kept under the lease on the directory:
+ * until the server says that the name changes, or the session ends. Bounded, oldest first out. A
+ * directory whose every name is here is complete: a name that is not here does not exist.
+ *
+ * Every entry remembers what was the latest event when it was learned (core.events_seen), so that
+ * an answer that was overtaken by a change, of ours or of others, is not believed. Nothing here can
+ * fail for the caller: what does not fit is not cached.
+ */
 #include "client/core/core_int.h"
 
 int names_init(struct core *c)
 {
     list_init(&c->name_lru);
+    list_init(&c->invalidations);
     c->max_names = (uint32_t)MIN(c->o.memory_limit / 16 / 160, 1u << 20);
     return hmap_init(&c->names, 1024);
 }
@@ -15,14 +22,26 @@ static void entry_free(struct core *c, struct name_entry *e)
 {
     hmap_remove(&c->names, &e->node);
     list_remove(&e->lru);
+    list_remove(&e->of_dir);
     c->n_names--;
     mem_free(e);
 }
 
 void names_clear(struct core *c)
 {
-    while (!list_empty(&c->name_lru))
-        entry_free(c, list_entry(c->name_lru.next, struct name_entry, lru));
+    while (!list_empty(&c->name_lru)) {
+        struct name_entry *e = list_entry(c->name_lru.next, struct name_entry, lru);
+
+        e->dir->complete = false;
+        entry_free(c, e);
+    }
+}
+
+void names_drop_dir(struct core_inode *dir)
+{
+    dir->complete = false;
+    while (!list_empty(&dir->names))
+        entry_free(dir->core, list_entry(dir->names.next, struct name_entry, of_dir));
 }
 
 void names_fini(struct core *c)
@@ -38,50 +57,154 @@ static struct name_entry *find(struct core *c, uint64_t parent, const char *name
     for (n = hmap_first(&c->names, hash_bytes(name, len, parent)); n; n = hmap_next(n)) {
         struct name_entry *e = container_of(n, struct name_entry, node);
 
-        if (e->parent == parent && e->len == len && memcmp(e->name, name, len) == 0)
+        if (e->dir->ino == parent && e->len == len && memcmp(e->name, name, len) == 0)
             return e;
     }
     return NULL;
 }
 
+/* No answer from before now is believed about this directory, and it has names that are not here.
+ */
+static void forget_some(struct core_inode *dir)
+{
+    dir->complete = false;
+    dir->names_event = ++dir->core->events_seen;
+}
+
 void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len)
 {
+    struct core_inode *dir = inode_find(c, parent);
     struct name_entry *e = find(c, parent, name, len);
 
+    if (dir)
+        forget_some(dir);
     if (e)
         entry_free(c, e);
 }
 
-void names_put(struct core *c, uint64_t parent, const char *name, uint32_t len, uint64_t ino)
+/* The kernel may go on believing it, and will be told when it changes: the server does not know
+ * that we have forgotten. */
+static void evict_oldest(struct core *c)
 {
-    uint64_t believed = ino ? c->o.entry_ns : c->o.negative_ns;
-    struct name_entry *e;
+    struct name_entry *e = list_entry(c->name_lru.next, struct name_entry, lru);
 
-    names_drop(c, parent, name, len);
-    if (!believed || len > MSG_NAME_MAX)
-        return;
+    c->names_forgotten = true;
+    forget_some(e->dir);
+    entry_free(c, e);
+}
+
+static bool put(struct core *c, struct core_inode *dir, const char *name, uint32_t len,
+                uint64_t ino)
+{
+    struct name_entry *e = find(c, dir->ino, name, len);
+
+    if (e) {
+        e->ino = ino;
+        e->event = c->events_seen;
+        return true;
+    }
     if (c->n_names >= c->max_names)
-        entry_free(c, list_entry(c->name_lru.next, struct name_entry, lru));
-    e = mem_alloc(sizeof *e + len);
-    if (!e)
-        return;
-    e->parent = parent;
+        evict_oldest(c);
+    e = len <= MSG_NAME_MAX ? mem_alloc(sizeof *e + len) : NULL;
+    if (!e) {
+        forget_some(dir);
+        return false;
+    }
+    e->dir = dir;
     e->ino = ino;
-    e->expire_ns = reactor_now_ns(c->reactor) + believed;
+    e->event = c->events_seen;
     e->len = (uint16_t)len;
     memcpy(e->name, name, len);
-    hmap_insert(&c->names, &e->node, hash_bytes(name, len, parent));
+    hmap_insert(&c->names, &e->node, hash_bytes(name, len, dir->ino));
     list_push_back(&c->name_lru, &e->lru);
+    list_push_back(&dir->names, &e->of_dir);
     c->n_names++;
+    return true;
+}
+
+static bool is_dots(const char *name, uint32_t len)
+{
+    return (len == 1 && name[0] == '.') || (len == 2 && name[0] == '.' && name[1] == '.');
+}
+
+bool names_learn(struct core *c, const struct answer *a, uint64_t parent, const char *name,
+                 uint32_t len, uint64_t ino)
+{
+    struct core_inode *dir;
+    const struct name_entry *e;
+    bool believed;
+
+    if (!(a->kept & RPC_FLAG_KEPT_DIR) || is_dots(name, len) || !answer_current(c, a))
+        return false;
+    dir = inode_get(c, parent);
+    if (!dir)
+        return false;
+    believed = a->event >= dir->inval_event && a->event >= dir->names_event;
+    e = believed ? find(c, parent, name, len) : NULL;
+    if (e && e->event > a->event)
+        believed = e->ino == ino; /* we have changed it since */
+    else if (believed)
+        believed = put(c, dir, name, len, ino);
+    inode_put(dir);
+    return believed;
+}
+
+bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_t parent,
+                   const char *name, uint32_t len, uint64_t ino)
+{
+    struct core_inode *dir = inode_get(c, parent);
+    bool believed = dir && (a->kept & flag) && answer_current(c, a) && a->event >= dir->inval_event;
+
+    c->events_seen++;
+    if (believed)
+        believed = put(c, dir, name, len, ino);
+    else
+        names_drop(c, parent, name, len);
+    if (dir)
+        inode_put(dir);
+    return believed;
 }
 
 const struct name_entry *names_get(struct core *c, uint64_t parent, const char *name, uint32_t len)
 {
-    struct name_entry *e = find(c, parent, name, len);
+    return session_believed(c) ? find(c, parent, name, len) : NULL;
+}
 
-    if (e && reactor_now_ns(c->reactor) >= e->expire_ns) {
-        entry_free(c, e);
-        return NULL;
+bool names_is_absent(struct core *c, uint64_t parent, const char *name, uint32_t len)
+{
+    const struct core_inode *dir = inode_find(c, parent);
+
+    return dir && dir->complete && session_believed(c) && !is_dots(name, len) &&
+           !find(c, parent, name, len);
+}
+
+/* ---- directories that are complete ---- */
+
+void names_made_empty(const struct mds_op *op, struct core_inode *dir)
+{
+    struct answer a = answer_of(op);
+
+    if ((a.kept & RPC_FLAG_KEPT_INODE) && answer_current(dir->core, &a) &&
+        a.event >= dir->inval_event && a.event >= dir->names_event && list_empty(&dir->names))
+        dir->complete = true;
+}
+
+void names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
+                  bool believed)
+{
+    if (from == 0) {
+        dir->list_event = a->event;
+        dir->list_next = 0;
     }
-    return e;
+    if (from != dir->list_next || !believed)
+        dir->list_next = UINT64_MAX; /* has a gap: from the start again */
+    else
+        dir->list_next = to;
+}
+
+void names_list_end(struct core_inode *dir, uint64_t from)
+{
+    if (from == dir->list_next && dir->list_event >= dir->inval_event &&
+        dir->list_event >= dir->names_event && dir->list_event >= dir->core->unknown_event)
+        dir->complete = true;
 }

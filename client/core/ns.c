@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names and attributes: one metadata call each, or none when the caches know.
- * Every change made here is followed in the caches before the caller hears of it; changes by others
- * are seen when the short time-outs run out.
+ * Every change made here is followed in the caches before the caller hears of it; of changes by
+ * others the server tells beforehand (invalidate.c).
  */
+#include <stdio.h>
+
 #include "client/core/core_int.h"
 
 static bool changing(struct core *c, struct core_req *q)
@@ -17,9 +19,9 @@ static bool changing(struct core *c, struct core_req *q)
 }
 
 /* The reply's inode into cache and request; an unusable one is an error. */
-static int take_inode(struct core *c, struct core_req *q, const struct msg_inode *m)
+static int take_inode(const struct mds_op *op, struct core_req *q, const struct msg_inode *m)
 {
-    struct core_inode *i = inode_from_reply(c, m);
+    struct core_inode *i = inode_from_reply(op, m);
 
     if (!i)
         return inode_why_not(m);
@@ -37,21 +39,32 @@ static void looked_up(struct mds_op *op, int status)
     struct core_req *q = op->q;
     const struct msg_inode_rep *rep = op->call.rep;
     const struct msg_name_req *m = &op->msg.name;
+    struct answer a = answer_of(op);
+    bool believed = false;
 
     if (!status)
-        status = take_inode(c, q, &rep->inode);
+        status = take_inode(op, q, &rep->inode);
     if (!status)
-        names_put(c, m->parent, m->name.data, m->name.len, rep->inode.attr.ino);
+        believed = names_learn(c, &a, m->parent, m->name.data, m->name.len, rep->inode.attr.ino);
     else if (status == -ENOENT)
-        names_put(c, m->parent, m->name.data, m->name.len, 0);
+        believed = names_learn(c, &a, m->parent, m->name.data, m->name.len, 0);
     if (!q)
         return;
     if (status == -ENOENT && q->want_negative) {
         memset(&q->entry, 0, sizeof q->entry);
-        q->entry.entry_valid_ns = session_trust_ns(c, c->o.negative_ns);
+        q->entry.entry_valid_ns = believed ? session_trust_ns(c, c->o.negative_ns) : 0;
         status = 0;
+    } else if (!status) {
+        q->entry.entry_valid_ns = core_name_valid_ns(c, believed);
     }
     req_finish(q, status);
+}
+
+static void answer_absent(struct core *c, struct core_req *q)
+{
+    memset(&q->entry, 0, sizeof q->entry);
+    q->entry.entry_valid_ns = session_trust_ns(c, c->o.negative_ns);
+    req_end(q, q->want_negative ? 0 : -ENOENT);
 }
 
 static bool lookup_cached(struct core *c, struct core_req *q, uint64_t parent, const char *name,
@@ -60,19 +73,15 @@ static bool lookup_cached(struct core *c, struct core_req *q, uint64_t parent, c
     const struct name_entry *e = names_get(c, parent, name, len);
     struct core_inode *i;
 
-    if (!e || !session_believed(c))
-        return false;
-    if (!e->ino) {
-        memset(&q->entry, 0, sizeof q->entry);
-        q->entry.entry_valid_ns = session_trust_ns(c, c->o.negative_ns);
-        req_end(q, q->want_negative ? 0 : -ENOENT);
+    if (e ? !e->ino : names_is_absent(c, parent, name, len)) {
+        answer_absent(c, q);
         return true;
     }
-    i = inode_find(c, e->ino);
+    i = e ? inode_find(c, e->ino) : NULL;
     if (!i || !inode_attr_fresh(i))
         return false;
     inode_entry(i, &q->entry);
-    q->entry.entry_valid_ns = session_trust_ns(c, e->expire_ns - reactor_now_ns(c->reactor));
+    q->entry.entry_valid_ns = core_name_valid_ns(c, true);
     req_end(q, 0);
     return true;
 }
@@ -105,7 +114,7 @@ static void got_attr(struct mds_op *op, int status)
     const struct msg_inode_rep *rep = op->call.rep;
 
     if (!status)
-        status = take_inode(op->core, op->q, &rep->inode);
+        status = take_inode(op, op->q, &rep->inode);
     else if (status == -ENOENT)
         inode_expire(op->core, op->msg.ino.ino); /* nor is its name to be believed */
     if (op->q)
@@ -120,7 +129,7 @@ void core_getattr(struct core *c, struct core_req *q, uint64_t ino)
     req_begin(c, q, "getattr", ino);
     if (!core_usable(c, q))
         return;
-    if (i && inode_attr_fresh(i) && (i->lease != MSG_LEASE_NONE || list_empty(&i->files))) {
+    if (i && inode_attr_fresh(i)) {
         inode_entry(i, &q->entry);
         req_end(q, 0);
         return;
@@ -140,12 +149,21 @@ static void made(struct mds_op *op, int status)
     struct core *c = op->core;
     const struct msg_inode_rep *rep = op->call.rep;
     const struct msg_create_req *m = &op->msg.create;
+    struct answer a = answer_of(op);
+    struct core_inode *i;
+    bool believed;
 
     if (!status)
-        status = take_inode(c, op->q, &rep->inode);
+        status = take_inode(op, op->q, &rep->inode);
     if (!status) {
-        names_put(c, m->parent, m->name.data, m->name.len, rep->inode.attr.ino);
-        inode_take_dir(c, rep, m->parent);
+        inode_take_dir(op, rep, m->parent);
+        believed = names_changed(c, &a, RPC_FLAG_KEPT_DIR, m->parent, m->name.data, m->name.len,
+                                 rep->inode.attr.ino);
+        if (op->q)
+            op->q->entry.entry_valid_ns = core_name_valid_ns(c, believed);
+        i = inode_find(c, rep->inode.attr.ino);
+        if (i && op->call.op == RPC_OP_MKDIR)
+            names_made_empty(op, i);
     } else {
         names_drop(c, m->parent, m->name.data, m->name.len);
     }
@@ -161,6 +179,7 @@ static struct mds_op *make_op(struct core *c, struct core_req *q, unsigned opcod
 
     if (!op)
         return NULL;
+    op->dirs[0] = parent;
     op->msg.create.parent = parent;
     op->msg.create.name = mds_op_bytes(op, name, len);
     op->msg.create.mode = mode;
@@ -216,12 +235,17 @@ static void linked(struct mds_op *op, int status)
     struct core *c = op->core;
     const struct msg_inode_rep *rep = op->call.rep;
     const struct msg_link_req *m = &op->msg.link;
+    struct answer a = answer_of(op);
+    bool believed;
 
     if (!status)
-        status = take_inode(c, op->q, &rep->inode);
+        status = take_inode(op, op->q, &rep->inode);
     if (!status) {
-        names_put(c, m->new_parent, m->new_name.data, m->new_name.len, m->ino);
-        inode_take_dir(c, rep, m->new_parent);
+        inode_take_dir(op, rep, m->new_parent);
+        believed = names_changed(c, &a, RPC_FLAG_KEPT_DIR, m->new_parent, m->new_name.data,
+                                 m->new_name.len, m->ino);
+        if (op->q)
+            op->q->entry.entry_valid_ns = core_name_valid_ns(c, believed);
     }
     if (op->q)
         req_finish(op->q, status);
@@ -237,6 +261,7 @@ void core_link(struct core *c, struct core_req *q, uint64_t ino, uint64_t new_pa
         return;
     op = mds_op_new(c, RPC_OP_LINK, q, linked);
     if (op) {
+        op->dirs[0] = new_parent;
         op->msg.link.ino = ino;
         op->msg.link.new_parent = new_parent;
         op->msg.link.new_name = mds_op_bytes(op, name, len);
@@ -252,13 +277,19 @@ static void removed(struct mds_op *op, int status)
     struct core *c = op->core;
     const struct msg_name_req *m = &op->msg.name;
     const struct msg_inode_rep *rep = op->call.rep;
+    const struct name_entry *e = names_get(c, m->parent, m->name.data, m->name.len);
+    uint64_t victim = e ? e->ino : 0;
+    struct answer a = answer_of(op);
 
-    names_drop(c, m->parent, m->name.data, m->name.len);
     if (!status) {
-        inode_take_dir(c, rep, m->parent);
+        if (victim)
+            inode_expire(c, victim);
+        inode_take_dir(op, rep, m->parent);
         if (op->call.op == RPC_OP_UNLINK && rep->inode.attr.ino)
-            (void)take_inode(c, NULL, &rep->inode); /* its link count */
-        names_put(c, m->parent, m->name.data, m->name.len, 0);
+            (void)take_inode(op, NULL, &rep->inode); /* its link count */
+        (void)names_changed(c, &a, RPC_FLAG_KEPT_DIR, m->parent, m->name.data, m->name.len, 0);
+    } else {
+        names_drop(c, m->parent, m->name.data, m->name.len);
     }
     if (op->q)
         req_finish(op->q, status);
@@ -274,6 +305,7 @@ static void remove_name(struct core *c, struct core_req *q, unsigned opcode, con
         return;
     op = mds_op_new(c, opcode, q, removed);
     if (op) {
+        op->dirs[0] = parent;
         op->msg.name.parent = parent;
         op->msg.name.name = mds_op_bytes(op, name, len);
         mds_op_cred(op, &op->msg.name.cred, &q->cred);
@@ -294,13 +326,15 @@ void core_rmdir(struct core *c, struct core_req *q, uint64_t parent, const char 
     remove_name(c, q, RPC_OP_RMDIR, "rmdir", parent, name, len);
 }
 
-static void expire_name(struct core *c, uint64_t parent, const struct msg_bytes *name)
+/* The inode that a cached name stands for has been changed by us; 0: not cached. */
+static uint64_t expire_named(struct core *c, uint64_t parent, const struct msg_bytes *name)
 {
     const struct name_entry *e = names_get(c, parent, name->data, name->len);
+    uint64_t ino = e ? e->ino : 0;
 
-    if (e && e->ino)
-        inode_expire(c, e->ino);
-    names_drop(c, parent, name->data, name->len);
+    if (ino)
+        inode_expire(c, ino);
+    return ino;
 }
 
 static void renamed(struct mds_op *op, int status)
@@ -308,18 +342,24 @@ static void renamed(struct mds_op *op, int status)
     struct core *c = op->core;
     const struct msg_rename_req *m = &op->msg.rename;
     const struct msg_inode_rep *rep = op->call.rep;
-    const struct name_entry *e = names_get(c, m->parent, m->name.data, m->name.len);
-    uint64_t moved = e ? e->ino : 0;
+    bool exchange = (m->flags & RENAME_EXCHANGE) != 0;
+    uint64_t moved = expire_named(c, m->parent, &m->name);
+    uint64_t victim = expire_named(c, m->new_parent, &m->new_name);
+    uint8_t to = m->parent == m->new_parent ? RPC_FLAG_KEPT_DIR : RPC_FLAG_KEPT_DIR2;
+    struct answer a = answer_of(op);
 
-    expire_name(c, m->parent, &m->name);
-    expire_name(c, m->new_parent, &m->new_name);
     if (!status) {
-        inode_take_dir(c, rep, m->parent);
-        inode_take_dir(c, rep, m->new_parent);
-        if (moved)
-            names_put(c, m->new_parent, m->new_name.data, m->new_name.len, moved);
-        if (!m->flags)
-            names_put(c, m->parent, m->name.data, m->name.len, 0);
+        inode_take_dir(op, rep, m->parent);
+        if (m->new_parent != m->parent)
+            inode_take_dir(op, rep, m->new_parent);
+    }
+    if (!status && moved && moved != victim && (victim || !exchange)) {
+        (void)names_changed(c, &a, RPC_FLAG_KEPT_DIR, m->parent, m->name.data, m->name.len,
+                            exchange ? victim : 0);
+        (void)names_changed(c, &a, to, m->new_parent, m->new_name.data, m->new_name.len, moved);
+    } else {
+        names_drop(c, m->parent, m->name.data, m->name.len);
+        names_drop(c, m->new_parent, m->new_name.data, m->new_name.len);
     }
     if (op->q)
         req_finish(op->q, status);
@@ -336,6 +376,8 @@ void core_rename(struct core *c, struct core_req *q, uint64_t parent, const char
         return;
     op = mds_op_new(c, RPC_OP_RENAME, q, renamed);
     if (op) {
+        op->dirs[0] = parent;
+        op->dirs[1] = new_parent;
         op->msg.rename = (struct msg_rename_req){
             .parent = parent,
             .new_parent = new_parent,

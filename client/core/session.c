@@ -244,6 +244,7 @@ static void session_up(struct core *c)
     if (!s->id) {
         session_open(c);
     } else if (s->up_rebooted || s->state == SESSION_RECLAIMING) {
+        invalidate_all(c); /* a restarted server does not know what we believe */
         mem_free(s->items);
         s->items = NULL;
         session_reclaim(c);
@@ -313,9 +314,7 @@ void session_lost(struct core *c, uint32_t epoch, int status)
         inode_put(i);
     }
     c->n_closes = 0;
-    names_clear(c);
-    if (c->o.events.inval_all)
-        c->o.events.inval_all(c->o.events.arg);
+    invalidate_all(c);
     s->renew_at_ns = 0; /* the tick opens the next one; waiting calls stay where they are */
 }
 
@@ -353,13 +352,10 @@ static void lease_lapsed(struct core *c)
     struct list inodes, busy;
     struct core_inode *i;
 
-    names_clear(c);
-    if (c->o.events.inval_all)
-        c->o.events.inval_all(c->o.events.arg);
+    invalidate_all(c);
     inodes_collect(c, &inodes);
     list_init(&busy);
     while ((i = inodes_next(&inodes)) != NULL) {
-        i->attr_expire_ns = 0;
         if (i->active) {
             list_push_back(&busy, &i->walk);
             continue;

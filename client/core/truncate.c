@@ -194,7 +194,7 @@ static void attributes_set(struct mds_op *op, int status)
 {
     struct core_req *q = op->q;
     const struct msg_inode_rep *rep = op->call.rep;
-    struct core_inode *i = status ? NULL : inode_from_reply(op->core, &rep->inode);
+    struct core_inode *i = status ? NULL : inode_from_reply(op, &rep->inode);
 
     if (i) {
         if (op->msg.setattr.set & (MSG_SET_MTIME | MSG_SET_MTIME_NOW))

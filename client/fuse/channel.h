@@ -225,9 +225,10 @@ typedef void (*channel_notified_fn)(void *user, void *arg, int err);
  * attributes. */
 int channel_notify_inode(struct channel *c, uint64_t node, int64_t offset, int64_t len,
                          channel_notified_fn done, void *arg);
-/* Names and attributes of everything, where the kernel can (from 6.16): it asks again at next
- * use. */
-int channel_notify_all(struct channel *c);
+/* All names at once, where the kernel can (from 6.16): it asks again at their next use. At once,
+ * and without waiting for anybody. */
+bool channel_can_expire_names(const struct channel *c);
+void channel_expire_names(struct channel *c);
 int channel_notify_entry(struct channel *c, uint64_t parent, const char *name, uint32_t len,
                          channel_notified_fn done, void *arg);
 

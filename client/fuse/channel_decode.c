@@ -131,6 +131,7 @@ static void on_init(void *user, struct fuse_conn_info *conn)
                      c->message->len >= sizeof(*c->message) + sizeof(*in) &&
                      (in->flags2 & WIRE_DIRECT_IO_ALLOW_MMAP) != 0;
     c->init_reply = true;
+    c->proto_minor = in->minor;
     LOG_DEBUG("fuse", "kernel protocol %u.%u, offered %#x, used %#x", conn->proto_major,
               conn->proto_minor, conn->capable, conn->want);
     if (!c->ready_told && c->o.ops->ready)

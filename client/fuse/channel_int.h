@@ -16,6 +16,7 @@
 #define WIRE_FOPEN_PARALLEL_DIRECT_WRITES (1u << 6)
 #define WIRE_DIRECT_IO_ALLOW_MMAP         (1u << 4) /* in the second word of INIT's flags */
 #define WIRE_NOTIFY_INC_EPOCH             8
+#define PROTO_MINOR_INC_EPOCH             44u
 
 /* A receive buffer: message header and WRITE header end where a page begins, so that the data of a
  * WRITE is page aligned. */
@@ -33,7 +34,7 @@ struct channel_buf {
 
 struct channel_notice {
     struct list link;
-    enum { NOTICE_INODE, NOTICE_ENTRY, NOTICE_ALL } kind;
+    enum { NOTICE_INODE, NOTICE_ENTRY } kind;
     uint64_t node;
     int64_t offset, len;
     channel_notified_fn done;
@@ -60,9 +61,10 @@ struct channel {
     char *mountpoint;
     struct reactor_watch watch;
     bool paused, gone, mounted, ready_told;
-    bool init_reply;  /* the next message sent answers INIT */
-    bool killpriv;    /* the kernel leaves clearing set-id bits to us */
-    bool direct_mmap; /* the kernel can map files opened for direct I/O */
+    bool init_reply;      /* the next message sent answers INIT */
+    bool killpriv;        /* the kernel leaves clearing set-id bits to us */
+    uint32_t proto_minor; /* of the kernel */
+    bool direct_mmap;     /* the kernel can map files opened for direct I/O */
 
     const struct fuse_in_header *message; /* being decoded */
     struct channel_buf *message_buf;      /* where it is; NULL once a request has taken it */

@@ -16,14 +16,22 @@
 #include "common/base/mem.h"
 #include "common/rt/thread.h"
 
+/* Expired: looked up again at its next use, and forgotten only if it has changed, so that what is
+ * mounted below it or has it as working directory stays. */
+static int entry_expire(struct channel *c, const struct channel_notice *n)
+{
+    int rc = fuse_lowlevel_notify_expire_entry(c->session, n->node, n->name, strlen(n->name),
+                                               FUSE_LL_EXPIRE_ONLY);
+
+    if (rc == -ENOSYS || rc == -EINVAL) /* kernels before 6.2 */
+        rc = fuse_lowlevel_notify_inval_entry(c->session, n->node, n->name, strlen(n->name));
+    return rc;
+}
+
 static int notice_send(struct channel *c, const struct channel_notice *n)
 {
-    struct fuse_out_header all = {.len = sizeof(all), .error = WIRE_NOTIFY_INC_EPOCH};
-
-    if (n->kind == NOTICE_ALL) /* unknown to libfuse 3.14, and to older kernels: EINVAL */
-        return write(c->watch.fd, &all, sizeof(all)) < 0 && errno != EINVAL ? -errno : 0;
     if (n->kind == NOTICE_ENTRY)
-        return fuse_lowlevel_notify_inval_entry(c->session, n->node, n->name, strlen(n->name));
+        return entry_expire(c, n);
     return fuse_lowlevel_notify_inval_inode(c->session, n->node, n->offset, n->len);
 }
 
@@ -139,18 +147,18 @@ int channel_notify_entry(struct channel *c, uint64_t parent, const char *name, u
     return rc;
 }
 
-int channel_notify_all(struct channel *c)
+bool channel_can_expire_names(const struct channel *c)
 {
-    struct channel_notice *n = mem_zalloc(offsetof(struct channel_notice, name));
-    int rc;
+    return c->proto_minor >= PROTO_MINOR_INC_EPOCH;
+}
 
-    if (!n)
-        return -EAGAIN;
-    n->kind = NOTICE_ALL;
-    rc = notice_queue(c, n);
-    if (rc != 0)
-        mem_free(n);
-    return rc;
+void channel_expire_names(struct channel *c)
+{
+    struct fuse_out_header all = {.len = sizeof(all), .error = WIRE_NOTIFY_INC_EPOCH};
+
+    if (channel_can_expire_names(c) && write(c->watch.fd, &all, sizeof(all)) < 0 &&
+        errno != ENOTCONN && errno != ENODEV)
+        LOG_WARN("fuse", "the kernel keeps names: %s", strerror(errno));
 }
 
 void channel_expire_attr(struct channel *c, uint64_t node)

@@ -162,12 +162,27 @@ static void on_inval_inode(void *arg, struct core_inval *v)
     inval_send(arg, v);
 }
 
-static void on_inval_entry(void *arg, uint64_t parent, const char *name, uint32_t len)
+static void on_entry_done(void *user, void *arg, int err UNUSED)
+{
+    struct fs *fs = user;
+
+    core_inval_entry_done(fs->core, arg);
+}
+
+static bool on_inval_entry(void *arg, uint64_t parent, const char *name, uint32_t len, void *token)
+{
+    struct fs *fs = arg;
+
+    return fs->channel && channel_notify_entry(fs->channel, fs_node(fs, parent), name, len,
+                                               on_entry_done, token) == 0;
+}
+
+static void on_inval_attr(void *arg, uint64_t ino)
 {
     struct fs *fs = arg;
 
     if (fs->channel)
-        (void)channel_notify_entry(fs->channel, fs_node(fs, parent), name, len, NULL, NULL);
+        channel_expire_attr(fs->channel, fs_node(fs, ino));
 }
 
 static void on_inval_all(void *arg)
@@ -175,7 +190,7 @@ static void on_inval_all(void *arg)
     struct fs *fs = arg;
 
     if (fs->channel)
-        (void)channel_notify_all(fs->channel);
+        channel_expire_names(fs->channel);
 }
 
 void fs_events(struct fs *fs, struct core_events *ret_events)
@@ -184,6 +199,7 @@ void fs_events(struct fs *fs, struct core_events *ret_events)
     fs->setid_epoch = 1;
     *ret_events = (struct core_events){.inval_inode = on_inval_inode,
                                        .inval_entry = on_inval_entry,
+                                       .inval_attr = on_inval_attr,
                                        .inval_all = on_inval_all,
                                        .arg = fs};
 }
@@ -213,6 +229,8 @@ static void on_ready(void *user)
 {
     struct fs *fs = user;
 
+    if (!channel_can_expire_names(fs->channel))
+        core_limit_names(fs->core, NS_PER_S);
     if (fs->ready)
         fs->ready(fs);
 }

@@ -49,8 +49,6 @@ const char *aifs_version(void); /* "0.1.0" */
  *   ro                   nothing is ever changed
  *   soft, timeo=TIME     calls fail with ETIMEDOUT when they are older than timeo (default: they
  *                        wait for ever)
- *   attr_timeout=TIME    how long attributes of files that are not open are believed (default 1s)
- *   entry_timeout=TIME   names (default 1s)
  *   read_ahead=SIZE      bound per open file (default: from stripes and memory)
  *   net=auto|tcp|shm|rdma
  *   mount_timeout=TIME   how long aifs_mount() waits for servers that do not answer (default 30s)

@@ -28,6 +28,7 @@ static const struct {
     FIELD("retries_total", retries, "Calls sent again"),
     FIELD("replays_total", replays, "Uncommitted writes sent again after a server restart"),
     FIELD("recalls_total", recalls, "Leases recalled"),
+    FIELD("invalidations_total", invalidations, "Changes by others the server has told of"),
     FIELD("glimpses_total", glimpses, "Sizes asked for by the metadata server"),
     FIELD("checksum_errors_total", checksum_errors, "Blocks received with a wrong checksum"),
     FIELD("sessions_lost_total", sessions_lost, "Sessions lost"),

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
+#include "proto/header_fmt.h"
 #include "tests/support/fake_cluster.h"
 
 struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req)
@@ -92,6 +93,16 @@ static void fill(const struct fake_inode *i, uint64_t session, struct msg_inode 
     }
 }
 
+/* With the leases that a session gets when there is no other. */
+static uint8_t kept(const struct fake_cluster *f)
+{
+    unsigned n = 0;
+
+    for (unsigned k = 0; k < FAKE_SESSIONS; k++)
+        n += f->sessions[k].id != 0;
+    return n == 1 ? RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR | RPC_FLAG_KEPT_DIR2 : 0;
+}
+
 static void answer(struct fake_cluster *f, struct rpc_req *req, int status, struct fake_inode *i,
                    uint64_t open_id, bool created)
 {
@@ -113,6 +124,7 @@ static void answer(struct fake_cluster *f, struct rpc_req *req, int status, stru
             rpc_link_close(req->from, -AIFS_ECONN); /* the answer goes nowhere */
         }
     }
+    req->reply_flags = kept(f);
     rpc_reply(req, status, status ? NULL : &rep);
 }
 

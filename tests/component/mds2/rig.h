@@ -136,6 +136,7 @@ void rig_client_connect(struct rig *r, unsigned i);
 void rig_client_open(struct rig *r, unsigned i);   /* opens a session */
 void rig_client_forget(struct rig *r, unsigned i); /* the session goes on without its client */
 void rig_client_answer(struct rig *r, unsigned i); /* what it has held, and all from now on */
+const struct rig_note *rig_client_first(const struct rig_client *c, unsigned op); /* NULL: none */
 unsigned rig_client_count(const struct rig_client *c, unsigned op, uint64_t ino);
 void rig_give(struct rig *r, unsigned i, uint64_t ino, enum msg_lease keep, uint64_t seq,
               uint64_t size); /* LEASE_RELEASE, not waited for */

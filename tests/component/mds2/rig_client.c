@@ -203,6 +203,15 @@ void rig_client_tick(struct rig_client *c)
     rpc_peer_call(c->mds, &c->renewal);
 }
 
+const struct rig_note *rig_client_first(const struct rig_client *c, unsigned op)
+{
+    for (unsigned i = 0; i < MIN(c->n_notes, (unsigned)RIG_NOTES); i++) {
+        if (c->notes[i].op == op)
+            return &c->notes[i];
+    }
+    return NULL;
+}
+
 unsigned rig_client_count(const struct rig_client *c, unsigned op, uint64_t ino)
 {
     unsigned n = 0;

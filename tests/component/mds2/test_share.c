@@ -64,7 +64,7 @@ START_TEST(a_second_opener_recalls_the_writer_and_everybody_works_without_leases
     ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
     ck_assert_uint_eq(rep->inode.attr.size, 500000); /* what the writer gave back */
     ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 1);
-    ck_assert_uint_eq(rig.client[0].notes[0].seq, seq);
+    ck_assert_uint_eq(rig_client_first(&rig.client[0], RPC_OP_RECALL)->seq, seq);
     rep = rig_open_file(&rig, 0, ino, O_RDONLY);
     ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
     rig_close_file(&rig, 0, ino, rep->open_id);

@@ -249,6 +249,14 @@ void core_cancel(struct core_req *q)
     fake.cancelled += q == fake.waiting;
 }
 
+void core_inval_entry_done(struct core *c UNUSED, void *token UNUSED)
+{
+}
+
+void core_limit_names(struct core *c UNUSED, uint64_t ns UNUSED)
+{
+}
+
 void core_inval_done(struct core *c UNUSED, struct core_inval *v)
 {
     snprintf(fake.calls, sizeof fake.calls, "inval_done %llu;", U(v->ino));
@@ -374,8 +382,11 @@ int channel_notify_entry(struct channel *c UNUSED, uint64_t parent UNUSED, const
     return 0;
 }
 
-int channel_notify_all(struct channel *c UNUSED)
+bool channel_can_expire_names(const struct channel *c UNUSED)
 {
-    fake.notified++;
-    return 0;
+    return true;
+}
+
+void channel_expire_names(struct channel *c UNUSED)
+{
 }

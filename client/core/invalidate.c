@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the server says is about to change: an inode's attributes, a name, all names of a directory.
+ *
+ * Happy path: what is cached here is dropped, the kernel is told, and when it has dropped it too
+ * the server gets its answer; only then does the change happen.
+ *
+ * The kernel takes the directory's lock to forget a name, and holds that lock during every change
+ * of our own in it, which may itself be waiting for the server. So the answer does not wait for the
+ * kernel while such a change is under way, nor longer than INVALIDATE_WAIT_NS, because the
+ * notification may stand behind one that does (docs/adr: the window that remains).
+ *
+ * Failure: memory short: answered at once, the kernel is told to ask again for everything.
+ */
+#include "client/core/core_int.h"
+
+#define INVALIDATE_WAIT_NS (100 * NS_PER_MS)
+#define INVALIDATE_NAMES   256u /* told one by one; more: all of them */
+
+struct invalidation {
+    struct list link;    /* core.invalidations */
+    struct rpc_req *req; /* NULL: answered */
+    uint64_t ino, since_ns;
+    unsigned left; /* notifications the kernel has not confirmed */
+};
+
+static void answer(struct invalidation *v)
+{
+    struct rpc_req *req = v->req;
+
+    v->req = NULL;
+    if (req)
+        rpc_reply(req, 0, &(struct msg_empty){0});
+}
+
+static void put(struct invalidation *v)
+{
+    if (--v->left)
+        return;
+    list_remove(&v->link);
+    answer(v);
+    mem_free(v);
+}
+
+void core_inval_entry_done(struct core *c, void *token)
+{
+    (void)c;
+    if (token)
+        put(token);
+}
+
+static void kernel_forgets_names(struct core *c)
+{
+    if (c->o.events.inval_all)
+        c->o.events.inval_all(c->o.events.arg);
+}
+
+static void kernel_forgets_name(struct core *c, struct invalidation *v, const char *name,
+                                uint32_t len)
+{
+    v->left++;
+    if (c->o.events.inval_entry(c->o.events.arg, v->ino, name, len, v))
+        return;
+    v->left--;
+    kernel_forgets_names(c);
+}
+
+/* Names that were cached here and are not any more may still be cached by the kernel. */
+static void forget_dir(struct core *c, struct core_inode *dir, struct invalidation *v)
+{
+    struct list *l;
+    unsigned n = 0;
+
+    if (dir && !c->names_forgotten)
+        list_for_each (l, &dir->names)
+            n++;
+    if (!dir || c->names_forgotten || n > INVALIDATE_NAMES) {
+        kernel_forgets_names(c);
+    } else if (c->o.events.inval_entry) {
+        list_for_each (l, &dir->names) {
+            const struct name_entry *e = list_entry(l, struct name_entry, of_dir);
+
+            kernel_forgets_name(c, v, e->name, e->len);
+        }
+    }
+    if (dir)
+        names_drop_dir(dir);
+}
+
+static bool is_changing(const struct core *c, uint64_t dir)
+{
+    struct list *l;
+
+    list_for_each (l, &c->ops) {
+        const struct mds_op *op = list_entry(l, const struct mds_op, link);
+
+        if (op->dirs[0] == dir || op->dirs[1] == dir)
+            return true;
+    }
+    return false;
+}
+
+void invalidate_begin_change(struct core *c, uint64_t dir)
+{
+    struct list *l;
+
+    list_for_each (l, &c->invalidations) {
+        struct invalidation *v = list_entry(l, struct invalidation, link);
+
+        if (v->ino == dir)
+            answer(v);
+    }
+}
+
+void invalidate_tick(struct core *c, uint64_t now)
+{
+    struct list *l;
+
+    list_for_each (l, &c->invalidations) {
+        struct invalidation *v = list_entry(l, struct invalidation, link);
+
+        if (now - v->since_ns >= INVALIDATE_WAIT_NS)
+            answer(v);
+    }
+}
+
+static void drop_own(struct core *c, struct core_inode *i, const struct msg_invalidate_req *m)
+{
+    uint64_t event = ++c->events_seen;
+
+    if (m->name.len)
+        names_drop(c, m->ino, m->name.data, m->name.len);
+    if (!i) {
+        c->unknown_event = event;
+        return;
+    }
+    i->attr_kept = false;
+    i->inval_event = event;
+}
+
+static void handle_invalidate(struct rpc_req *req)
+{
+    struct core *c = req->handler_arg;
+    struct msg_invalidate_req m = *(const struct msg_invalidate_req *)req->msg;
+    struct core_inode *i = inode_find(c, m.ino);
+    struct invalidation *v = mem_zalloc(sizeof *v);
+
+    c->stats.invalidations++;
+    drop_own(c, i, &m);
+    if (c->o.events.inval_attr)
+        c->o.events.inval_attr(c->o.events.arg, m.ino);
+    if (!v) {
+        if (i && m.whole)
+            names_drop_dir(i);
+        kernel_forgets_names(c);
+        rpc_reply(req, 0, &(struct msg_empty){0});
+        return;
+    }
+    v->req = req;
+    v->ino = m.ino;
+    v->since_ns = reactor_now_ns(c->reactor);
+    v->left = 1;
+    list_push_back(&c->invalidations, &v->link);
+    if (m.whole)
+        forget_dir(c, i, v);
+    else if (m.name.len && c->o.events.inval_entry)
+        kernel_forgets_name(c, v, m.name.data, m.name.len);
+    if (v->left > 1 && is_changing(c, m.ino))
+        answer(v);
+    put(v);
+}
+
+void invalidate_all(struct core *c)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    c->unknown_event = ++c->events_seen;
+    names_clear(c);
+    kernel_forgets_names(c);
+    c->names_forgotten = false;
+    hmap_for_each (n, next, pos, &c->inodes) {
+        struct core_inode *i = container_of(n, struct core_inode, node);
+
+        if (i->attr_kept && c->o.events.inval_attr)
+            c->o.events.inval_attr(c->o.events.arg, i->ino);
+        i->attr_kept = false;
+    }
+}
+
+void invalidate_handlers(struct core *c)
+{
+    rpc_node_handle(c->node, RPC_OP_INVALIDATE, handle_invalidate, c);
+}
+
+/* The kernel confirms nothing any more. */
+void invalidate_fini(struct core *c)
+{
+    while (!list_empty(&c->invalidations)) {
+        struct invalidation *v = list_entry(c->invalidations.next, struct invalidation, link);
+
+        v->left = 1;
+        put(v);
+    }
+}
