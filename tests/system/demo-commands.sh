@@ -24,3 +24,32 @@ start_again
 for d in mds oss1 oss2; do
     tr '\0' ' ' <"/proc/$(daemon_pid "$d")/cmdline" | grep -qF "$C" || fail "the command line of $d does not name its folder"
 done
+# options of a mount are remembered, a dead one is mounted again, what was made for it goes with it
+expect "a read-only mount" "$ADMIN" -q demo mount --dir "$C" -o ro "$T/ro/"
+refuse "other options while it is mounted" 5 'other options' "$ADMIN" demo mount --dir "$C" -o noexec "$T/ro"
+pid=$(pgrep -f "aifs-mount .* $T/ro ") && kill -KILL "$pid" && tail -s 0.02 --pid="$pid" -f /dev/null
+dead() { ! stat "$T/ro" >/dev/null 2>&1; }
+expect "the mount is dead" wait_for 10 dead
+refuse "status shows it" 3 'dead +- +- +/.*/ro' "$ADMIN" demo status --dir "$C"
+start_again
+[ "$(cat "$T/ro/f")" = data ] || fail "a dead mount is not mounted again"
+touch "$T/ro/new" 2>/dev/null && fail "the options of the mount are forgotten"
+expect "status shows nothing missing" "$ADMIN" -q demo status --dir "$C"
+expect "the mount goes" "$ADMIN" -q demo umount --dir "$C" "$T/ro"
+[ ! -e "$T/ro" ] || fail "the mount point that was made for it stays"
+# a demo takes no folder that others use, and purge removes nothing of others
+mkdir "$T/used" && echo mine >"$T/used/file"
+refuse "a folder with files" 5 'other files' "$ADMIN" demo up --dir "$T/used"
+[ "$(ls "$T/used")" = file ] || fail "a refused demo leaves something: $(ls "$T/used")"
+refuse "a wrong size" 2 'not a size' "$ADMIN" demo up --dir "$T/none" --capacity x
+refuse "no demo" 4 'no demo' "$ADMIN" demo status --dir "$T/none"
+[ ! -e "$T/none" ] || fail "a refused demo makes its folder"
+mkdir "$T/b"
+expect "targets in a shared folder" "$ADMIN" -q demo up --dir "$T/b" --oss 1 --targets-dir "$T/used" --mount "$T/made"
+echo mine >"$T/b/file"
+expect "purge" "$ADMIN" -q demo down --dir "$T/b" --purge
+[ "$(cat "$T/used/file" "$T/b/file")" = $'mine\nmine' ] || fail "purge removes files of others"
+[ "$(find "$T/used" "$T/b" -mindepth 1 | wc -l)" = 2 ] || fail "purge leaves: $(find "$T/used" "$T/b")"
+[ ! -e "$T/made" ] || fail "purge leaves the mount point it has made"
+find /run/aifs -lname "$T/b/*" 2>/dev/null | grep . && fail "purge leaves an entry in /run/aifs"
+true

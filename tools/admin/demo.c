@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +26,7 @@
 #define START_TIMEOUT_MS 30000u
 #define STOP_PATIENCE_MS 20000u
 
-static int resolve_dir(struct demo *d, const char *dir)
+static int resolve_dir(struct demo *d, const char *dir, bool make)
 {
     char absolute[PATH_MAX];
 
@@ -37,10 +36,13 @@ static int resolve_dir(struct demo *d, const char *dir)
         admin_error("demo: say where with --dir DIR");
         return ADMIN_USAGE;
     }
-    if (mkdir(dir, 0755) != 0 && errno != EEXIST)
+    if (make && mkdir(dir, 0755) != 0 && errno != EEXIST)
         return admin_fail(-errno, "demo: cannot make %s", dir);
-    if (!realpath(dir, absolute))
-        return admin_fail(-errno, "demo: %s", dir);
+    if (!realpath(dir, absolute)) {
+        if (make || errno != ENOENT)
+            return admin_fail(-errno, "demo: %s", dir);
+        snprintf(absolute, sizeof absolute, "%s", dir); /* there is no demo there, then */
+    }
     if (strlen(absolute) >= sizeof d->dir) {
         admin_error("demo: the path of %s is too long", absolute);
         return ADMIN_USAGE;
@@ -64,7 +66,7 @@ static int lock_dir(const struct demo *d)
 
 static int open_demo(struct demo *d, const char *dir)
 {
-    int rc = resolve_dir(d, dir);
+    int rc = resolve_dir(d, dir, false);
 
     if (rc != ADMIN_OK)
         return rc;
@@ -260,6 +262,7 @@ static int number(const char *text, const char *what, unsigned fallback, unsigne
     return ADMIN_OK;
 }
 
+/* Checks what was asked for before anything is made. */
 static int new_demo(struct demo *d, const struct up_options *o)
 {
     uint64_t bytes;
@@ -293,13 +296,39 @@ static int same_shape(const struct demo *d, const struct up_options *o)
     snprintf(oss, sizeof oss, "%u", d->oss);
     snprintf(targets, sizeof targets, "%u", d->targets);
     if ((o->oss && strcmp(o->oss, oss)) || (o->targets && strcmp(o->targets, targets)) ||
-        (o->net && strcmp(o->net, d->net))) {
-        admin_error("demo: the one in %s has --oss %s --targets %s --net %s; purge it first "
-                    "(aifs-admin demo down --purge --dir %s)",
-                    d->dir, oss, targets, d->net, d->dir);
+        (o->net && strcmp(o->net, d->net)) || (o->capacity && strcmp(o->capacity, d->capacity)) ||
+        (o->targets_dir && strcmp(o->targets_dir, d->targets_dir))) {
+        admin_error("demo: the one in %s has --oss %s --targets %s --net %s%s%s%s%s; purge it "
+                    "first (aifs-admin demo down --purge --dir %s)",
+                    d->dir, oss, targets, d->net, d->capacity[0] ? " --capacity " : "", d->capacity,
+                    d->targets_dir[0] ? " --targets-dir " : "", d->targets_dir, d->dir);
         return ADMIN_CONFLICT;
     }
     return ADMIN_OK;
+}
+
+/* The folder is locked, and holds a demo of this shape or nothing. A new demo is on record before
+ * anything else is made. */
+static int claim_dir(struct demo *d, const struct up_options *o)
+{
+    int rc = resolve_dir(d, o->dir, true), found;
+
+    if (rc != ADMIN_OK)
+        return rc;
+    if (demo_check_empty(d) == -EEXIST) {
+        admin_error("demo: %s holds other files; take an empty directory, or a new one", d->dir);
+        return ADMIN_CONFLICT;
+    }
+    rc = lock_dir(d);
+    if (rc != ADMIN_OK)
+        return rc;
+    found = demo_load(d);
+    if (found == 0)
+        return same_shape(d, o);
+    if (found != -ENOENT)
+        return admin_fail(found, "demo: %s/demo.json is damaged", d->dir);
+    found = demo_save(d);
+    return found < 0 ? admin_fail(found, "demo: cannot write into %s", d->dir) : ADMIN_OK;
 }
 
 static int bring_up(struct admin *a, struct demo *d, const char *mount)
@@ -351,16 +380,9 @@ int cmd_demo_up(struct admin *a, int argc, char **argv)
         free(d);
         return n > 0 ? admin_usage("demo", "up", "unexpected argument %s", argv[0]) : ADMIN_USAGE;
     }
-    rc = resolve_dir(d, o.dir);
+    rc = new_demo(d, &o);
     if (rc == ADMIN_OK)
-        rc = lock_dir(d);
-    if (rc == ADMIN_OK) {
-        int found = demo_load(d);
-
-        rc = found == -ENOENT ? new_demo(d, &o)
-             : found < 0      ? admin_fail(found, "demo: %s/demo.json is damaged", d->dir)
-                              : same_shape(d, &o);
-    }
+        rc = claim_dir(d, &o);
     if (rc == ADMIN_OK) {
         int made = demo_prepare(d);
 
@@ -372,14 +394,6 @@ int cmd_demo_up(struct admin *a, int argc, char **argv)
         describe(a, d);
     free(d);
     return rc;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
 }
 
 static int stop_servers(const struct demo *d)
@@ -417,11 +431,12 @@ int cmd_demo_down(struct admin *a, int argc, char **argv)
         rc = unmounted == ADMIN_OK ? stop_servers(d) : unmounted;
     }
     if (rc == ADMIN_OK) {
+        char path[PATH_MAX];
+        int removed = purge ? demo_remove(d, path) : 0;
+
         demo_unpublish(d);
-        if (d->targets_dir[0] && purge)
-            nftw(d->targets_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-        if (purge && nftw(d->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
-            rc = admin_fail(-errno, "demo: cannot remove %s", d->dir);
+        if (removed < 0)
+            rc = admin_fail(removed, "demo: cannot remove %s", path);
         else if (!a->quiet)
             printf("demo        %s: down%s\n", d->dir, purge ? ", data removed" : "");
     }
@@ -468,16 +483,50 @@ int cmd_demo_umount(struct admin *a, int argc, char **argv)
     return rc;
 }
 
+static bool status_rows(const struct demo *d, struct out *o)
+{
+    static const char *const words[] = {"unmounted", "mounted", "dead"};
+    char name[32], path[PATH_MAX];
+    bool all = true;
+
+    for (unsigned i = 0; i <= d->oss; i++) {
+        pid_t pid;
+
+        snprintf(name, sizeof name, i ? "oss%u" : "mds", i);
+        snprintf(path, sizeof path, "%s/%s", d->dir, name);
+        pid = proc_running(path);
+        all = all && pid;
+        out_text(o, name);
+        out_text(o, pid ? "running" : "stopped");
+        pid ? out_number(o, (uint64_t)pid) : out_none(o);
+        out_number(o, i ? d->oss_port[i - 1] : d->mds_port);
+        out_text(o, path);
+    }
+    for (unsigned i = 0; i < d->n_mounts; i++) {
+        const char *at = d->mounts[i].path;
+        enum demo_mount_state state = demo_mount_state(at);
+
+        all = all && state == DEMO_MOUNTED;
+        snprintf(name, sizeof name, "mount%u", d->mounts[i].number);
+        out_text(o, name);
+        out_text(o, words[state]);
+        out_none(o);
+        out_none(o);
+        out_text(o, at);
+    }
+    return all;
+}
+
 int cmd_demo_status(struct admin *a, int argc, char **argv)
 {
     static const struct out_column columns[] = {{"DAEMON", OUT_TEXT, NULL},
                                                 {"STATE", OUT_TEXT, NULL},
                                                 {"PID", OUT_COUNT, NULL},
-                                                {"PORT", OUT_COUNT, NULL}};
+                                                {"PORT", OUT_COUNT, NULL},
+                                                {"PATH", OUT_TEXT, NULL}};
     const char *dir = NULL;
     const struct admin_option options[] = {{"dir", 0, &dir, NULL}};
     struct demo *d = calloc(1, sizeof *d);
-    bool all = true;
     int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
 
     if (!d || n != 0) {
@@ -489,21 +538,8 @@ int cmd_demo_status(struct admin *a, int argc, char **argv)
     if (rc == ADMIN_OK) {
         struct out *o = out_table(a, "aifs.demo.status/1", columns, ARRAY_LEN(columns));
 
-        for (unsigned i = 0; i <= d->oss; i++) {
-            char name[32], path[PATH_MAX];
-            pid_t pid;
-
-            snprintf(name, sizeof name, i ? "oss%u" : "mds", i);
-            snprintf(path, sizeof path, "%s/%s", d->dir, name);
-            pid = proc_running(path);
-            all = all && pid;
-            out_text(o, name);
-            out_text(o, pid ? "running" : "stopped");
-            pid ? out_number(o, (uint64_t)pid) : out_none(o);
-            out_number(o, i ? d->oss_port[i - 1] : d->mds_port);
-        }
+        rc = status_rows(d, o) ? ADMIN_OK : ADMIN_PARTIAL;
         out_print(o);
-        rc = all ? ADMIN_OK : ADMIN_PARTIAL;
     }
     free(d);
     return rc;

@@ -24,7 +24,9 @@
 
 struct demo_mount {
     char path[PATH_MAX];
-    unsigned number; /* DIR/mountN.log */
+    char options[512]; /* given with -o, used by `up` again; "" = none */
+    unsigned number;   /* DIR/mountN.log */
+    bool made;         /* the mount point was made for it and goes with it */
 };
 
 struct demo {
@@ -39,6 +41,9 @@ struct demo {
     struct demo_mount mounts[DEMO_MOUNTS_MAX];
 };
 
+/* -EEXIST: no demo, but something else is in d->dir, which must not become one: what a demo makes
+ * there it removes again. */
+int demo_check_empty(const struct demo *d) MUST_USE;
 int demo_load(struct demo *d) MUST_USE; /* d->dir set; -ENOENT: no demo there; -EINVAL */
 int demo_save(const struct demo *d) MUST_USE;
 /* Keys and folders that are not there yet. */
@@ -50,5 +55,8 @@ int demo_write_admin_conf(const struct demo *d) MUST_USE;
  * (root only; others skip it). */
 void demo_publish(const struct demo *d);
 void demo_unpublish(const struct demo *d);
+/* Removes what demo_prepare() and the daemons have made, and nothing else; d->dir itself only when
+ * nothing is left in it. -errno, with the path in ret_path. */
+int demo_remove(const struct demo *d, char ret_path[PATH_MAX]) MUST_USE;
 
 #endif

@@ -69,7 +69,9 @@ static void read_mounts(struct demo *d, const json_t *list)
         if (d->n_mounts == DEMO_MOUNTS_MAX)
             break;
         read_text(item, "path", m->path, sizeof m->path);
+        read_text(item, "options", m->options, sizeof m->options);
         m->number = read_unsigned(item, "number", 1u << 20);
+        m->made = json_is_true(json_object_get(item, "made"));
         d->n_mounts++;
     }
 }
@@ -111,8 +113,10 @@ int demo_save(const struct demo *d)
     for (unsigned i = 0; i < d->oss; i++)
         json_array_append_new(ports, json_integer(d->oss_port[i]));
     for (unsigned i = 0; i < d->n_mounts; i++)
-        json_array_append_new(mounts, json_pack("{s:s, s:i}", "path", d->mounts[i].path, "number",
-                                                (int)d->mounts[i].number));
+        json_array_append_new(mounts,
+                              json_pack("{s:s, s:s, s:i, s:b}", "path", d->mounts[i].path,
+                                        "options", d->mounts[i].options, "number",
+                                        (int)d->mounts[i].number, "made", (int)d->mounts[i].made));
     root = json_pack("{s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:o, s:o}", "oss", (int)d->oss, "targets",
                      (int)d->targets, "mds_port", (int)d->mds_port, "next_mount",
                      (int)d->next_mount, "net", d->net, "capacity", d->capacity, "targets_dir",
@@ -238,32 +242,4 @@ int demo_write_admin_conf(const struct demo *d)
 {
     return write_file(d->dir, "admin.conf", "mds = 127.0.0.1:%u\nkey_file = %s/key/admin.key\n",
                       d->mds_port, d->dir);
-}
-
-static void published_name(const struct demo *d, char *out, size_t len)
-{
-    snprintf(out, len, "/run/aifs/admin.d/demo-%08x.conf", crc32c(d->dir, strlen(d->dir)));
-}
-
-void demo_publish(const struct demo *d)
-{
-    char name[128], target[PATH_MAX];
-
-    if (geteuid() != 0)
-        return;
-    make_dir("/run/aifs");
-    make_dir("/run/aifs/admin.d");
-    published_name(d, name, sizeof name);
-    snprintf(target, sizeof target, "%s/admin.conf", d->dir);
-    unlink(name);
-    if (symlink(target, name) != 0)
-        return; /* a convenience only: --config always works */
-}
-
-void demo_unpublish(const struct demo *d)
-{
-    char name[128];
-
-    published_name(d, name, sizeof name);
-    unlink(name);
 }

@@ -4,15 +4,21 @@
 #include "tools/admin/demo_mount.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/admin/admin.h"
 #include "tools/admin/proc.h"
+
+#define ANSWER_MS 2000
 
 /* Is something of ours mounted exactly there? */
 static bool is_mounted(const char *path)
@@ -33,7 +39,44 @@ static bool is_mounted(const char *path)
     return found;
 }
 
-static int mount_one(const struct demo *d, const struct demo_mount *m, const char *options)
+/* A child asks: one that is alive but waits for its servers does not answer. */
+static bool is_dead(const char *path)
+{
+    struct statfs s;
+    int status = 0, waited = 0;
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(statfs(path, &s) != 0 && errno == ENOTCONN);
+    if (child < 0)
+        return false;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        if (waited++ == ANSWER_MS / 10) {
+            kill(child, SIGKILL);
+            waitpid(child, &status, 0);
+            return false;
+        }
+        poll(NULL, 0, 10);
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+enum demo_mount_state demo_mount_state(const char *path)
+{
+    return !is_mounted(path) ? DEMO_UNMOUNTED : is_dead(path) ? DEMO_DEAD : DEMO_MOUNTED;
+}
+
+/* Makes the mount point when there is none; what a dead mount leaves there counts as one. */
+static int make_place(struct demo_mount *m)
+{
+    if (mkdir(m->path, 0755) == 0)
+        m->made = true;
+    else if (errno != EEXIST && errno != ENOTCONN)
+        return admin_fail(-errno, "demo: cannot make %s", m->path);
+    return ADMIN_OK;
+}
+
+static int mount_one(const struct demo *d, struct demo_mount *m)
 {
     char program[PATH_MAX], source[64], all[PATH_MAX * 2];
     const char *argv[] = {program, source, m->path, "-o", all, NULL};
@@ -41,11 +84,13 @@ static int mount_one(const struct demo *d, const struct demo_mount *m, const cha
 
     if (rc < 0)
         return admin_fail(rc, "demo: the program aifs-mount is not installed");
-    if (mkdir(m->path, 0755) != 0 && errno != EEXIST && errno != ENOTCONN)
-        return admin_fail(-errno, "demo: cannot make %s", m->path);
+    rc = make_place(m);
+    if (rc != ADMIN_OK)
+        return rc;
     snprintf(source, sizeof source, "127.0.0.1:%u:/", d->mds_port);
-    snprintf(all, sizeof all, "keyfile=%s/key/client.key,net=%s,log=%s/mount%u.log%s%s", d->dir,
-             d->net, d->dir, m->number, options ? "," : "", options ? options : "");
+    snprintf(all, sizeof all,
+             "keyfile=%s/key/client.key,net=%s,log=%s/mount%u.log,x-aifs.recover%s%s", d->dir,
+             d->net, d->dir, m->number, m->options[0] ? "," : "", m->options);
     rc = proc_run(argv, false);
     if (rc != 0) {
         admin_error("demo: mounting %s failed (%d)", m->path, rc);
@@ -59,8 +104,8 @@ int demo_mount_again(struct demo *d)
     int rc = ADMIN_OK;
 
     for (unsigned i = 0; i < d->n_mounts && rc == ADMIN_OK; i++)
-        if (!is_mounted(d->mounts[i].path))
-            rc = mount_one(d, &d->mounts[i], NULL);
+        if (demo_mount_state(d->mounts[i].path) != DEMO_MOUNTED)
+            rc = mount_one(d, &d->mounts[i]);
     return rc;
 }
 
@@ -76,31 +121,75 @@ static int absolute(const char *path, char out[PATH_MAX])
     return admin_fail(-errno, "demo: %s", path);
 }
 
-int demo_mount_add(struct demo *d, const char *path, const char *options)
+static int save(const struct demo *d)
 {
-    struct demo_mount *m = &d->mounts[d->n_mounts];
+    int rc = demo_save(d);
+
+    return rc < 0 ? admin_fail(rc, "demo: cannot write into %s", d->dir) : ADMIN_OK;
+}
+
+static struct demo_mount *find_mount(struct demo *d, const char *path)
+{
+    for (unsigned i = 0; i < d->n_mounts; i++)
+        if (!strcmp(d->mounts[i].path, path))
+            return &d->mounts[i];
+    return NULL;
+}
+
+/* One that is remembered. Other options replace those it had, unless it is in use with them. */
+static int mount_known(struct demo *d, struct demo_mount *m, const char *options)
+{
+    bool other = options && strcmp(options, m->options) != 0;
     int rc;
 
-    if (mkdir(path, 0755) != 0 && errno != EEXIST && errno != ENOTCONN)
-        return admin_fail(-errno, "demo: cannot make %s", path);
+    if (demo_mount_state(m->path) == DEMO_MOUNTED) {
+        if (!other)
+            return ADMIN_OK;
+        admin_error("demo: %s is mounted with other options; aifs-admin demo umount it first",
+                    m->path);
+        return ADMIN_CONFLICT;
+    }
+    if (other)
+        snprintf(m->options, sizeof m->options, "%s", options);
+    rc = mount_one(d, m);
+    return rc == ADMIN_OK ? save(d) : rc;
+}
+
+int demo_mount_add(struct demo *d, const char *path, const char *options)
+{
+    struct demo_mount *m = &d->mounts[d->n_mounts], *known;
+    bool made = false;
+    int rc;
+
     if (d->n_mounts == DEMO_MOUNTS_MAX) {
         admin_error("demo: at most %d mounts", DEMO_MOUNTS_MAX);
         return ADMIN_FAILED;
     }
+    if (options && strlen(options) >= sizeof m->options) {
+        admin_error("demo: the options are too long");
+        return ADMIN_USAGE;
+    }
+    if (mkdir(path, 0755) == 0)
+        made = true;
+    else if (errno != EEXIST && errno != ENOTCONN)
+        return admin_fail(-errno, "demo: cannot make %s", path);
+    *m = (struct demo_mount){.number = d->next_mount, .made = made};
     rc = absolute(path, m->path);
     if (rc != ADMIN_OK)
         return rc;
-    for (unsigned i = 0; i < d->n_mounts; i++)
-        if (!strcmp(d->mounts[i].path, m->path))
-            return is_mounted(m->path) ? ADMIN_OK : mount_one(d, &d->mounts[i], options);
-    m->number = d->next_mount;
-    rc = mount_one(d, m, options);
-    if (rc != ADMIN_OK)
+    known = find_mount(d, m->path);
+    if (known)
+        return mount_known(d, known, options);
+    snprintf(m->options, sizeof m->options, "%s", options ? options : "");
+    rc = mount_one(d, m);
+    if (rc != ADMIN_OK) {
+        if (m->made)
+            rmdir(m->path);
         return rc;
+    }
     d->n_mounts++;
     d->next_mount++;
-    rc = demo_save(d);
-    return rc < 0 ? admin_fail(rc, "demo: cannot write into %s", d->dir) : ADMIN_OK;
+    return save(d);
 }
 
 /* As umount.aifs does: also waits until the daemon has written everything back and ended. */
@@ -131,9 +220,10 @@ int demo_umount_one(struct demo *d, const char *path)
         rc = umount_path(at);
         if (rc != ADMIN_OK)
             return rc;
+        if (d->mounts[i].made)
+            rmdir(at); /* not empty: it stays */
         d->mounts[i] = d->mounts[--d->n_mounts];
-        rc = demo_save(d);
-        return rc < 0 ? admin_fail(rc, "demo: cannot write into %s", d->dir) : ADMIN_OK;
+        return save(d);
     }
     if (rc == ADMIN_OK) {
         admin_error("demo: %s is not a mount of the demo in %s", at, d->dir);

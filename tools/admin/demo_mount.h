@@ -6,8 +6,14 @@
 
 #include "tools/admin/demo.h"
 
+enum demo_mount_state {
+    DEMO_UNMOUNTED,
+    DEMO_MOUNTED, /* perhaps waiting for servers */
+    DEMO_DEAD,    /* its daemon has died */
+};
+enum demo_mount_state demo_mount_state(const char *path);
 int demo_mount_add(struct demo *d, const char *path, const char *options);
-int demo_mount_again(struct demo *d); /* those remembered that are not mounted */
+int demo_mount_again(struct demo *d); /* those remembered that are not mounted or dead */
 int demo_umount_one(struct demo *d, const char *path);
 int demo_umount_all(const struct demo *d); /* they stay remembered */
 
