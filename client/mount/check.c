@@ -4,6 +4,7 @@
  * a dead mount is found by the ENOTCONN of its first use.
  */
 #include <errno.h>
+#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,12 +82,39 @@ static const struct {
                      {"sync", MS_SYNCHRONOUS},     {"dirsync", MS_DIRSYNC}, {"noatime", MS_NOATIME},
                      {"nodiratime", MS_NODIRATIME}};
 
+/* mount(8) adds the options of the mount's line in fstab, which say nothing new. */
+static bool all_in_fstab(const struct mount_request *m)
+{
+    FILE *f = setmntent("/etc/fstab", "re");
+    const struct mntent *e;
+    const char *p = m->unknown.data;
+
+    while ((e = f ? getmntent(f) : NULL) && strcmp(e->mnt_dir, m->dir) != 0)
+        ;
+    while (e && *p) {
+        size_t n = strcspn(p, ","), len;
+        const char *q = e->mnt_opts;
+
+        for (; *q; q += len + (q[len] == ',')) {
+            len = strcspn(q, ",");
+            if (len == n && memcmp(p, q, n) == 0)
+                break;
+        }
+        if (!*q)
+            break;
+        p += n + (p[n] == ',');
+    }
+    if (f)
+        endmntent(f);
+    return e && !*p;
+}
+
 int mount_remount(const struct mount_request *m, char *err, size_t err_len)
 {
     unsigned long flags = MS_REMOUNT | (m->read_only ? MS_RDONLY : 0);
     const char *p = m->flags.len ? m->flags.data : "";
 
-    if (m->unknown.len) {
+    if (m->unknown.len && !all_in_fstab(m)) {
         snprintf(err, err_len,
                  "%s: \"%s\" cannot be changed while mounted (only ro, rw, atime, suid, dev and "
                  "exec can): umount and mount again",

@@ -104,7 +104,7 @@ static const char *const swallowed[] = {
     "owner",       "group",         "defaults", "_netdev",    "loud",        "silent",
     "mand",        "nomand",        "relatime", "norelatime", "lazytime",    "nolazytime",
     "strictatime", "nostrictatime", "iversion", "noiversion", "allow_other", "default_permissions",
-    "fd",          "rootmode"};
+    "fd",          "rootmode",      "user_id",  "group_id",   "max_read"};
 
 static const char *const kernel_flags[] = {"suid",     "nosuid",     "dev",    "nodev", "exec",
                                            "noexec",   "sync",       "async",  "atime", "noatime",
@@ -208,7 +208,8 @@ static int take_ours(struct mount_request *m, const char *given, const char *val
     }
     if (!is_option(name))
         return m->sloppy ? MOUNT_OK : unknown_option(given, err, err_len);
-    strbuf_printf(&m->unknown, "%s%s", m->unknown.len ? "," : "", given);
+    strbuf_printf(&m->unknown, "%s%s%s%s", m->unknown.len ? "," : "", given, value ? "=" : "",
+                  value ? value : "");
     if (conf_set(m->conf, name, value ? value : "yes", "-o", why, sizeof(why)) != 0) {
         snprintf(err, err_len, "mount option \"%s\": %s", given, why);
         return MOUNT_USAGE;

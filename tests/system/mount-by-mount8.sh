@@ -26,11 +26,26 @@ unshare -m --propagation slave bash -c "
     mount --bind '$helper' '$helper' 2>/dev/null
     mkdir -p '$T/sbin' && cp -a /usr/sbin/. '$T/sbin/' 2>/dev/null
     cp -a '$helper' '$T/sbin/mount.aifs'
+    ln -sfn mount.aifs '$T/sbin/mount.fuse.aifs'
+    ln -sfn mount.aifs '$T/sbin/umount.fuse.aifs'
     for f in '$(dirname "$helper")'/aifs-mount '$root'/sbin/aifs-mount; do [ -e \"\$f\" ] && cp -aL \"\$f\" '$T/sbin/'; done
     mount --bind '$T/sbin' /usr/sbin || exit 1
     export LD_LIBRARY_PATH=\$(dirname \$(find '$T/inst' -name 'libaifs.so*' | head -1))
     mount -t aifs -o 'keyfile=$C/key/client.key,_netdev,nofail,noatime,x-systemd.mount-timeout=90,ro' '$src' '$T/m8' || exit 2
     [ \"\$(cat '$T/m8/hello')\" = hello ] || exit 3
     touch '$T/m8/new' 2>/dev/null && exit 4
+    # remount: mount(8) hands over what the kernel shows of the mount, and the line of fstab
+    mount -o remount,rw,noexec '$T/m8' || exit 5
+    touch '$T/m8/new' || exit 6
+    findmnt -n -o OPTIONS '$T/m8' | grep -q noexec || exit 7
+    umount '$T/m8'
+    echo '$src $T/m8 aifs keyfile=$C/key/client.key,_netdev,nofail,noatime 0 0' > '$T/fstab'
+    [ -e /etc/fstab ] || exit 0
+    mount --bind '$T/fstab' /etc/fstab || exit 8
+    mount '$T/m8' && mount -a && [ -e '$T/m8/new' ] || exit 8
+    mount -o remount,ro '$T/m8' || exit 9
+    touch '$T/m8/newer' 2>/dev/null && exit 10
+    mount -o remount,memory_limit=64M '$T/m8' 2>'$T/remount.err' && exit 11
+    grep -q 'memory_limit=64M.* cannot be changed' '$T/remount.err' || exit 12
     umount '$T/m8'
 " || fail "mount -t aifs (step $?)"
