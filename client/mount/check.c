@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "client/fuse/mountinfo.h"
@@ -82,6 +83,13 @@ static const struct {
                      {"sync", MS_SYNCHRONOUS},     {"dirsync", MS_DIRSYNC}, {"noatime", MS_NOATIME},
                      {"nodiratime", MS_NODIRATIME}};
 
+/* One that was mounted with ro has a read-only session; the kernel's flag alone does not tell. The
+ * daemon is asked by the removal of an attribute that is not there. */
+static bool daemon_is_read_only(const char *dir)
+{
+    return removexattr(dir, "user.aifs.remount") != 0 && errno == EROFS;
+}
+
 /* mount(8) adds the options of the mount's line in fstab, which say nothing new. */
 static bool all_in_fstab(const struct mount_request *m)
 {
@@ -132,6 +140,12 @@ int mount_remount(const struct mount_request *m, char *err, size_t err_len)
     }
     if (mount(NULL, m->dir, NULL, flags, NULL) != 0) {
         snprintf(err, err_len, "remount %s: %s", m->dir, strerror(errno));
+        return MOUNT_FAILED;
+    }
+    if (!m->read_only && daemon_is_read_only(m->dir)) {
+        (void)!mount(NULL, m->dir, NULL, flags | MS_RDONLY, NULL);
+        snprintf(err, err_len, "%s was mounted read-only and stays so: umount and mount again",
+                 m->dir);
         return MOUNT_FAILED;
     }
     return MOUNT_OK;

@@ -35,16 +35,18 @@ unshare -m --propagation slave bash -c "
     [ \"\$(cat '$T/m8/hello')\" = hello ] || exit 3
     touch '$T/m8/new' 2>/dev/null && exit 4
     # remount: mount(8) hands over what the kernel shows of the mount, and the line of fstab
-    mount -o remount,rw,noexec '$T/m8' || exit 5
-    touch '$T/m8/new' || exit 6
-    findmnt -n -o OPTIONS '$T/m8' | grep -q noexec || exit 7
+    mount -o remount,noexec '$T/m8' || exit 5
+    findmnt -n -o OPTIONS '$T/m8' | grep -q 'ro,noexec' || exit 6
+    mount -o remount,rw '$T/m8' 2>'$T/remount.err' && exit 7
+    grep -q 'read-only and stays so' '$T/remount.err' && findmnt -n -o OPTIONS '$T/m8' | grep -q '^ro' || exit 7
     umount '$T/m8'
     echo '$src $T/m8 aifs keyfile=$C/key/client.key,_netdev,nofail,noatime 0 0' > '$T/fstab'
     [ -e /etc/fstab ] || exit 0
     mount --bind '$T/fstab' /etc/fstab || exit 8
-    mount '$T/m8' && mount -a && [ -e '$T/m8/new' ] || exit 8
+    mount '$T/m8' && mount -a && touch '$T/m8/new' || exit 8
     mount -o remount,ro '$T/m8' || exit 9
     touch '$T/m8/newer' 2>/dev/null && exit 10
+    mount -o remount,rw '$T/m8' && touch '$T/m8/newer' || exit 10
     mount -o remount,memory_limit=64M '$T/m8' 2>'$T/remount.err' && exit 11
     grep -q 'memory_limit=64M.* cannot be changed' '$T/remount.err' || exit 12
     umount '$T/m8'
