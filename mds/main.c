@@ -50,6 +50,8 @@ static int load(struct conf *c, int argc, char **argv)
         rc = conf_load_env(c, err, sizeof(err));
     if (rc == 0)
         rc = conf_load_args(c, &argc, argv, err, sizeof(err));
+    if (rc == 0)
+        rc = conf_check_rest(c, argc, argv, err, sizeof(err));
     if (rc == 0 && argc > 1) {
         snprintf(err, sizeof(err), "%s: not an option; see --help", argv[1]);
         rc = -AIFS_ECONFIG;
@@ -126,7 +128,8 @@ int main(int argc, char **argv)
     }
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
         printf("Usage: aifs-mds [--config FILE] [--OPTION=VALUE ...]\n"
-               "The metadata server of an aifs file system.\n\n");
+               "The metadata server of an aifs file system. Its configuration file, unless told, "
+               "is\n" DEFAULT_FILE ", which need not exist.\n\n");
         conf_print_help(c, stdout);
         conf_destroy(c);
         return 0;

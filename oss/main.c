@@ -26,7 +26,8 @@
 #include "oss/options.h"
 #include "oss/oss.h"
 
-#define FIO_DEPTH 256u
+#define FIO_DEPTH    256u
+#define DEFAULT_FILE "/etc/aifs/oss.conf"
 
 struct server {
     struct oss oss;
@@ -40,7 +41,7 @@ struct server {
 /* Takes "--config FILE" out of the arguments. */
 static const char *take_config(int *argc, char **argv)
 {
-    const char *path = getenv("AIFS_CONFIG");
+    const char *path = NULL;
     int out = 1;
 
     for (int i = 1; i < *argc; i++) {
@@ -64,17 +65,10 @@ static int load_conf(struct server *v, int argc, char **argv)
 
     if (rc)
         return rc;
-    if (path)
-        rc = conf_load_file(v->oss.conf, path, v->err, sizeof v->err);
-    if (!rc)
-        rc = conf_load_env(v->oss.conf, v->err, sizeof v->err);
-    if (!rc)
-        rc = conf_load_args(v->oss.conf, &argc, argv, v->err, sizeof v->err);
-    if (rc)
-        return rc;
     if (argc > 1 && !strcmp(argv[1], "--help")) {
         printf("Usage: aifs-oss [--config FILE] [--OPTION=VALUE ...]\n"
-               "Serves storage targets to a cluster.\n\n");
+               "An object storage server of an aifs file system. Its configuration file, unless "
+               "told, is\n" DEFAULT_FILE ", which need not exist.\n\n");
         conf_print_help(v->oss.conf, stdout);
         exit(0);
     }
@@ -82,11 +76,25 @@ static int load_conf(struct server *v, int argc, char **argv)
         printf("aifs-oss %s\n", AIFS_VERSION);
         exit(0);
     }
-    if (argc > 1) {
-        snprintf(v->err, sizeof v->err, "unknown argument '%s'", argv[1]);
-        return -AIFS_ECONFIG;
+    rc = conf_load_file(v->oss.conf, path ? path : DEFAULT_FILE, v->err, sizeof v->err);
+    if (rc == -ENOENT && !path) {
+        rc = 0;
+    } else if (rc && !v->err[0]) {
+        snprintf(v->err, sizeof v->err, "%s: %s", path ? path : DEFAULT_FILE, err_text(rc));
     }
-    return conf_freeze(v->oss.conf, v->err, sizeof v->err);
+    if (!rc)
+        rc = conf_load_env(v->oss.conf, v->err, sizeof v->err);
+    if (!rc)
+        rc = conf_load_args(v->oss.conf, &argc, argv, v->err, sizeof v->err);
+    if (!rc)
+        rc = conf_check_rest(v->oss.conf, argc, argv, v->err, sizeof v->err);
+    if (!rc && argc > 1) {
+        snprintf(v->err, sizeof v->err, "%s: not an option; see --help", argv[1]);
+        rc = -AIFS_ECONFIG;
+    }
+    if (!rc)
+        rc = conf_freeze(v->oss.conf, v->err, sizeof v->err);
+    return rc;
 }
 
 static int start_log(struct server *v)
@@ -375,8 +383,11 @@ int main(int argc, char **argv)
 
     block_signals();
     rc = load_conf(&v, argc, argv);
-    if (!rc)
-        rc = start(&v);
+    if (rc) {
+        fprintf(stderr, "aifs-oss: %s\n", v.err[0] ? v.err : err_text(rc));
+        return 2;
+    }
+    rc = start(&v);
     if (rc) { /* nothing was promised to anybody yet: the kernel cleans up */
         fprintf(stderr, "aifs-oss: %s\n", v.err[0] ? v.err : err_text(rc));
         return 1;

@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Both servers read their configuration alike: --config, else /etc/aifs/NAME.conf if it is there, never what is meant for aifs-admin; what is wrong is named and ends with status 2.
+. "$(dirname "$0")/lib.sh"
+unset AIFS_CONFIG
+expect "a key" "$ADMIN" -q key create "$T/key"
+for d in mds oss; do
+    program=$AIFS_BUILD/$d/aifs-$d
+    refuse "$d: an unknown option" 2 "did you mean \"$d.listen\"" "$program" --config=/dev/null "--$d.listn=127.0.0.1:0"
+    refuse "$d: an argument" 2 'bogus: not an option' "$program" --config=/dev/null bogus
+    refuse "$d: a missing option" 2 'is missing' "$program" --config=/dev/null
+    refuse "$d: a file that is not there" 2 'No such file' "$program" --config="$T/none"
+    printf '# a comment\nlog.level = loud\n' >"$T/bad.conf"
+    refuse "$d: a wrong value in a file" 2 'bad.conf:2.*loud' "$program" --config "$T/bad.conf"
+    "$program" --help | grep -q "/etc/aifs/$d.conf" || fail "$d: --help does not name its file"
+    [ "$("$program" --version)" = "aifs-$d $("$ADMIN" --version | cut -d' ' -f2)" ] || fail "$d: --version"
+    # The default file, on an /etc of our own: its mistake is the proof that it was read.
+    mkdir -p "$T/etc/aifs" && printf 'nonsense = 1\n' >"$T/etc/aifs/$d.conf"
+done
+cp /etc/passwd /etc/group /etc/nsswitch.conf /etc/ld.so.cache "$T/etc/" 2>/dev/null
+for d in mds oss; do
+    refuse "$d reads /etc/aifs/$d.conf" 2 "/etc/aifs/$d.conf:1.*nonsense" unshare -m bash -c "mount --bind '$T/etc' /etc && exec '$AIFS_BUILD/$d/aifs-$d'"
+    AIFS_CONFIG=$T/bad.conf refuse "$d does not read the file of aifs-admin" 2 'is missing' "$AIFS_BUILD/$d/aifs-$d" --config=/dev/null
+    rm "$T/etc/aifs/$d.conf"
+    AIFS_CONFIG=$T/bad.conf refuse "$d needs no file" 2 'is missing' unshare -m bash -c "mount --bind '$T/etc' /etc && exec '$AIFS_BUILD/$d/aifs-$d'"
+done
