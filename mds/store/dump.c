@@ -16,11 +16,16 @@
 
 #include "common/base/bytes.h"
 #include "common/base/cleanup.h"
+#include "common/base/clock.h"
 #include "common/base/crc.h"
 #include "common/base/err.h"
+#include "mds/store/key_fmt.h"
+#include "mds/store/rec_fmt.h"
 #include "mds/store/store.h"
 
 #define LOAD_BUFFER      (4u << 20)
+#define LOAD_SKIP_MIN    (1ull << 20)
+#define LOAD_SKIP_NS     1000 /* no server hands out a number more often */
 #define LOAD_BATCH_BYTES (1u << 20)
 
 static uint32_t record_crc(const uint8_t *lengths, const void *key, size_t key_len,
@@ -80,6 +85,7 @@ struct load {
     uint8_t *buf;
     size_t at, end;
     uint64_t records;
+    uint64_t skip; /* see skip_numbers() */
     struct store *store;
     struct store_batch *batch;
     char *err;
@@ -117,6 +123,7 @@ static int load_header(struct load *l)
 {
     struct dump_header h;
     uint32_t crc;
+    int64_t age_ns;
     int rc = load_fill(l);
 
     if (rc < 0)
@@ -137,6 +144,8 @@ static int load_header(struct load *l)
     h.crc = 0;
     if (crc32c(&h, sizeof h) != crc)
         return damaged(l, "checksum of the header");
+    age_ns = clock_wall_ns(clock_real()) - (int64_t)le64toh((uint64_t)h.created_ns);
+    l->skip = LOAD_SKIP_MIN + (age_ns > 0 ? (uint64_t)age_ns / LOAD_SKIP_NS : 0);
     l->at = sizeof h;
     return 0;
 }
@@ -153,6 +162,26 @@ static int load_trailer(struct load *l)
     if (crc32c(t + 8, 8) != le32_load(t + 4) || le64_load(t + 8) != l->records)
         return damaged(l, "the number of records is wrong");
     return 1;
+}
+
+/*
+ * After the dump was made its server has gone on handing out numbers, and the object storage
+ * servers remember them: chunks of inodes that the dump does not know, fences of sessions. None
+ * may be given to anybody else, so that a loaded server begins behind them, the further the older
+ * the dump is, and directories forget the runs of inode numbers they had.
+ */
+static void skip_numbers(const struct load *l, const struct dump_item *item, uint8_t *value)
+{
+    const uint8_t *key = item->key;
+    bool counter = item->key_len == 2 && key[0] == KEY_COUNTER && item->value_len == 8;
+    bool inode =
+        item->key_len == 9 && key[0] == KEY_INODE && item->value_len == sizeof(struct inode_rec);
+
+    if (counter &&
+        (key[1] == COUNTER_INODE || key[1] == COUNTER_SESSION || key[1] == COUNTER_FENCE))
+        le64_store(value, le64_load(value) + l->skip);
+    if (inode) /* zero for all but directories */
+        memset(value + offsetof(struct inode_rec, run_left), 0, sizeof(uint32_t));
 }
 
 static int load_records(struct load *l)
@@ -176,6 +205,7 @@ static int load_records(struct load *l)
         }
         if (rc < 0)
             return damaged(l, "checksum of a record");
+        skip_numbers(l, &item, (uint8_t *)(uintptr_t)item.value); /* in our buffer */
         store_batch_put(l->batch, item.key, item.key_len, item.value, item.value_len);
         l->at += item.size;
         l->records++;

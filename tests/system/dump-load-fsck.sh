@@ -22,3 +22,20 @@ start_again
 [ "$(readlink "$M/soft")" = big ] && [ "$(stat -c %h "$M/hard")" = 2 ] || fail "links"
 [ "$(getfattr --only-values -n user.note "$M/big")" = hello ] || fail "extended attributes"
 expect "fsck after the load" "$ADMIN" fsck check
+
+# What was made after the dump is lost with its names, and its chunks are nobody else's: not those of the next file.
+head -c 3000000 /dev/urandom >"$M/after" && sync "$M/after"
+ino=$(stat -c %i "$M/after")
+cluster_down
+mv "$C/mds/data" "$T/old-data-2"
+expect "load again" "$ADMIN" mds load "$T/dump" --dir "$C/mds/data"
+start_again
+"$ADMIN" fsck check 2>&1 | grep -q "chunk-without-inode  $ino " || fail "fsck does not name the chunks of $ino"
+for i in {1..20}; do
+    truncate -s 3000000 "$M/new$i"
+    [ "$(stat -c %i "$M/new$i")" -gt $((ino + 100000)) ] || fail "the number of a lost file is given again: $(stat -c %i "$M/new$i")"
+done
+printf x | dd of="$M/new1" bs=1 seek=1000000 conv=notrunc status=none || fail "a write into a new file"
+[ "$(tr -d '\0' <"$M/new1")" = x ] || fail "a new file shows data of a lost one"
+refuse "a folder instead of a dump" 1 "$T/old-data: is a directory" "$ADMIN" mds load "$T/old-data" --dir "$T/nothing"
+[ ! -e "$T/nothing" ] || fail "a failed load leaves its folder"

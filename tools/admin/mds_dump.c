@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/bytes.h"
@@ -158,6 +159,7 @@ int cmd_mds_load(struct admin *a, int argc, char **argv)
     const char *dir = NULL;
     const struct admin_option options[] = {{"dir", 0, &dir, NULL}};
     char err[512];
+    struct stat st;
     uint64_t records;
     int n = admin_options(options, ARRAY_LEN(options), argc, argv), fd, rc;
 
@@ -167,6 +169,10 @@ int cmd_mds_load(struct admin *a, int argc, char **argv)
     fd = !strcmp(argv[0], "-") ? 0 : open(argv[0], O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return admin_fail(-errno, "%s", argv[0]);
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        close(fd);
+        return admin_fail(-EISDIR, "%s", argv[0]);
+    }
     rc = dump_load(fd, dir, &records, err, sizeof err);
     if (fd > 0)
         close(fd);
