@@ -132,10 +132,55 @@ evicts() { # DAEMON FAULT: a client dies with data under way; the daemon while t
     whole
 }
 
+no_chunks_left() {
+    "$ADMIN" -q --json fsck check | jq -e '[.. | objects | select(.code? == "chunk-without-inode" or .code? == "chunk-of-inline" or .code? == "chunk-beyond-size")] == []' >/dev/null ||
+        fail "$fault: chunks are left: $("$ADMIN" -q fsck check)"
+}
+
+writers_die_too() { # the MDS dies when a client reports the size of what it has written, and the client with it
+    local size
+    mount_by_hand "$T/hand"
+    expect "write" dd if="$b" of="$T/hand/d/held" bs=100k conv=fsync status=none
+    exec 9<>"$T/hand/d/held"
+    mine=$victim
+    arm mds rpc.SIZE.before
+    timeout 20 test ! -e "$T/hand/d/not-there" || fail "$fault: the client is not back"
+    dd if="$a" bs=100k iflag=skip_bytes,count_bytes skip=1500000 count=1000000 status=none of=/dev/fd/9 oflag=append conv=notrunc 2>/dev/null &
+    op=$!
+    wait_for 20 test ! -e "/proc/$victim" || fail "$fault: nobody died there"
+    kill -9 "$mine"
+    exec 9>&-
+    wait "$op"
+    umount -l "$T/hand"
+    start_again
+    exec 9<>"$M/d/held" # when the file can be opened for writing, its size is what it is
+    size=$(stat -c %s "$M/d/held")
+    exec 9>&-
+    no_chunks_left
+    timeout 60 cmp -n 1500000 "$a" "$M/d/held" || fail "$fault: what was fsynced is not there"
+    expect "extend" timeout 60 truncate -s 3145728 "$M/d/held"
+    # What was written and not reported is part of the file (or zeros), or is not there: no bytes of the past behind its end.
+    cmp -l -n "$size" "$a" "$M/d/held" | awk '$3 != "0" { exit 1 }' || fail "$fault: bytes that nobody wrote there"
+    tail -c "+$((size + 1))" "$M/d/held" | tr -d '\0' | cmp - /dev/null || fail "$fault: bytes of the past behind $size"
+    rm "$M/d/held"
+    whole
+    # A growth that never ended: its chunks have no file.
+    expect "write" dd if="$small" of="$M/d/grow" conv=fsync status=none
+    mount_by_hand "$T/hand" client.grow.after_chunks
+    timeout 60 dd if="$grown" of="$T/hand/d/grow" bs=64k conv=notrunc,fsync status=none >"$T/op" 2>&1 &
+    gone
+    kill_daemon mds
+    start_again
+    timeout 60 cmp "$small" "$M/d/grow" || fail "$fault: not the old contents"
+    rm "$M/d/grow"
+    whole
+    no_chunks_left
+}
+
 # shellcheck disable=SC2317 # called by at_exit
 cleanup() { [ -n "${victim:-}" ] && umount -l "$T/hand" 2>/dev/null; }
 
-[ $# -gt 0 ] || set -- truncate growth destroy eviction
+[ $# -gt 0 ] || set -- truncate growth destroy eviction together
 for protocol; do
     case $protocol in
     truncate)
@@ -155,6 +200,7 @@ for protocol; do
         for f in mds.evict.after_entry mds.evict.after_fence mds.evict.after_seal; do evicts mds "$f"; done
         for f in rpc.OSS_FENCE.before rpc.OSS_FENCE.after rpc.OSS_SEAL.before rpc.OSS_SEAL.after; do evicts oss1 "$f"; done
         ;;
+    together) writers_die_too ;;
     *) fail "no protocol $protocol" ;;
     esac
 done
