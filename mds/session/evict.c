@@ -21,7 +21,7 @@
 
 static void evict_advance(struct session_module *mod, struct session *s);
 
-static void evict_answer_close(struct session *s, int status)
+void session_answer_close(struct session *s, int status)
 {
     struct rpc_req *req = s->closing;
 
@@ -41,7 +41,7 @@ static void removed(struct mds_submit *submit)
     if (rc == 0)
         locks_freed(mod->mds, submit->entry.reply);
     mds_submit_fini(submit);
-    evict_answer_close(s, rc);
+    session_answer_close(s, rc);
     if (rc < 0) {
         LOG_ERROR("session", "%llu: its record is still there: %s", (unsigned long long)s->id,
                   err_name(rc));
@@ -147,12 +147,24 @@ void session_item_done(struct mds *m, enum key_type queue, uint64_t ino)
 
 /* ---- SAFE ---- */
 
+static bool evict_expired(struct session_module *mod, const struct session *s, uint64_t now_ns)
+{
+    uint64_t lease_ns = mod->mds->conf.lease_ns;
+
+    return now_ns > s->renewed_ns + lease_ns ||
+           (s->reclaiming && now_ns > mod->started_ns + 2 * lease_ns);
+}
+
 void session_evict_tick(struct session_module *mod, struct session *s, uint64_t now_ns)
 {
     uint64_t lease_ns = mod->mds->conf.lease_ns;
 
-    if (s->phase == PHASE_LIVE && now_ns > s->renewed_ns + lease_ns)
+    if (s->phase == PHASE_LIVE && s->evict_due)
+        session_evict(mod, s, s->evict_due, s->evict_safe);
+    else if (s->phase == PHASE_LIVE && now_ns > s->renewed_ns + lease_ns)
         session_evict(mod, s, "was not renewed in time", true);
+    else if (s->phase == PHASE_LIVE && evict_expired(mod, s, now_ns))
+        session_evict(mod, s, "did not reclaim in time", false);
     else if (s->phase == PHASE_SAFE && now_ns > s->renewed_ns + lease_ns)
         evict_release(mod, s);
     else if (s->remove_failed)
@@ -212,7 +224,7 @@ static void evict_hold(struct session_module *mod, struct session *s, enum key_t
     for (uint32_t i = 0; i < n; i++) {
         struct session_use *u = session_use_find(mod, s, inos[i]);
 
-        if (u) /* else of a create that was committed and not answered: nothing is written there */
+        if (u)
             session_use_hold(u, queue);
     }
 }
@@ -221,13 +233,47 @@ static void evict_hold(struct session_module *mod, struct session *s, enum key_t
  * for them again. */
 static void evict_failed(struct session_module *mod, struct session *s, int status)
 {
-    struct list *l;
+    struct list *l, *next;
 
     LOG_ERROR("session", "%llu: eviction failed: %s", (unsigned long long)s->id, err_name(status));
     s->phase = PHASE_LIVE;
     s->renewed_ns = session_now_ns(mod);
+    list_for_each_safe (l, next, &s->uses) {
+        struct session_use *u = list_entry(l, struct session_use, of_session);
+
+        session_wake_blocked(mod, u->f);
+        session_use_put(mod, u);
+    }
+}
+
+/* A file that was created before the eviction and comes to be known while that is under way: its
+ * mark is there, so it will be cut; nobody has it before. */
+void session_evict_created(struct session_module *mod, struct session *s, uint64_t ino)
+{
+    struct session_file *f;
+    struct session_use *u;
+    int rc;
+
+    if (s->phase != PHASE_ENTRY)
+        return;
+    rc = session_file_get(mod, ino, &f);
+    if (rc == 0)
+        rc = session_use_get(mod, s, f, &u);
+    if (rc == 0)
+        session_use_hold(u, KEY_PUNCH);
+    else
+        LOG_WARN("session", "inode %llu: not held for its eviction: %s", (unsigned long long)ino,
+                 err_name(rc));
+}
+
+/* What was held until it is known what the entry says. */
+static void evict_unhold(struct session *s)
+{
+    struct list *l;
+
     list_for_each (l, &s->uses)
-        session_wake_blocked(mod, list_entry(l, struct session_use, of_session)->f);
+        list_entry(l, struct session_use, of_session)->held = 0;
+    s->n_held = 0;
 }
 
 static void evict_committed(struct mds_submit *submit)
@@ -239,6 +285,7 @@ static void evict_committed(struct mds_submit *submit)
     int rc = submit->entry.status;
     bool punch = false;
 
+    evict_unhold(s);
     if (rc == 0) {
         FAULT_CRASH("mds.evict.after_entry");
         s->fence = rep->fence;
@@ -247,9 +294,9 @@ static void evict_committed(struct mds_submit *submit)
         evict_hold(mod, s, KEY_PUNCH, rep->n_punch, rep->punch);
     }
     mds_submit_fini(submit);
-    mem_free(s->closed);
-    s->closed = NULL;
-    evict_answer_close(s, rc);
+    mem_free(s->spared);
+    s->spared = NULL;
+    session_answer_close(s, rc);
     if (rc < 0) {
         evict_failed(mod, s, rc);
         session_refuse_opening(mod, &client);
@@ -263,26 +310,47 @@ static void evict_committed(struct mds_submit *submit)
     session_end(mod);
 }
 
-/* Marks of files that it has closed: the others are what it may have been writing. */
-static int evict_collect(struct session *s, struct session_unmark *ret_closed)
+/* Marks that say too much: the others are of files that it may have been writing. */
+static int evict_collect(struct session *s, struct session_unmark *ret_spared)
 {
     uint32_t n = 0;
+    bool if_inline;
     struct list *l;
 
     list_for_each (l, &s->uses)
-        n += session_mark_closed(list_entry(l, struct session_use, of_session));
-    s->closed = mem_array(n + 1u, sizeof *s->closed);
-    if (!s->closed)
+        n += session_mark_spared(list_entry(l, struct session_use, of_session), &if_inline);
+    s->spared = mem_array(n + 1u, sizeof *s->spared);
+    if (!s->spared)
         return -ENOMEM;
     n = 0;
     list_for_each (l, &s->uses) {
         const struct session_use *u = list_entry(l, struct session_use, of_session);
 
-        if (session_mark_closed(u))
-            s->closed[n++] = (struct session_mark){s->id, u->f->ino, u->mark_id};
+        if (session_mark_spared(u, &if_inline))
+            s->spared[n++] = (struct session_mark){s->id, u->f->ino, u->mark_id, if_inline};
     }
-    *ret_closed = (struct session_unmark){.n = n, .marks = s->closed};
+    *ret_spared = (struct session_unmark){.n = n, .marks = s->spared};
     return 0;
+}
+
+/* Has anybody else still to say what it has from before the restart? Until then nobody knows who
+ * had a file alone. Bounded: who has not said it in two lease times is evicted itself. */
+static bool evict_too_early(struct session_module *mod, const struct session *s)
+{
+    uint64_t now_ns = session_now_ns(mod);
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    if (!s->reclaiming)
+        return false;
+    hmap_for_each (n, next, pos, &mod->sessions) {
+        const struct session *x = container_of(n, struct session, by_id);
+
+        if (x != s && x->reclaiming && x->phase == PHASE_LIVE && !x->evict_due &&
+            !evict_expired(mod, x, now_ns))
+            return true;
+    }
+    return false;
 }
 
 /* safe: its client can not be serving from caches under its leases any more. */
@@ -293,7 +361,12 @@ void session_evict(struct session_module *mod, struct session *s, const char *wh
 
     if (s->phase != PHASE_LIVE || mod->stopping)
         return;
-    if (evict_collect(s, &msg.closed) < 0) {
+    if (evict_too_early(mod, s)) {
+        s->evict_due = why;
+        s->evict_safe |= safe;
+        return;
+    }
+    if (evict_collect(s, &msg.spared) < 0) {
         LOG_WARN("session", "%llu: out of memory, evicted later", (unsigned long long)s->id);
         return;
     }

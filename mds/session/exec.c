@@ -87,26 +87,39 @@ int exec_mark_writer(struct txn *t, const struct shard_entry *e, uint64_t ino)
     return txn_record_put(t, &k, &rec, sizeof rec);
 }
 
+static int unmark_one(struct txn *t, const struct session_mark *m)
+{
+    const struct mds_inode *in;
+    struct writer_rec rec;
+    const void *value;
+    uint32_t len;
+    struct key k;
+    int rc;
+
+    key_writer(&k, m->session, m->ino);
+    rc = txn_record_get(t, &k, &value, &len);
+    if (rc < 0)
+        return rc;
+    if (len != sizeof rec)
+        return -AIFS_ECORRUPT;
+    memcpy(&rec, value, sizeof rec);
+    if (le64toh(rec.id) != m->id)
+        return 0;
+    if (m->if_inline) {
+        rc = txn_inode_get(t, m->ino, &in);
+        if (rc < 0 || !(in->flags & INODE_INLINE))
+            return rc;
+    }
+    return txn_record_delete(t, &k);
+}
+
 static int unmark(struct txn *t, const struct session_unmark *msg)
 {
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < msg->n; i++) {
-        const struct session_mark *m = &msg->marks[i];
-        struct writer_rec rec;
-        const void *value;
-        uint32_t len;
-        struct key k;
-
-        key_writer(&k, m->session, m->ino);
-        rc = txn_record_get(t, &k, &value, &len);
-        if (rc == 0 && len != sizeof rec)
-            rc = -AIFS_ECORRUPT;
-        if (rc == 0) {
-            memcpy(&rec, value, sizeof rec);
-            rc = le64toh(rec.id) == m->id ? txn_record_delete(t, &k) : 0;
-        }
-        rc = rc == -ENOENT ? 0 : rc;
+        rc = unmark_one(t, &msg->marks[i]);
+        rc = rc == -ENOENT ? 0 : rc; /* gone already, or its file is */
     }
     return rc;
 }
@@ -120,13 +133,17 @@ int exec_session_unmark(struct txn *t, struct shard_entry *e, const void **ret_r
 /* ---- eviction ---- */
 
 /* A growth may have left chunks that no size speaks of: a raised truncate generation makes the
- * targets drop them and refuse what is still under way. */
+ * targets drop all of them and refuse what is still under way. */
 static int evict_inline(struct txn *t, struct mds_inode *in, uint64_t session)
 {
+    struct mds_inode nothing;
+
     in->truncate_gen++;
     in->change++;
     in->flags |= INODE_STRAY_CHUNKS | INODE_PUNCH_PENDING;
-    return txn_queue_put(t, KEY_PUNCH, in, session);
+    nothing = *in;
+    nothing.size = 0;
+    return txn_queue_put(t, KEY_PUNCH, &nothing, session);
 }
 
 struct evict {
@@ -229,7 +246,7 @@ int exec_session_evict(struct txn *t, struct shard_entry *e, const void **ret_re
         if (rc == 0)
             rc = txn_record_put(t, &k, &rec, sizeof rec);
         if (rc == 0)
-            rc = unmark(t, &msg->closed);
+            rc = unmark(t, &msg->spared);
         if (rc == 0)
             rc = evict_marks(&v);
     }

@@ -21,6 +21,7 @@ struct session_created {
 /* That a session may be writing a file: KEY_WRITER. */
 struct session_mark {
     uint64_t session, ino, id;
+    bool if_inline; /* to go only if the file is inline: without a write lease it can not grow */
 };
 
 /* SHARD_OP_SESSION_UNMARK: marks go, unless a later open has renewed them. */
@@ -31,13 +32,13 @@ struct session_unmark {
 
 /*
  * SHARD_OP_SESSION_EVICT; reply: struct session_evicted. Of the files that it may have been writing
- * (its marks, but for those it has closed), those with chunks are queued for recovery of their
- * size; inline ones may have been growing: what a growth left behind is queued to be cut. Evicting
- * an evicted session changes nothing.
+ * (its marks, but for those that the leader knows better: spared), those with chunks are queued for
+ * recovery of their size; inline ones may have been growing: what a growth left behind is queued to
+ * be cut. Evicting an evicted session changes nothing.
  */
 struct session_evict {
     uint64_t session;
-    struct session_unmark closed;
+    struct session_unmark spared;
 };
 
 struct session_evicted {

@@ -176,6 +176,16 @@ static void finish_report(struct session_module *mod, struct session *s, const s
         session_recall(mod, u, MSG_LEASE_NONE);
 }
 
+/* Created in its last moment: nobody but its eviction touches the file yet. */
+static void finish_evicted(struct session_module *mod, struct session *s,
+                           const struct mds_prepare *p, const struct mds_outcome *o)
+{
+    for (unsigned i = 0; i < p->n_touch; i++) {
+        if (p->touch[i].access == MDS_ACCESS_OPEN && p->touch[i].marks_writer)
+            session_evict_created(mod, s, o->ino);
+    }
+}
+
 void session_finish(struct mds *m, struct mds_prepare *p, struct mds_outcome *o)
 {
     struct session_module *mod = session_module(m);
@@ -183,8 +193,11 @@ void session_finish(struct mds *m, struct mds_prepare *p, struct mds_outcome *o)
     struct session_wait *w = p->hook;
     struct session_file *f;
 
-    if (s && s->phase != PHASE_LIVE)
-        s = NULL; /* what it had open goes with it */
+    if (s && s->phase != PHASE_LIVE) { /* what it had open goes with it */
+        if (o->status == 0 && (o->result & SHARD_R_CREATED) && !(o->result & SHARD_R_DUPLICATE))
+            finish_evicted(mod, s, p, o);
+        s = NULL;
+    }
     for (unsigned i = 0; i < p->n_touch; i++) {
         struct mds_touch *t = &p->touch[i];
 

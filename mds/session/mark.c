@@ -35,9 +35,31 @@ static bool mark_idle(const struct session_use *u)
     return u->n_write == 0 && u->lease.kind != MSG_LEASE_WRITE && u->told.kind != MSG_LEASE_WRITE;
 }
 
-bool session_mark_closed(const struct session_use *u)
+/* Another session may write the file alone: this one had no write lease on it. */
+static bool mark_shared(const struct session_use *u)
 {
-    return u->mark != MARK_NONE && mark_idle(u) && !u->s->reclaiming;
+    const struct list *l;
+
+    list_for_each (l, &u->f->uses) {
+        const struct session_use *x = list_entry(l, const struct session_use, of_file);
+
+        if (x != u && MAX(x->lease.kind, x->told.kind) == MSG_LEASE_WRITE && !x->held)
+            return true;
+    }
+    return false;
+}
+
+bool session_mark_spared(const struct session_use *u, bool *ret_if_inline)
+{
+    bool idle = mark_idle(u);
+
+    *ret_if_inline = !idle;
+    if (u->mark == MARK_NONE)
+        return false;
+    if (!u->s->reclaiming)
+        return idle || MAX(u->lease.kind, u->told.kind) != MSG_LEASE_WRITE;
+    *ret_if_inline = true;
+    return mark_shared(u);
 }
 
 static void unmark_leave(struct session_module *mod, struct session_use *u)
@@ -122,7 +144,8 @@ static void unmark_collect(struct session_module *mod, struct unmarking *d, uint
         if (u->s->phase != PHASE_LIVE || u->mark != MARK_SET || !mark_idle(u))
             continue;
         u->mark = MARK_DROPPING;
-        d->marks[d->msg.n++] = (struct session_mark){u->s->id, u->f->ino, u->mark_id};
+        d->marks[d->msg.n++] =
+            (struct session_mark){.session = u->s->id, .ino = u->f->ino, .id = u->mark_id};
     }
 }
 

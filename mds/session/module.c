@@ -162,6 +162,8 @@ static void tick(struct reactor_timer *t)
     size_t pos;
 
     mod->last_tick_ns = now_ns;
+    if (stalled)
+        mod->started_ns = now_ns;
     hmap_for_each (n, next, pos, &mod->sessions) {
         struct session *s = container_of(n, struct session, by_id);
 
@@ -261,7 +263,7 @@ static int session_start(struct mds *m)
     session_data_start(mod);
     reactor_timer_init(&mod->tick, tick);
     mod->tick_ns = MAX(TICK_MIN_NS, MIN(TICK_MAX_NS, m->conf.lease_ns / 16));
-    mod->last_tick_ns = session_now_ns(mod);
+    mod->last_tick_ns = mod->started_ns = session_now_ns(mod);
     reactor_timer_start(m->reactor, &mod->tick, mod->last_tick_ns + mod->tick_ns);
     session_grace_start(mod);
     resume_evictions(mod);
@@ -304,8 +306,13 @@ static void session_stop(struct mds *m, void (*stopped)(void *arg), void *arg)
     mod->stopped = stopped;
     mod->stopped_arg = arg;
     reactor_timer_cancel(m->reactor, &mod->tick);
-    hmap_for_each (n, next, pos, &mod->sessions)
-        cluster_fence_cancel(m, &container_of(n, struct session, by_id)->fenced);
+    hmap_for_each (n, next, pos, &mod->sessions) {
+        struct session *s = container_of(n, struct session, by_id);
+
+        cluster_fence_cancel(m, &s->fenced);
+        if (s->phase == PHASE_LIVE)
+            session_answer_close(s, -AIFS_ECANCELLED);
+    }
     session_fail_waits(mod, 0, -AIFS_ECANCELLED);
     session_watch_fail(mod, 0, -AIFS_ECANCELLED);
     list_for_each_safe (l, tmp, &mod->calls)

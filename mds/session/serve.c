@@ -112,11 +112,11 @@ static void opening_step(struct opening *o)
         return;
     if (old && old->phase == PHASE_LIVE)
         session_evict(mod, old, "its client has opened a new one", true);
-    if (old && old->phase == PHASE_LIVE) {
+    if (old && old->phase == PHASE_LIVE && !old->evict_due) {
         opening_end(o, -AIFS_EBUSY_SERVER, NULL); /* it could not be begun */
         return;
     }
-    if (old && old->phase == PHASE_ENTRY)
+    if (old && (old->phase == PHASE_LIVE || old->phase == PHASE_ENTRY))
         return; /* session_serve_opening() or session_refuse_opening() follows */
     o->submitted = true;
     mds_submit(mod->mds, &o->submit, mod->mds->shards[0], SHARD_OP_SESSION_CREATE, &o->msg, 0,
@@ -213,6 +213,10 @@ static void serve_session_close(struct rpc_req *req)
         rpc_reply(req, rc, NULL);
         return;
     }
+    if (s->closing) { /* waits until others have reclaimed */
+        rpc_reply(req, -AIFS_EBUSY_SERVER, NULL);
+        return;
+    }
     s->closing = req;
     if (has_given_back(s)) {
         s->phase = PHASE_CLOSING;
@@ -225,10 +229,8 @@ static void serve_session_close(struct rpc_req *req)
         return;
     }
     session_evict(mod, s, "its client has left without closing its files", true);
-    if (s->phase == PHASE_LIVE) {
-        s->closing = NULL;
-        rpc_reply(req, -AIFS_EBUSY_SERVER, NULL);
-    }
+    if (s->phase == PHASE_LIVE && !s->evict_due)
+        session_answer_close(s, -AIFS_EBUSY_SERVER);
 }
 
 void session_serve_start(struct session_module *mod)

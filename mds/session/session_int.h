@@ -102,7 +102,9 @@ struct session {
         struct session_evict evict;
         struct session_remove remove;
     } msg;
-    struct session_mark *closed; /* of the entry under way */
+    struct session_mark *spared; /* of the entry under way */
+    const char *evict_due;       /* why; waits until others have reclaimed */
+    bool evict_safe;
     struct cluster_fence_wait fenced;
     struct rpc_req *closing; /* SESSION_CLOSE to be answered */
 };
@@ -258,7 +260,7 @@ struct session_module {
     struct reactor_work run, stop;
     bool run_queued;
     struct reactor_timer tick;
-    uint64_t tick_ns, last_tick_ns;
+    uint64_t tick_ns, last_tick_ns, started_ns;
     bool grace;
     uint64_t grace_end_ns;
     uint32_t outstanding; /* calls, entries and jobs under way, for stop */
@@ -381,7 +383,9 @@ void session_orphans_continue(struct session_module *mod); /* no release is unde
 
 /* ---- mark.c ---- */
 bool session_mark_needed(const struct session_use *u, uint32_t open_flags);
-bool session_mark_closed(const struct session_use *u); /* marked, and all it wrote is reported */
+/* Marked, but known not to be in need of repair: closed, and all it wrote is reported. if_inline:
+ * open still, but it cannot have been growing. */
+bool session_mark_spared(const struct session_use *u, bool *ret_if_inline);
 void session_mark_set(struct session_module *mod, struct session_use *u, uint64_t id);
 void session_mark_check(struct session_module *mod, struct session_use *u); /* still needed? */
 void session_mark_use(struct session_use *u); /* it is being opened for writing */
@@ -392,6 +396,8 @@ int session_mark_load(struct session_module *mod, uint64_t session, uint64_t ino
 
 /* ---- evict.c ---- */
 void session_evict(struct session_module *mod, struct session *s, const char *why, bool safe);
+void session_answer_close(struct session *s, int status); /* the parked SESSION_CLOSE, if any */
+void session_evict_created(struct session_module *mod, struct session *s, uint64_t ino);
 void session_evict_resume(struct session_module *mod, struct session *s);
 void session_evict_tick(struct session_module *mod, struct session *s, uint64_t now_ns);
 void session_remove(struct session_module *mod, struct session *s);

@@ -47,7 +47,7 @@ void session_tables_fini(struct session_module *mod)
         if (s->link)
             rpc_link_unref(s->link);
         mem_free(s->slots);
-        mem_free(s->closed);
+        mem_free(s->spared);
         mem_free(s);
     }
     hmap_fini(&mod->opens);
@@ -139,7 +139,7 @@ void session_free(struct session_module *mod, struct session *s)
     if (s->link)
         rpc_link_unref(s->link);
     mem_free(s->slots);
-    mem_free(s->closed);
+    mem_free(s->spared);
     mem_free(s);
 }
 

@@ -215,13 +215,19 @@ START_TEST(a_session_that_leaves_without_reclaiming_is_fenced_and_sealed)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
     uint64_t ino = rep->inode.attr.ino;
+    struct rig_call call = {0};
 
     rig_grow(&rig, 0, ino, rep->open_id, 50000);
     restart();
     rig.oss[0].mute = true;
     rig.client[0].alive = false;
-    ck_ok(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL));
+    rig_send(&rig, 0, 0, &call, RPC_OP_SESSION_CLOSE, NULL);
+    rig_settle(&rig);
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL), -AIFS_EBUSY_SERVER);
     ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
     rig_pass(&rig, 500);
     ck_assert(!session_grace_over(rig.mds));
     rig.oss[0].mute = false;
@@ -229,6 +235,140 @@ START_TEST(a_session_that_leaves_without_reclaiming_is_fenced_and_sealed)
     ck_assert(rig_until(&rig, 8000, grace_over, &rig));
     rig_settle(&rig);
     ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, ino), 2);
+}
+END_TEST
+
+/* ---- a file that two have open, and one lets it grow ---- */
+
+struct shared {
+    uint64_t ino, open_id[2], seq; /* seq: of client 1's lease */
+};
+
+static void share(struct shared *f)
+{
+    struct msg_lease_req get = {.lease = MSG_LEASE_WRITE};
+    const void *any;
+
+    f->ino = get.ino = rig_create(&rig, 0, "f", O_RDWR)->inode.attr.ino;
+    rig_close_file(&rig, 0, f->ino, ((const struct msg_inode_rep *)rig.call.c.rep)->open_id);
+    for (unsigned i = 0; i < 2; i++)
+        f->open_id[i] = rig_open_file(&rig, i, f->ino, O_RDWR)->open_id;
+    ck_ok(rig_do(&rig, 1, RPC_OP_LEASE_GET, &get, &any));
+    ck_assert_int_eq(((const struct msg_inode_rep *)any)->inode.lease, MSG_LEASE_WRITE);
+    f->seq = ((const struct msg_inode_rep *)any)->inode.lease_seq;
+}
+
+/* What client 1 has written into chunks is still good. */
+static void growth_goes_on(const struct shared *f)
+{
+    struct mds_inode in;
+
+    ck_ok(rig_inode(&rig, f->ino, &in));
+    ck_assert_uint_eq(in.truncate_gen, 0);
+    ck_assert_uint_eq(in.flags, INODE_INLINE);
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_TRUNCATE, f->ino), 0);
+    rig_grow(&rig, 1, f->ino, f->open_id[1], 50000);
+}
+
+static bool session_gone(void *arg)
+{
+    return !rig_has(&rig, KEY_SESSION, *(uint64_t *)arg);
+}
+
+START_TEST(a_growth_is_not_cut_by_the_death_of_another_writer)
+{
+    uint64_t dead = rig.client[0].session;
+    struct shared f;
+
+    share(&f);
+    rig_client_forget(&rig, 0);
+    ck_assert(rig_until(&rig, 10000, session_gone, &dead));
+    growth_goes_on(&f);
+}
+END_TEST
+
+START_TEST(nor_when_the_server_dies_too)
+{
+    uint64_t dead = rig.client[0].session;
+    struct shared f;
+
+    share(&f);
+    rig_client_forget(&rig, 0);
+    restart();
+    ck_ok(reclaim(1, f.ino, f.open_id[1], O_RDWR, MSG_LEASE_WRITE, f.seq));
+    ck_assert(rig_until(&rig, 10000, session_gone, &dead));
+    growth_goes_on(&f);
+}
+END_TEST
+
+START_TEST(an_early_eviction_waits_until_others_have_said_what_they_have)
+{
+    struct msg_session_open_req again = {.client = rig.client[0].id, .host = str("host")};
+    uint64_t dead = rig.client[0].session;
+    struct rig_call call = {0};
+    struct shared f;
+
+    share(&f);
+    restart();
+    rig.client[0].alive = false;
+    rig_send(&rig, 0, 0, &call, RPC_OP_SESSION_OPEN, &again);
+    rig_pass(&rig, 1000);
+    ck_assert(!call.done);
+    ck_ok(reclaim(1, f.ino, f.open_id[1], O_RDWR, MSG_LEASE_WRITE, f.seq));
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+    ck_assert(rig_until(&rig, 1000, session_gone, &dead));
+    growth_goes_on(&f);
+}
+END_TEST
+
+START_TEST(who_renews_and_never_reclaims_is_evicted)
+{
+    uint64_t idle = rig.client[0].session;
+
+    restart();
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_pass(&rig, RIG_LEASE / NS_PER_MS + 1000);
+    ck_assert(rig.client[0].alive);
+    ck_assert(!session_grace_over(rig.mds));
+    ck_assert(rig_until(&rig, 3 * RIG_LEASE / NS_PER_MS, grace_over, &rig));
+    ck_assert(rig_until(&rig, 1000, session_gone, &idle));
+}
+END_TEST
+
+START_TEST(a_file_created_while_its_session_is_evicted_is_cut_before_others_have_it)
+{
+    struct msg_create_req create = {.parent = KEY_ROOT_INO,
+                                    .name = str("f"),
+                                    .mode = 0100666,
+                                    .flags = MSG_CREATE_OPEN,
+                                    .open_flags = O_RDWR};
+    struct msg_session_open_req again = {.client = rig.client[0].id, .host = str("host")};
+    struct msg_name_req name = {.parent = KEY_ROOT_INO, .name = str("f")};
+    struct rig_call call[3];
+    struct msg_open_req open = {.flags = O_RDWR};
+    const void *any;
+
+    memset(call, 0, sizeof call);
+    rig.oss[0].mute = true;
+    rig_send(&rig, 0, 1, &call[0], RPC_OP_CREATE, &create);
+    rig_send(&rig, 0, 0, &call[1], RPC_OP_SESSION_OPEN, &again); /* in the same batch */
+    rig_pass(&rig, 100);
+    ck_ok(rig_do(&rig, 1, RPC_OP_LOOKUP, &name, &any));
+    open.ino = ((const struct msg_inode_rep *)any)->inode.attr.ino;
+    rig_send(&rig, 1, 1, &call[2], RPC_OP_OPEN, &open);
+    rig_pass(&rig, 100);
+    ck_assert(!call[2].done);
+    rig.oss[0].mute = false;
+    rig_oss_release(&rig, 0);
+    ck_assert(rig_until(&rig, 5000, rig_is_done, &call[2]));
+    ck_ok(call[2].status);
+    any = call[2].c.rep;
+    ck_assert_uint_eq(((const struct msg_inode_rep *)any)->inode.attr.truncate_gen, 1);
+    ck_assert_uint_eq(rig_oss_last(&rig.oss[0], RPC_OP_OSS_TRUNCATE)->size, 0);
+    for (unsigned i = 0; i < 3; i++)
+        rig_forget(&call[i]);
 }
 END_TEST
 
@@ -274,6 +414,11 @@ static void add(TCase *t)
     tcase_add_test(t, what_a_writer_has_reclaimed_and_closed_is_left_alone);
     tcase_add_test(t, a_writer_that_was_gone_before_a_second_restart_is_remembered);
     tcase_add_test(t, a_session_that_leaves_without_reclaiming_is_fenced_and_sealed);
+    tcase_add_test(t, a_growth_is_not_cut_by_the_death_of_another_writer);
+    tcase_add_test(t, nor_when_the_server_dies_too);
+    tcase_add_test(t, an_early_eviction_waits_until_others_have_said_what_they_have);
+    tcase_add_test(t, who_renews_and_never_reclaims_is_evicted);
+    tcase_add_test(t, a_file_created_while_its_session_is_evicted_is_cut_before_others_have_it);
     tcase_add_test(t, what_was_never_opened_for_writing_is_not_reclaimed);
     tcase_add_test(t, nothing_is_reclaimed_after_the_last_reclaim);
 }
