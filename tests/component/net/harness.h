@@ -19,6 +19,8 @@
 #include "common/net/net.h"
 
 #define END_MSGS 1024
+/* Something that comes at once on a quiet machine: a limit for tests that hang. */
+#define END_SOON_MS 30000
 
 /* Also in the child, where Check is not running. */
 #define MUST(expr)                                                                                 \
@@ -87,7 +89,8 @@ void end_hang_up(struct end *e);
 void end_echo(struct end *e,
               uint64_t n);    /* n messages there and back, 64 at a time if not said otherwise */
 void end_pump(struct end *e); /* keeps depth messages in flight until to_send are sent */
-/* Turns the reactor until *flag, or false after timeout_ms. */
+/* Turns the reactor until done(), or false after timeout_ms in which this thread had a core or
+ * waited for something else than one. */
 bool end_turn_until(struct end *e, bool (*done)(struct end *e), unsigned timeout_ms);
 bool end_is_closed(struct end *e);
 bool end_is_finished(struct end *e); /* all sent, all received, all done */

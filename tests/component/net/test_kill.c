@@ -55,13 +55,13 @@ static void kill_round(struct end *e, bool stop_first)
     e->max_bulk = e->fixed_bulk = 1u << 20;
     end_connect_over(e, c.port);
     end_pump(e);
-    ck_assert(end_turn_until(e, has_turned, 5000));
+    ck_assert(end_turn_until(e, has_turned, END_SOON_MS));
     if (stop_first) {
         kill(c.pid, SIGSTOP);
         waitpid(c.pid, NULL, WUNTRACED);
         e->in_flight = 0; /* whatever it owes us will not come */
         end_pump(e);
-        ck_assert(end_turn_until(e, in_full_flight, 5000));
+        ck_assert(end_turn_until(e, in_full_flight, END_SOON_MS));
     }
     child_kill(&c);
     everything_comes_back(e);

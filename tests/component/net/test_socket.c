@@ -246,9 +246,9 @@ START_TEST(a_killed_peer_gives_everything_back)
 
         end_connect_over(&e, c.port);
         end_pump(&e);
-        ck_assert(end_turn_until(&e, has_turned, 5000));
+        ck_assert(end_turn_until(&e, has_turned, END_SOON_MS));
         child_kill(&c);
-        ck_assert(end_turn_until(&e, end_is_closed, 2000));
+        ck_assert(end_turn_until(&e, end_is_closed, END_SOON_MS));
         ck_assert_int_eq(e.closed_status, -AIFS_ECONN);
         ck_assert_uint_eq(e.done_ok + e.done_failed, e.sent);
         ck_assert_uint_eq(e.head_calls, e.received_calls);

@@ -62,14 +62,19 @@ START_TEST(a_receiver_with_two_buffers_gets_everything)
 }
 END_TEST
 
-static bool half_a_second_passed(struct end *e)
+/* Pings of both ends in the tests of quiet connections: one that is not answered in time is soon
+ * noticed, and yet a busy machine is not taken for a dead peer. */
+#define PING_MS    50
+#define TIMEOUT_MS 600
+
+static bool a_while_has_passed(struct end *e)
 {
     static uint64_t since;
     uint64_t now = clock_mono_ns(clock_real());
 
     if (since == 0)
         since = now;
-    if (now - since < 500 * NS_PER_MS)
+    if (now - since < (TIMEOUT_MS + 200) * NS_PER_MS)
         return e->closed;
     since = 0;
     return true;
@@ -87,27 +92,27 @@ START_TEST(a_receiver_that_takes_nothing_stops_the_sender_and_is_not_taken_for_d
                                .want = o.want,
                                .n_bufs = 4,
                                .buf_bytes = BIG,
-                               .ping_ms = 50,
-                               .timeout_ms = 200};
+                               .ping_ms = PING_MS,
+                               .timeout_ms = TIMEOUT_MS};
     struct child c = child_start(&co);
     struct end e;
 
     o.max_pending_bytes = 8 * MIB;
-    o.ping_interval_ns = 50 * NS_PER_MS;
-    o.ping_timeout_ns = 200 * NS_PER_MS;
+    o.ping_interval_ns = PING_MS * NS_PER_MS;
+    o.ping_timeout_ns = TIMEOUT_MS * NS_PER_MS;
     end_init(&e, &o, END_LOAD, BIG, 64);
     end_connect_over(&e, c.port);
     e.to_send = 60;
     e.depth = 60;
     e.fixed_bulk = e.max_bulk = BIG;
     end_pump(&e);
-    ck_assert(end_turn_until(&e, is_full, 5000));
-    ck_assert(end_turn_until(&e, half_a_second_passed, 5000));
+    ck_assert(end_turn_until(&e, is_full, END_SOON_MS));
+    ck_assert(end_turn_until(&e, a_while_has_passed, END_SOON_MS));
     ck_assert(!e.closed);
     ck_assert(!net_conn_writable(e.conn));
     ck_assert_uint_lt(e.done_ok, 60);
     child_kill(&c);
-    ck_assert(end_turn_until(&e, end_is_closed, 2000));
+    ck_assert(end_turn_until(&e, end_is_closed, END_SOON_MS));
     ck_assert_uint_eq(e.done_ok + e.done_failed, 60);
     end_fini(&e);
 }
@@ -134,11 +139,11 @@ START_TEST(a_frozen_peer_is_found_by_ping)
     e.fixed_bulk = e.max_bulk = BIG;
     end_connect_over(&e, c.port);
     end_pump(&e);
-    ck_assert(end_turn_until(&e, some_came_back, 5000));
+    ck_assert(end_turn_until(&e, some_came_back, END_SOON_MS));
     kill(c.pid, SIGSTOP);
     waitpid(c.pid, NULL, WUNTRACED);
     t0 = clock_mono_ns(clock_real());
-    ck_assert(end_turn_until(&e, end_is_closed, 3000));
+    ck_assert(end_turn_until(&e, end_is_closed, END_SOON_MS));
     ck_assert_uint_ge(clock_mono_ns(clock_real()) - t0, 200 * NS_PER_MS);
     ck_assert_int_eq(e.closed_status, -AIFS_ECONN);
     ck_assert_uint_eq(e.done_ok + e.done_failed, e.sent);
@@ -155,22 +160,22 @@ START_TEST(an_idle_connection_stays_open_and_mostly_sleeps)
                                .want = o.want,
                                .n_bufs = 2,
                                .buf_bytes = 4096,
-                               .ping_ms = 50,
-                               .timeout_ms = 200};
+                               .ping_ms = PING_MS,
+                               .timeout_ms = TIMEOUT_MS};
     struct child c = child_start(&co);
     struct reactor_stats before;
     struct reactor_stats after;
     struct end e;
 
-    o.ping_interval_ns = 50 * NS_PER_MS;
-    o.ping_timeout_ns = 200 * NS_PER_MS;
+    o.ping_interval_ns = PING_MS * NS_PER_MS;
+    o.ping_timeout_ns = TIMEOUT_MS * NS_PER_MS;
     end_init(&e, &o, END_LOAD, 4096, 2);
     end_connect_over(&e, c.port);
     reactor_get_stats(e.reactor, &before);
-    ck_assert(end_turn_until(&e, half_a_second_passed, 5000));
+    ck_assert(end_turn_until(&e, a_while_has_passed, END_SOON_MS));
     reactor_get_stats(e.reactor, &after);
     ck_assert(!e.closed);
-    ck_assert_uint_lt(after.turns - before.turns, 400);
+    ck_assert_uint_lt(after.turns - before.turns, 640);
     end_echo(&e, 3);
     end_hang_up(&e);
     end_fini(&e);
@@ -191,7 +196,7 @@ START_TEST(both_ends_may_start_sending_at_once)
     e.depth = 64;
     e.fixed_bulk = e.max_bulk = 65536;
     end_connect_over(&e, c.port);
-    ck_assert(end_turn_until(&e, some_came_back, 5000));
+    ck_assert(end_turn_until(&e, some_came_back, END_SOON_MS));
     ck_assert(!e.closed);
     end_hang_up(&e);
     ck_assert_uint_eq(e.done_ok + e.done_failed, e.sent);
@@ -211,7 +216,7 @@ START_TEST(two_ends_that_insist_on_different_transports_part_with_an_error)
     log_set_level(LOG_LEVEL_ERROR);
     end_init(&e, &o, END_LOAD, 4096, 2);
     end_connect(&e, c.port);
-    ck_assert(end_turn_until(&e, end_is_closed, 2000));
+    ck_assert(end_turn_until(&e, end_is_closed, END_SOON_MS));
     ck_assert_int_ne(e.closed_status, 0);
     end_fini(&e);
     child_kill(&c);
@@ -247,7 +252,7 @@ START_TEST(shared_memory_by_force_where_it_does_not_work_is_an_error)
     ck_assert_int_eq(fault_arm("net.cma_read=error"), 0);
     end_init(&e, &o, END_LOAD, 4096, 2);
     end_connect(&e, c.port);
-    ck_assert(end_turn_until(&e, end_is_closed, 2000));
+    ck_assert(end_turn_until(&e, end_is_closed, END_SOON_MS));
     ck_assert_int_eq(e.closed_status, -ENOTSUP);
     end_fini(&e);
     child_kill(&c);
@@ -268,7 +273,7 @@ START_TEST(memory_that_cannot_be_read_any_more_ends_the_connection)
     e.depth = 32;
     e.fixed_bulk = e.max_bulk = BIG;
     end_pump(&e);
-    ck_assert(end_turn_until(&e, end_is_closed, 5000));
+    ck_assert(end_turn_until(&e, end_is_closed, END_SOON_MS));
     ck_assert_int_eq(e.closed_status, -AIFS_ECONN);
     ck_assert_uint_eq(e.done_ok + e.done_failed, e.sent);
     ck_assert_uint_eq(e.head_calls, e.received_calls);
