@@ -16,7 +16,6 @@ done
 files=$(lint_c_files)
 [ -n "$files" ] || lint_skip "no C files under $lint_root"
 
-for f in $files; do
-    "$tool" --style=file "$f" | cmp -s - "$f" || printf '%s\t%s:1: not formatted: run %s -i %s\n' "$f" "$f" "$tool" "$f"
-done | lint_collect
+xargs "$tool" --style=file --dry-run <<<"$files" 2>&1 | sed -n 's/^\([^:]*\):[0-9]*:[0-9]*: warning: code should be.*/\1/p' | sort -u |
+    while read -r f; do printf '%s\t%s:1: not formatted: run %s -i %s\n' "$f" "$f" "$tool" "$f"; done | lint_collect
 lint_finish
