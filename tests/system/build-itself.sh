@@ -6,7 +6,7 @@ cluster_up
 mkdir "$M/src"
 (cd "$AIFS_SOURCE" && tar -c --exclude='./build*' --exclude=./.git .) | tar -C "$M/src" -x || fail "copying the sources"
 cd "$M/src" || exit 1
-meson setup build >"$T/setup.log" 2>&1 || {
+meson setup build --buildtype=debug >"$T/setup.log" 2>&1 || {
     tail -20 "$T/setup.log"
     fail "meson setup"
 }
