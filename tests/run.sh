@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run.sh [--long] [--no-asan] [SUITE ...]: install what is missing, build, and run the test suites.
-# Suites: lint unit component fuzz fault system (default: all), the unit and component ones a second time under ASan and UBSan.
+# Suites: lint unit component fuzz fault system (default: all), the unit, component and fuzz ones a second time under ASan and UBSan.
 # The last line is "N passed, N failed, N skipped"; every failure and the reason of every skip is printed above it. Exit status 0 only without failures.
 # Several checkouts may run this at the same time: everything it makes has a name of its own.
+# Several tests run at a time, because most of them wait; the build with sanitizers takes the processor time that they leave.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
 cd "$here" || exit 1
@@ -21,91 +22,158 @@ for a; do
         echo "run.sh: unknown option $a (see --help)" >&2
         exit 2
         ;;
-    *) suites+=("$a") ;;
+    lint | unit | component | fuzz | fault | system) suites+=("$a") ;;
+    *)
+        echo "run.sh: no suite $a (see --help)" >&2
+        exit 2
+        ;;
     esac
 done
 [ ${#suites[@]} -gt 0 ] || suites=(lint unit component fuzz fault system)
-export AIFS_TEST_LONG=$long
+again=()
+for s in "${suites[@]}"; do
+    case $s in unit | component | fuzz) again+=("$s") ;; esac
+done
+[ ${#again[@]} -gt 0 ] || asan=
 
 deploy/deps.sh test || exit 1
 
 passed=0 failed=0 skipped=0
 patience=3 # a machine with other work on it is slow, not broken
+lanes=$(($(nproc) + 1))
+room=$(($(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo) / 3145728)) # a test's cluster takes up to 3 GiB
+[ "$lanes" -le "$room" ] || lanes=$((room > 1 ? room : 1))
+
+TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/aifs-run.XXXXXX") || exit 1
+export TMPDIR AIFS_TEST_RUN=$TMPDIR AIFS_TEST_LONG=$long CK_TIMEOUT_MULTIPLIER=$patience
+declare -A started=()
+# Whatever is under way ends and cleans up behind itself; a system test leaves that to its guard, which has a file here as long as it works.
+at_exit() {
+    local status=$? end=$((SECONDS + 60)) p
+    trap '' INT TERM HUP
+    for p in "${!started[@]}"; do kill -TERM -- "-$p"; done 2>/dev/null
+    wait
+    while compgen -G "$TMPDIR/guard.*" >/dev/null && [ "$SECONDS" -lt "$end" ]; do read -rt 0.1 <> <(:) || :; done
+    rm -rf "$TMPDIR"
+    exit "$status"
+}
+trap at_exit EXIT
+trap 'echo "run.sh: interrupted" >&2; exit 130' INT TERM HUP
+
+start() { # CMD...: in the background, in a process group of its own, which is $job
+    set -m
+    "$@" &
+    set +m
+    job=$!
+    started[$job]=1
+}
+finish() { # JOB: its status
+    local status
+    wait "$1"
+    status=$?
+    unset "started[$1]"
+    return "$status"
+}
 
 build() { # DIR [meson options]: configure once, compile
     local dir=$1
     shift
     if [ ! -e "$dir/build.ninja" ]; then
         rm -rf "$dir"
-        meson setup "$dir" "$@" >"$dir.setup.log" 2>&1 || {
-            tail -30 "$dir.setup.log"
-            return 1
-        }
+        meson setup "$dir" "$@" >"$dir.setup.log" 2>&1 || return 1
     fi
-    ninja -C "$dir" >"$dir.build.log" 2>&1 || {
-        tail -60 "$dir.build.log"
-        return 1
+    ninja -C "$dir" >"$dir.build.log" 2>&1
+}
+
+broken() { # DIR: why it could not be built
+    failed=$((failed + 1))
+    echo "FAIL $1: does not compile"
+    if [ -e "$1/build.ninja" ]; then
+        grep -vE '^\[[0-9]+/[0-9]+\] ' "$1.build.log" | head -60 | sed 's/^/    /'
+    else
+        tail -30 "$1.setup.log" | sed 's/^/    /'
+    fi
+}
+
+# From meson's log: how many, the reasons of skips, the output of failures.
+report() { # DIR KIND STATUS
+    local log=$1/meson-logs/testlog.json n
+    # shellcheck disable=SC2016 # jq's variables
+    local output='((.stdout // "") + (.stderr // "") | split("\n") | map(select(. != "")))'
+    local good='(.result == "OK" or .result == "EXPECTEDFAIL")'
+    touch "$log"
+    passed=$((passed + $(jq -s "map(select($good)) | length" "$log")))
+    skipped=$((skipped + $(jq -s 'map(select(.result == "SKIP")) | length' "$log")))
+    n=$(jq -s "map(select($good or .result == \"SKIP\" | not)) | length" "$log")
+    [ "$n" -gt 0 ] || [ "$3" = 0 ] || {
+        n=1
+        echo "FAIL $2: meson test ended with status $3"
+        tail -20 "$1.test.log" | sed 's/^/    /'
     }
+    failed=$((failed + n))
+    jq -r --arg build "$2" "select(.result == \"SKIP\") | \"SKIP \(\$build) \(.name): \($output | last // \"no reason given\")\"" "$log"
+    jq -r --arg build "$2" "select($good or .result == \"SKIP\" | not) |
+        \"FAIL \(\$build) \(.name): \(if .result == \"TIMEOUT\" then \"did not end in time\" else .result end) after \(.duration | floor) s\",
+        ($output | .[-60:][] | \"    \" + .)" "$log"
 }
 
-# One line per test from meson's log: name, result; the output of failures and the reasons of skips.
-report() { # DIR LABEL
-    local line name result
-    while read -r line; do
-        name=$(jq -r .name <<<"$line")
-        result=$(jq -r .result <<<"$line")
-        case $result in
-        OK | EXPECTEDFAIL) passed=$((passed + 1)) ;;
-        SKIP)
-            skipped=$((skipped + 1))
-            printf 'SKIP %s %s: %s\n' "$2" "$name" "$(jq -r '(.stdout // "") + (.stderr // "")' <<<"$line" | tail -1)"
-            ;;
-        *)
-            failed=$((failed + 1))
-            printf 'FAIL %s %s (%s)\n' "$2" "$name" "$result"
-            jq -r '(.stdout // "") + (.stderr // "")' <<<"$line" | tail -60 | sed 's/^/    /'
-            ;;
-        esac
-    done <"$1/meson-logs/testlog.json"
+follow() { # PID LOG: meson's lines of results as they come
+    tail -n +1 -s 0.2 -f --pid="$1" "$2" | grep --line-buffered -E '^ *[0-9]+/[0-9]+ '
 }
 
-run() { # DIR LABEL SUITE...
-    local dir=$1 label=$2 s args=()
+run() { # DIR KIND SUITE...
+    local dir=$1 kind=$2 s args=() tests
     shift 2
     for s; do args+=(--suite "$s"); done
-    echo "== $label: $*"
+    echo "== $kind: $*"
     rm -f "$dir/meson-logs/testlog.json"
-    meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier "$patience" "${args[@]}" >"$dir.test.log" 2>&1
-    grep -E '^ *[0-9]+/[0-9]+ ' "$dir.test.log"
-    if [ -e "$dir/meson-logs/testlog.json" ]; then
-        report "$dir" "$label"
-    else
-        tail -20 "$dir.test.log"
-        failed=$((failed + 1))
-    fi
+    : >"$dir.test.log"
+    start meson test -C "$dir" --no-rebuild --num-processes "$lanes" --timeout-multiplier "$patience" "${args[@]}" >"$dir.test.log" 2>&1
+    tests=$job
+    start follow "$tests" "$dir.test.log"
+    finish "$job"
+    finish "$tests"
+    report "$dir" "$kind" "$?"
 }
 
-start=$SECONDS
-if build build -Dwerror=true; then
+# Warnings are the other build's business: with sanitizers GCC sees dangers where none are. It may take the time that the tests leave.
+build_sanitized() {
+    renice -n 10 -p "$BASHPID" >/dev/null
+    build build-asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
+}
+run_sanitized() {
+    export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}
+    export LSAN_OPTIONS=suppressions=$here/tests/support/lsan.supp:print_suppressions=0
+    run build-asan asan "${again[@]}"
+}
+
+took=()
+lap() { # NAME: what has taken the time since the last one
+    took+=("$1 $((SECONDS - lap_begin)) s")
+    lap_begin=$SECONDS
+}
+
+lap_begin=$SECONDS
+start build build -Dwerror=true
+if finish "$job"; then
+    lap build
+    sanitized=
+    [ -z "$asan" ] || { start build_sanitized && sanitized=$job; }
     run build release "${suites[@]}"
-else
-    echo "FAIL build: does not compile"
-    failed=$((failed + 1))
-fi
-again=()
-for s in "${suites[@]}"; do
-    case $s in unit | component | fuzz) again+=("$s") ;; esac
-done
-if [ -n "$asan" ] && [ ${#again[@]} -gt 0 ]; then
-    if build build-asan -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false; then
-        ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1} \
-            LSAN_OPTIONS=suppressions=$here/tests/support/lsan.supp:print_suppressions=0 \
-            run build-asan asan "${again[@]}"
-    else
-        echo "FAIL build-asan: does not compile"
-        failed=$((failed + 1))
+    lap tests
+    if [ -n "$sanitized" ]; then
+        if finish "$sanitized"; then
+            lap "rest of the build with sanitizers"
+            run_sanitized
+        else
+            broken build-asan
+        fi
+        lap "tests with sanitizers"
     fi
+else
+    broken build
 fi
-echo "took $((SECONDS - start)) s"
-echo "$passed passed, $failed failed, $skipped skipped"
+printf 'took %s s' "$SECONDS"
+[ ${#took[@]} = 0 ] || printf ': %s' "$(printf '%s, ' "${took[@]}" | sed 's/, $//')"
+printf '\n%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" = 0 ]
