@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,6 +26,9 @@
 
 #define START_TIMEOUT_MS 30000u
 #define STOP_PATIENCE_MS 20000u
+#define PORT_LOW         10240u
+#define PORT_HIGH        32768u
+#define PORT_TRIES       64u
 
 static int resolve_dir(struct demo *d, const char *dir, bool make)
 {
@@ -135,8 +139,6 @@ static bool port_is_free(uint16_t port)
     int fd, one = 1;
     bool free_now;
 
-    if (port == 0)
-        return true;
     snprintf(text, sizeof text, "127.0.0.1:%u", port);
     if (net_addr_resolve(text, 0, &addr, err, sizeof err) < 0)
         return false;
@@ -149,6 +151,24 @@ static bool port_is_free(uint16_t port)
     return free_now;
 }
 
+/* One that nobody takes while the server is down: below those that the kernel hands out, where it
+ * can be. 0: the kernel's choice. */
+static uint16_t choose_port(uint16_t before)
+{
+    uint16_t port = before, random;
+
+    if (port && port_is_free(port))
+        return port;
+    for (unsigned i = 0; i < PORT_TRIES; i++) {
+        if (getrandom(&random, sizeof random, 0) != sizeof random)
+            break;
+        port = (uint16_t)(PORT_LOW + random % (PORT_HIGH - PORT_LOW));
+        if (port_is_free(port))
+            return port;
+    }
+    return 0;
+}
+
 static int start_mds(struct demo *d)
 {
     char dir[PATH_MAX], current[PATH_MAX + 32];
@@ -158,8 +178,7 @@ static int start_mds(struct demo *d)
     snprintf(dir, sizeof dir, "%s/mds", d->dir);
     if (proc_running(dir))
         return ADMIN_OK;
-    if (!port_is_free(d->mds_port))
-        d->mds_port = 0;
+    d->mds_port = choose_port(d->mds_port);
     rc = demo_write_mds_conf(d);
     if (rc < 0)
         return admin_fail(rc, "demo: cannot write %s/mds.conf", dir);
@@ -185,8 +204,7 @@ static int start_oss(struct demo *d, unsigned n)
     snprintf(dir, sizeof dir, "%s/%s", d->dir, folder);
     if (proc_running(dir))
         return ADMIN_OK;
-    if (!port_is_free(d->oss_port[n - 1]))
-        d->oss_port[n - 1] = 0;
+    d->oss_port[n - 1] = choose_port(d->oss_port[n - 1]);
     rc = demo_write_oss_conf(d, n);
     if (rc < 0)
         return admin_fail(rc, "demo: cannot write %s/oss.conf", dir);
