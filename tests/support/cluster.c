@@ -3,11 +3,14 @@
  * (PR_SET_PDEATHSIG). */
 #include <errno.h>
 #include <libgen.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "common/base/err.h"
@@ -133,6 +136,24 @@ static void common_args(struct cluster *c, struct command *cmd)
     arg(cmd, "--net.buffers=32Mi");
 }
 
+/* One that nobody takes while its server is down: not of those that the kernel hands out. */
+static uint16_t free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uint16_t random;
+    int fd, rc;
+
+    do {
+        ck_assert_int_eq(getrandom(&random, sizeof random, 0), sizeof random);
+        at.sin_port = htons((uint16_t)(10240 + random % 22528));
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ck_assert_int_ge(fd, 0);
+        rc = bind(fd, (const struct sockaddr *)&at, sizeof at);
+        close(fd);
+    } while (rc);
+    return ntohs(at.sin_port);
+}
+
 void cluster_start_mds(struct cluster *c)
 {
     char dir[PATH_MAX], run[PATH_MAX];
@@ -144,7 +165,7 @@ void cluster_start_mds(struct cluster *c)
     drop_port(run);
     arg(&cmd, "%s/mds/aifs-mds", c->build);
     common_args(c, &cmd);
-    arg(&cmd, "--mds.listen=127.0.0.1:%u", c->mds_port);
+    arg(&cmd, "--mds.listen=127.0.0.1:%u", first ? free_port() : c->mds_port);
     arg(&cmd, "--mds.dir=%s", dir);
     arg(&cmd, "--mds.run_dir=%s", run);
     if (first)
@@ -166,7 +187,7 @@ void cluster_start_oss(struct cluster *c, unsigned k)
     drop_port(run);
     arg(&cmd, "%s/oss/aifs-oss", c->build);
     common_args(c, &cmd);
-    arg(&cmd, "--oss.listen=127.0.0.1:%u", c->oss_port[k]);
+    arg(&cmd, "--oss.listen=127.0.0.1:%u", c->oss_port[k] ? c->oss_port[k] : free_port());
     arg(&cmd, "--oss.name=%s", name);
     arg(&cmd, "--oss.targets=%s", target);
     arg(&cmd, "--oss.mds=127.0.0.1:%u", c->mds_port);
