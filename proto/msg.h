@@ -109,8 +109,8 @@ struct msg_inode_rep {
     bool created;
     /* The directories that the operation changed, afterwards: nobody has to ask for them. RENAME:
      * the old one and, if it is another, the new one. */
-    bool has_dir, has_dir2;
-    struct msg_attr dir, dir2;
+    bool has_dir, has_dir2, has_victim;
+    struct msg_attr dir, dir2, victim;
 };
 
 struct msg_name_req { /* LOOKUP UNLINK RMDIR */

@@ -151,9 +151,9 @@ static void made(struct mds_op *op, int status)
     const struct msg_create_req *m = &op->msg.create;
     struct answer a = answer_of(op);
     struct core_inode *i;
-    bool believed;
+    bool believed, executed = !status;
 
-    if (!status)
+    if (executed)
         status = take_inode(op, op->q, &rep->inode);
     if (!status) {
         inode_take_dir(op, rep, m->parent);
@@ -165,6 +165,8 @@ static void made(struct mds_op *op, int status)
         if (i && op->call.op == RPC_OP_MKDIR)
             names_made_empty(op, i);
     } else {
+        if (executed)
+            inode_expire(c, m->parent);
         names_drop(c, m->parent, m->name.data, m->name.len);
     }
     if (op->q)
@@ -236,9 +238,9 @@ static void linked(struct mds_op *op, int status)
     const struct msg_inode_rep *rep = op->call.rep;
     const struct msg_link_req *m = &op->msg.link;
     struct answer a = answer_of(op);
-    bool believed;
+    bool believed, executed = !status;
 
-    if (!status)
+    if (executed)
         status = take_inode(op, op->q, &rep->inode);
     if (!status) {
         inode_take_dir(op, rep, m->new_parent);
@@ -246,6 +248,10 @@ static void linked(struct mds_op *op, int status)
                                  m->new_name.len, m->ino);
         if (op->q)
             op->q->entry.entry_valid_ns = core_name_valid_ns(c, believed);
+    } else {
+        if (executed)
+            inode_expire(c, m->new_parent);
+        names_drop(c, m->new_parent, m->new_name.data, m->new_name.len);
     }
     if (op->q)
         req_finish(op->q, status);
@@ -326,15 +332,13 @@ void core_rmdir(struct core *c, struct core_req *q, uint64_t parent, const char 
     remove_name(c, q, RPC_OP_RMDIR, "rmdir", parent, name, len);
 }
 
-/* The inode that a cached name stands for has been changed by us; 0: not cached. */
-static uint64_t expire_named(struct core *c, uint64_t parent, const struct msg_bytes *name)
+/* What has become of an inode that we have changed, if it is known here. */
+static void take_attr(const struct mds_op *op, const struct msg_attr *a)
 {
-    const struct name_entry *e = names_get(c, parent, name->data, name->len);
-    uint64_t ino = e ? e->ino : 0;
+    struct core_inode *i = inode_find(op->core, a->ino);
 
-    if (ino)
-        inode_expire(c, ino);
-    return ino;
+    if (i && i->attr_known)
+        inode_merge_attr(i, a);
 }
 
 static void renamed(struct mds_op *op, int status)
@@ -343,8 +347,8 @@ static void renamed(struct mds_op *op, int status)
     const struct msg_rename_req *m = &op->msg.rename;
     const struct msg_inode_rep *rep = op->call.rep;
     bool exchange = (m->flags & RENAME_EXCHANGE) != 0;
-    uint64_t moved = expire_named(c, m->parent, &m->name);
-    uint64_t victim = expire_named(c, m->new_parent, &m->new_name);
+    uint64_t moved = status ? 0 : rep->inode.attr.ino;
+    uint64_t victim = moved && rep->has_victim ? rep->victim.ino : 0;
     uint8_t to = m->parent == m->new_parent ? RPC_FLAG_KEPT_DIR : RPC_FLAG_KEPT_DIR2;
     struct answer a = answer_of(op);
 
@@ -353,7 +357,10 @@ static void renamed(struct mds_op *op, int status)
         if (m->new_parent != m->parent)
             inode_take_dir(op, rep, m->new_parent);
     }
-    if (!status && moved && moved != victim && (victim || !exchange)) {
+    if (moved) {
+        take_attr(op, &rep->inode.attr);
+        if (victim)
+            take_attr(op, &rep->victim);
         (void)names_changed(c, &a, RPC_FLAG_KEPT_DIR, m->parent, m->name.data, m->name.len,
                             exchange ? victim : 0);
         (void)names_changed(c, &a, to, m->new_parent, m->new_name.data, m->new_name.len, moved);

@@ -121,6 +121,34 @@ static int rename_exchange(struct txn *t, const struct msg_rename_req *req,
     return rc < 0 ? rc : rename_touch(t, dst, req->parent, &req->name);
 }
 
+/* The reply tells what has become of both inodes. */
+static int rename_do(struct txn *t, struct shard_entry *e, const struct msg_rename_req *req,
+                     const struct ns_rename *r, const void **ret_rep)
+{
+    struct mds_inode last = r->dst ? *r->dst : (struct mds_inode){0};
+    uint64_t src = r->src->ino;
+    const struct mds_inode *in;
+    struct msg_inode_rep *rep;
+    int rc = req->flags & RENAME_EXCHANGE ? rename_exchange(t, req, r) : rename_move(t, e, req, r);
+
+    if (rc == 0)
+        rc = exec_reply_inode(t, e, src, false, ret_rep);
+    if (rc < 0 || !last.ino)
+        return rc;
+    rep = (struct msg_inode_rep *)*ret_rep; /* of this very execution */
+    rc = txn_inode_get(t, last.ino, &in);
+    if (rc == -ENOENT) {
+        last.nlink = 0;
+        ns_changed(&last, txn_now(t));
+        in = &last;
+    } else if (rc < 0) {
+        return rc;
+    }
+    rep->has_victim = true;
+    rec_inode_attr(in, &rep->victim);
+    return 0;
+}
+
 int exec_rename(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_rename_req *req = e->msg;
@@ -133,10 +161,9 @@ int exec_rename(struct txn *t, struct shard_entry *e, const void **ret_rep)
         rc = exec_expect(e, 1, r.dst ? r.dst->ino : 0);
     if (rc == 0)
         rc = ns_rename_check(&r);
-    if (rc != 0)
-        return rc == 1 ? 0 : rc;
-    rc = req->flags & RENAME_EXCHANGE ? rename_exchange(t, req, &r) : rename_move(t, e, req, &r);
     if (rc == 0)
+        rc = rename_do(t, e, req, &r, ret_rep);
+    if (rc >= 0) /* two names of one file: nothing changes */
         rc = exec_reply_dir(t, req->parent, ret_rep);
     return rc < 0 ? rc : exec_reply_dir(t, req->new_parent, ret_rep);
 }

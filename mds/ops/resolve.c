@@ -141,9 +141,12 @@ uint64_t resolve_unlink(struct mds_op *o, struct view *v)
 uint64_t resolve_rmdir(struct mds_op *o, struct view *v)
 {
     const struct msg_name_req *req = o->req->msg;
+    uint64_t ino = find_name(v, req->parent, &req->name);
 
+    o->entry.check_resolved = true;
+    o->entry.resolved[0] = ino;
     op_change(o, req->parent, &req->name);
-    op_change(o, find_name(v, req->parent, &req->name), NULL);
+    op_change(o, ino, NULL);
     return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * UNLINK, RMDIR, LINK: names come and go, the inode counts them.
  *
- * The leader resolved for UNLINK: resolved[0] the inode behind the name; is_open[0]: somebody has
+ * The leader resolved[0]: the inode behind the name that goes; is_open[0] of a file: somebody has
  * it open, so that its last name leaves an orphan. Failure modes: the errnos of unlink(2),
  * rmdir(2), link(2).
  */
@@ -82,7 +82,9 @@ int exec_rmdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
         return -ENOTDIR;
     if (victim->entries > 0)
         return -ENOTEMPTY;
-    rc = exec_name_remove(t, req->parent, &req->name, victim->mode);
+    rc = exec_expect(e, 0, victim->ino);
+    if (rc == 0)
+        rc = exec_name_remove(t, req->parent, &req->name, victim->mode);
     if (rc == 0)
         rc = exec_link_drop(t, e, victim->ino, false);
     return rc < 0 ? rc : exec_reply_dir(t, req->parent, ret_rep);

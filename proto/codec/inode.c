@@ -71,6 +71,8 @@ static bool inode_rep_enc(struct enc *e, const void *msg, void *pb)
         p->dir = enc_sub(e, &codec_attr, &r->dir, &ok);
     if (r->has_dir2)
         p->dir2 = enc_sub(e, &codec_attr, &r->dir2, &ok);
+    if (r->has_victim)
+        p->victim = enc_sub(e, &codec_attr, &r->victim, &ok);
     return ok;
 }
 
@@ -95,6 +97,9 @@ static bool inode_rep_dec(struct dec *d, const void *pb, void *msg)
     r->has_dir2 = p->dir2 != NULL;
     if (p->dir2)
         ok = ok && dec_sub(d, &codec_attr, p->dir2, &r->dir2);
+    r->has_victim = p->victim != NULL;
+    if (p->victim)
+        ok = ok && dec_sub(d, &codec_attr, p->victim, &r->victim);
     return ok;
 }
 const struct codec codec_inode_rep = {&aifs__inode_rep__descriptor, sizeof(struct msg_inode_rep),
