@@ -131,9 +131,10 @@ struct mds_session_ops {
     /*
      * May the session believe what it has just been answered about this inode (its attributes and,
      * in a directory, the names in it) until it is told otherwise? Only with an answer from a view
-     * of this very moment. Counts as a lease from here on.
+     * of this very moment. Counts as a lease from here on. born: when it was made; NULL if it is
+     * not a file that another session may just be creating.
      */
-    bool (*watch)(struct mds *m, uint64_t session, uint64_t ino);
+    bool (*watch)(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born);
     /* Another session holds a write lease: what is recorded of size and mtime may be old. */
     bool (*is_writing)(struct mds *m, uint64_t session, uint64_t ino);
 };

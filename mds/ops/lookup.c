@@ -31,7 +31,7 @@ static void reply_attr(struct mds_op *o)
     o->glimpse = (struct mds_glimpse){
         .session = o->req->header.session, .ino = o->rep.inode.attr.ino, .done = glimpse_done};
     list_init(&o->glimpse.link);
-    op_keep(o, o->rep.inode.attr.ino, RPC_FLAG_KEPT_INODE);
+    op_keep(o, o->rep.inode.attr.ino, RPC_FLAG_KEPT_INODE, &o->rep.inode.attr.btime);
     if (S_ISREG(o->rep.inode.attr.mode) && o->mds->session_ops->glimpse(o->mds, &o->glimpse))
         return;
     op_reply(o, 0, &o->rep);
@@ -99,7 +99,7 @@ void op_lookup(struct mds *m, struct rpc_req *r)
     rc = lookup(&v, r, &o->rep.inode);
     view_end(&v);
     if (rc == 0 || rc == -ENOENT)
-        op_keep(o, req->parent, RPC_FLAG_KEPT_DIR);
+        op_keep(o, req->parent, RPC_FLAG_KEPT_DIR, NULL);
     if (rc < 0)
         op_reply(o, rc, NULL);
     else

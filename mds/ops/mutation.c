@@ -134,27 +134,27 @@ static void mutate_keep(struct mds_op *o)
     case RPC_OP_MKDIR:
     case RPC_OP_MKNOD:
     case RPC_OP_SYMLINK:
-        op_keep(o, ((const struct msg_create_req *)msg)->parent, RPC_FLAG_KEPT_DIR);
-        op_keep(o, o->entry.result_ino, RPC_FLAG_KEPT_INODE);
+        op_keep(o, ((const struct msg_create_req *)msg)->parent, RPC_FLAG_KEPT_DIR, NULL);
+        op_keep(o, o->entry.result_ino, RPC_FLAG_KEPT_INODE, NULL);
         break;
     case RPC_OP_UNLINK:
     case RPC_OP_RMDIR:
-        op_keep(o, ((const struct msg_name_req *)msg)->parent, RPC_FLAG_KEPT_DIR);
+        op_keep(o, ((const struct msg_name_req *)msg)->parent, RPC_FLAG_KEPT_DIR, NULL);
         break;
     case RPC_OP_RENAME:
-        op_keep(o, ((const struct msg_rename_req *)msg)->parent, RPC_FLAG_KEPT_DIR);
-        op_keep(o, ((const struct msg_rename_req *)msg)->new_parent, RPC_FLAG_KEPT_DIR2);
+        op_keep(o, ((const struct msg_rename_req *)msg)->parent, RPC_FLAG_KEPT_DIR, NULL);
+        op_keep(o, ((const struct msg_rename_req *)msg)->new_parent, RPC_FLAG_KEPT_DIR2, NULL);
         break;
     case RPC_OP_LINK:
-        op_keep(o, ((const struct msg_link_req *)msg)->new_parent, RPC_FLAG_KEPT_DIR);
-        op_keep(o, ((const struct msg_link_req *)msg)->ino, RPC_FLAG_KEPT_INODE);
+        op_keep(o, ((const struct msg_link_req *)msg)->new_parent, RPC_FLAG_KEPT_DIR, NULL);
+        op_keep(o, ((const struct msg_link_req *)msg)->ino, RPC_FLAG_KEPT_INODE, NULL);
         break;
     case RPC_OP_SETATTR:
         if (!(o->entry.result & SHARD_R_PUNCH))
-            op_keep(o, ((const struct msg_setattr_req *)msg)->ino, RPC_FLAG_KEPT_INODE);
+            op_keep(o, ((const struct msg_setattr_req *)msg)->ino, RPC_FLAG_KEPT_INODE, NULL);
         break;
     case RPC_OP_OPEN:
-        op_keep(o, ((const struct msg_open_req *)msg)->ino, RPC_FLAG_KEPT_INODE);
+        op_keep(o, ((const struct msg_open_req *)msg)->ino, RPC_FLAG_KEPT_INODE, NULL);
         break;
     default:
         break;
@@ -233,7 +233,7 @@ static void mutate_local(struct mds_op *o)
     rep.inode.lease = out.lease;
     rep.inode.lease_seq = out.lease_seq;
     if (rc == 0)
-        op_keep(o, rep.inode.attr.ino, RPC_FLAG_KEPT_INODE);
+        op_keep(o, rep.inode.attr.ino, RPC_FLAG_KEPT_INODE, NULL);
     op_reply(o, rc, rc == 0 ? &rep : NULL);
 }
 

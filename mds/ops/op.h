@@ -69,9 +69,9 @@ int op_fill_data(struct view *v, struct rpc_req *req, enum key_type type,
 /* op_begin(), and the inode it is about from a point view. NULL: replied already. */
 struct mds_op *op_begin_inode(struct mds *m, struct rpc_req *req, uint64_t ino,
                               struct mds_inode *ret_inode);
-/* The lease on an inode that comes with the answer; flag: RPC_FLAG_KEPT_*. See
+/* The lease on an inode that comes with the answer; flag: RPC_FLAG_KEPT_*; born: or NULL. See
  * mds_session_ops.watch. */
-void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag);
+void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag, const struct msg_time *born);
 /* OPEN without O_TRUNC, when its lease is granted: the reply, or the error. */
 int op_open_reply(struct mds_op *o, struct msg_inode_rep *ret_rep) MUST_USE;
 /* The same for an answer that was committed: attributes and content are added. */

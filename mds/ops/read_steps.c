@@ -16,9 +16,9 @@ void op_fill_inode(const struct mds_inode *in, struct msg_inode *out)
         out->layout = in->layout;
 }
 
-void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag)
+void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag, const struct msg_time *born)
 {
-    if (ino && o->mds->session_ops->watch(o->mds, o->req->header.session, ino))
+    if (ino && o->mds->session_ops->watch(o->mds, o->req->header.session, ino, born))
         o->req->reply_flags |= flag;
 }
 

@@ -234,7 +234,7 @@ static bool may_keep(void *arg, const struct mds_inode *in)
 {
     const struct unsure_arg *u = arg;
 
-    return u->mds->session_ops->watch(u->mds, u->session, in->ino);
+    return u->mds->session_ops->watch(u->mds, u->session, in->ino, &in->btime);
 }
 
 static int readdir_check(struct view *v, const struct msg_readdir_req *req, uint64_t *ret_parent)
@@ -288,7 +288,7 @@ void op_readdir(struct mds *m, struct rpc_req *r)
         rc = readdir_page_fill(&p, &v, req->ino);
     view_unpin(&v);
     if (rc == 0)
-        op_keep(o, req->ino, RPC_FLAG_KEPT_DIR);
+        op_keep(o, req->ino, RPC_FLAG_KEPT_DIR, NULL);
     if (rc < 0 || p.len == 0) {
         rep.eof = true;
         op_reply(o, rc, rc == 0 ? &rep : NULL);

@@ -407,21 +407,30 @@ void session_timeout_waits(struct session_module *mod, uint64_t now_ns)
     }
 }
 
+bool session_born_creating(struct session_module *mod, const struct session_file *f,
+                           struct msg_time born)
+{
+    const struct session_open *first;
+
+    if (list_empty(&mod->creating) || (f && f->n_open_uses))
+        return false;
+    first = list_entry(mod->creating.next, struct session_open, of_use);
+    return born.sec * (int64_t)NS_PER_S + born.nsec >= first->create_wall_ns;
+}
+
 static bool may_be_creating(struct session_module *mod, const struct session_file *f, uint64_t ino)
 {
     struct shard *shard = mds_shard_of(mod->mds, ino);
     struct mds_inode in;
     struct view v;
-    int64_t first;
     int rc;
 
     if (list_empty(&mod->creating) || (f && f->n_open_uses) || !shard)
         return false;
-    first = list_entry(mod->creating.next, struct session_open, of_use)->create_wall_ns;
     view_begin(shard, &v);
     rc = view_inode(&v, ino, &in);
     view_end(&v);
-    return rc == 0 && in.btime.sec * (int64_t)NS_PER_S + in.btime.nsec >= first;
+    return rc == 0 && session_born_creating(mod, f, in.btime);
 }
 
 /* 0: inside. -EAGAIN: waits. Else it failed. */

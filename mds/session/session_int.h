@@ -216,6 +216,7 @@ struct watch_wait {
     struct list all;
     struct mds_prepare *p;
     unsigned pending; /* answers */
+    bool entered;     /* else it waits for the end of the grace period */
 };
 
 struct session_stats {
@@ -333,6 +334,9 @@ void session_wake_blocked(struct session_module *mod, struct session_file *f);
 void session_wake_queue(struct session_module *mod, struct session_file *f);
 void session_wake_list(struct session_module *mod, struct list *waits);
 void session_wake_creates(struct session_module *mod);
+/* A file so young that an open CREATE which is not finished here may have made it. */
+bool session_born_creating(struct session_module *mod, const struct session_file *f,
+                           struct msg_time born);
 void session_file_changed(struct session_module *mod, struct session_file *f); /* leases or opens
                                                                                   are fewer */
 void session_users(struct session_use *u, struct lease_users *ret_users);
@@ -344,7 +348,8 @@ void session_orphan_check(struct session_module *mod, struct session_file *f);
 /* ---- watch.c ---- */
 int session_watch_init(struct session_module *mod) MUST_USE;
 void session_watch_fini(struct session_module *mod);
-bool session_watch(struct mds *m, uint64_t session, uint64_t ino); /* mds_session_ops.watch */
+bool session_watch(struct mds *m, uint64_t session, uint64_t ino,
+                   const struct msg_time *born); /* mds_session_ops.watch */
 /* 0: go on. -EAGAIN: session_prepare_files() or p->ready() comes later. Else it failed. */
 int session_watch_enter(struct session_module *mod, struct mds_prepare *p) MUST_USE;
 void session_watch_leave(struct session_module *mod, struct mds_prepare *p);

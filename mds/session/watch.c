@@ -204,31 +204,36 @@ static void watch_shed(struct session_module *mod, struct session *s)
     list_for_each (l, &s->watches) {
         struct session_watch *w = list_entry(l, struct session_watch, of_session);
 
-        if (n++ == WATCHES_SHED)
+        if (n++ == WATCHES_SHED || !list_empty(&w->invals)) /* the rest is being told */
             break;
-        if (list_empty(&w->invals) && inval_new(mod, w, true, NULL, NULL) < 0)
+        if (inval_new(mod, w, true, NULL, NULL) < 0)
             break;
     }
 }
 
-/* A file that another session writes: what is recorded of it may be old any time. */
-static bool written_elsewhere(struct session_module *mod, const struct session *s, uint64_t ino)
+/* A file that another session writes, or may be about to: what is recorded of it may be old any
+ * time. */
+static bool written_elsewhere(struct session_module *mod, const struct session *s, uint64_t ino,
+                              const struct msg_time *born)
 {
     struct session_file *f = session_file_find(mod, ino);
     struct list *l;
 
+    if (born && session_born_creating(mod, f, *born))
+        return true;
     if (!f)
         return false;
     list_for_each (l, &f->uses) {
         const struct session_use *u = list_entry(l, struct session_use, of_file);
 
-        if (u->s != s && (u->n_write || u->held || u->lease.kind == MSG_LEASE_WRITE))
+        if (u->s != s &&
+            (u->n_write || u->held || u->mark_unclaimed || u->lease.kind == MSG_LEASE_WRITE))
             return true;
     }
     return false;
 }
 
-bool session_watch(struct mds *m, uint64_t session, uint64_t ino)
+bool session_watch(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born)
 {
     struct session_module *mod = session_module(m);
     struct session *s = session_find(mod, session);
@@ -240,7 +245,7 @@ bool session_watch(struct mds *m, uint64_t session, uint64_t ino)
     f = file_find(mod, ino);
     if (f && f->changing)
         return false;
-    if (written_elsewhere(mod, s, ino))
+    if (written_elsewhere(mod, s, ino, born))
         return false;
     w = watch_find(mod, s, ino);
     if (w) {
@@ -377,6 +382,16 @@ static void wait_fail(struct session_module *mod, struct watch_wait *ww, int sta
     p->ready(p, status);
 }
 
+static void wait_again(struct session_module *mod, struct mds_prepare *p)
+{
+    int rc = session_watch_enter(mod, p);
+
+    if (rc == 0)
+        session_prepare_files(mod, p);
+    else if (rc != -EAGAIN)
+        p->ready(p, rc);
+}
+
 static void wait_run(struct reactor_work *work)
 {
     struct session_module *mod = container_of(work, struct session_module, watch_run);
@@ -386,9 +401,13 @@ static void wait_run(struct reactor_work *work)
     while ((l = list_pop_front(&mod->watch_runnable))) {
         struct watch_wait *ww = list_entry(l, struct watch_wait, all);
         struct mds_prepare *p = ww->p;
+        bool entered = ww->entered;
 
         wait_free(mod, ww);
-        session_prepare_files(mod, p);
+        if (entered)
+            session_prepare_files(mod, p);
+        else
+            wait_again(mod, p);
     }
     session_end(mod);
 }
@@ -428,6 +447,7 @@ static int changes_tell(struct session_module *mod, struct mds_prepare *p)
 
     if (!ww)
         return rc;
+    ww->entered = true;
     ww->pending = 1; /* until all are told */
     for (unsigned i = 0; rc == 0 && i < p->n_changes; i++)
         rc = change_tell(mod, &p->changes[i], p->session, ww);

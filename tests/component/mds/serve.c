@@ -75,11 +75,12 @@ static bool fake_glimpse(struct mds *m, struct mds_glimpse *g)
     return true;
 }
 
-static bool fake_watch(struct mds *m, uint64_t session, uint64_t ino)
+static bool fake_watch(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born)
 {
     (void)m;
     (void)session;
     (void)ino;
+    (void)born;
     return false;
 }
 

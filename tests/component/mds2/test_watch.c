@@ -252,6 +252,117 @@ START_TEST(a_retried_change_comes_without_leases)
 }
 END_TEST
 
+static void reclaim_nothing(unsigned client)
+{
+    struct msg_reclaim_req req = {.last = true};
+
+    ck_ok(rig_do(&rig, client, RPC_OP_RECLAIM, &req, NULL));
+}
+
+static void restart(void)
+{
+    rig_mds_stop(&rig);
+    rig_mds_start(&rig);
+    rig_oss_start(&rig, 0, 2);
+}
+
+START_TEST(a_change_that_waited_for_reclaims_tells_who_watches_since)
+{
+    uint64_t dir = make_dir(0, "d");
+
+    restart();
+    begin_mkdir(0, dir, "x");
+    reclaim_nothing(1);
+    ck_assert_int_eq(lookup(1, dir, "x"), -ENOENT);
+    ck_assert_uint_eq(kept(), RPC_FLAG_KEPT_DIR);
+    reclaim_nothing(0);
+    reclaim_nothing(2);
+    end_change();
+    ck_assert_uint_eq(told(1, dir), 1);
+    ck_ok(lookup(1, dir, "x"));
+}
+END_TEST
+
+START_TEST(what_may_have_been_written_before_a_restart_is_not_kept)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    struct msg_reclaim_item item = {rep->inode.attr.ino, rep->open_id, O_RDWR, MSG_LEASE_WRITE,
+                                    rep->inode.lease_seq};
+    struct msg_reclaim_req req = {.n_items = 1, .items = &item, .last = true};
+
+    restart();
+    reclaim_nothing(1);
+    ck_ok(getattr(1, item.ino));
+    ck_assert_uint_eq(kept(), 0);
+    ck_ok(rig_do(&rig, 0, RPC_OP_RECLAIM, &req, NULL));
+    reclaim_nothing(2);
+    ck_ok(getattr(1, item.ino));
+    ck_assert_uint_eq(kept(), 0);
+    rig_close_file(&rig, 0, item.ino, item.open_id);
+    ck_ok(getattr(1, item.ino));
+    ck_assert_uint_eq(kept(), RPC_FLAG_KEPT_INODE);
+}
+END_TEST
+
+static int ready_status;
+
+static void ready(struct mds_prepare *p, int status)
+{
+    (void)p;
+    ready_status = status;
+}
+
+/* Committed, and its creator, who is writing it, not yet known here. */
+START_TEST(a_file_that_is_being_created_is_not_kept_by_who_sees_it_first)
+{
+    const struct mds_session_ops *ops = rig.mds->session_ops;
+    struct mds_prepare p = {.mds = rig.mds,
+                            .session = rig.client[0].session,
+                            .n_touch = 1,
+                            .touch = {{.access = MDS_ACCESS_OPEN, .open_flags = O_RDWR}},
+                            .ready = ready};
+    struct mds_outcome failed = {.status = -EACCES};
+    int64_t now = clock_wall_ns(reactor_clock(rig.reactor));
+    struct msg_time born = {now / (int64_t)NS_PER_S, (uint32_t)(now % (int64_t)NS_PER_S)};
+    struct msg_time older = {born.sec - 1, 0};
+
+    ready_status = 1;
+    ops->prepare(rig.mds, &p);
+    ck_ok(ready_status);
+    ck_assert(!ops->watch(rig.mds, rig.client[1].session, 1000, &born));
+    ck_assert(ops->watch(rig.mds, rig.client[1].session, 1001, &older));
+    ops->finish(rig.mds, &p, &failed);
+    ck_assert(ops->watch(rig.mds, rig.client[1].session, 1000, &born));
+}
+END_TEST
+
+START_TEST(a_rename_answers_with_both_inodes)
+{
+    struct msg_rename_req req = {
+        .parent = KEY_ROOT_INO, .new_parent = KEY_ROOT_INO, .name = str("a"), .new_name = str("b")};
+    struct msg_link_req link = {.new_parent = KEY_ROOT_INO, .new_name = str("b2")};
+    uint64_t a = make_file(0, "a"), b = make_file(0, "b");
+    const struct msg_inode_rep *rep;
+    const void *any;
+
+    link.ino = b;
+    ck_ok(rig_do(&rig, 0, RPC_OP_LINK, &link, NULL));
+    ck_ok(rig_do(&rig, 0, RPC_OP_RENAME, &req, &any));
+    rep = any;
+    ck_assert_uint_eq(rep->inode.attr.ino, a);
+    ck_assert(rep->has_victim && rep->victim.ino == b && rep->victim.nlink == 1);
+    req.name = str("b");
+    req.new_name = str("b2");
+    ck_ok(rig_do(&rig, 0, RPC_OP_RENAME, &req, &any));
+    rep = any;
+    ck_assert(rep->has_victim && rep->victim.ino == b && rep->victim.nlink == 0);
+    req.name = req.new_name;
+    ck_ok(rig_do(&rig, 0, RPC_OP_RENAME, &req, &any));
+    rep = any;
+    ck_assert(rep->has_dir && !rep->inode.attr.ino && !rep->has_victim);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
@@ -265,6 +376,10 @@ static void add(TCase *t)
     tcase_add_test(t, a_client_that_has_died_delays_a_change_by_its_lease_time_only);
     tcase_add_test(t, what_changes_again_and_again_is_shared_until_it_is_quiet);
     tcase_add_test(t, a_retried_change_comes_without_leases);
+    tcase_add_test(t, a_change_that_waited_for_reclaims_tells_who_watches_since);
+    tcase_add_test(t, what_may_have_been_written_before_a_restart_is_not_kept);
+    tcase_add_test(t, a_file_that_is_being_created_is_not_kept_by_who_sees_it_first);
+    tcase_add_test(t, a_rename_answers_with_both_inodes);
 }
 
 int main(void)
