@@ -362,7 +362,7 @@ void names_made_empty(const struct mds_op *op, struct core_inode *dir); /* by MK
 /* An entry of a listing, between two cookies, was learned or not; and the listing's end. */
 void names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
                   bool believed);
-void names_list_end(struct core_inode *dir, uint64_t from);
+void names_list_end(struct core_inode *dir, const struct answer *a, uint64_t from);
 void names_clear(struct core *c);
 
 /* ---- memory ---- */

@@ -131,12 +131,12 @@ static void entry_name(struct core_req *q, struct core_dirent *e, const struct a
     q->p.list_from = e->cookie;
 }
 
-static int page_end(struct core_req *q)
+static int page_end(struct core_req *q, const struct answer *page)
 {
     struct core_inode *dir = inode_find(q->p.core, q->p.ino);
 
     if (dir && q->out.dir.eof)
-        names_list_end(dir, q->p.list_from);
+        names_list_end(dir, page, q->p.list_from);
     return 0;
 }
 
@@ -149,7 +149,7 @@ int core_dirent_next(struct core_req *q, struct core_dirent *ret_entry)
     struct dirent_wire w;
 
     if (!left)
-        return page_end(q);
+        return page_end(q, &page);
     if (left < sizeof w)
         return -AIFS_EPROTO;
     memcpy(&w, at, sizeof w);

@@ -258,6 +258,8 @@ static void opened(struct mds_op *op, int status)
 
     if (status == -ENOENT && !op->n1)
         inode_expire(c, op->msg.open.ino); /* nor is its name to be believed */
+    if (op->n1 && !status) /* created or found under this name, even if nobody waits any more */
+        believed = made_name(op, created, rep->inode.attr.ino);
     if (!i || !q) {
         if (i)
             inode_put(i);
@@ -267,8 +269,6 @@ static void opened(struct mds_op *op, int status)
             req_finish(q, status ? status : inode_why_not(&rep->inode));
         return;
     }
-    if (op->n1) /* created or found under this name */
-        believed = made_name(op, created, i->ino);
     leftover = is_leftover(op, i);
     opened_inode(i, &rep->inode, &q->out.opened);
     f = file_new(c, q, i, rep->open_id, (int)q->p.n1);

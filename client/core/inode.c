@@ -8,6 +8,9 @@
  */
 #include "client/core/core_int.h"
 
+/* States that end without a change by any client: nobody is told. */
+#define ATTR_PASSING (MSG_ATTR_UNSURE | MSG_ATTR_PUNCH_PENDING)
+
 int inode_cache_init(struct core *c)
 {
     list_init(&c->inode_lru);
@@ -164,7 +167,7 @@ void inode_keep(struct core_inode *i, const struct answer *a, uint8_t flag,
 {
     if ((a->kept & flag) && answer_current(i->core, a) && a->event >= i->inval_event &&
         a->event >= i->attr_event && attr->change >= i->attr.change &&
-        !(attr->flags & MSG_ATTR_UNSURE))
+        !(attr->flags & ATTR_PASSING))
         i->attr_kept = true;
 }
 
@@ -197,7 +200,7 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
         i->data_change = a->change;
     if (S_ISREG(a->mode) && !i->need_grow)
         i->in_line = (a->flags & MSG_ATTR_INLINE) != 0;
-    if (a->flags & MSG_ATTR_UNSURE)
+    if (a->flags & ATTR_PASSING)
         i->attr_kept = false;
 }
 

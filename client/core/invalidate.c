@@ -184,7 +184,7 @@ void invalidate_all(struct core *c)
 
         if (i->attr_kept && c->o.events.inval_attr)
             c->o.events.inval_attr(c->o.events.arg, i->ino);
-        i->attr_kept = false;
+        i->attr_kept = i->complete = false; /* complete: names_clear() knows no empty ones */
     }
 }
 

@@ -202,9 +202,10 @@ void names_listed(struct core_inode *dir, const struct answer *a, uint64_t from,
         dir->list_next = to;
 }
 
-void names_list_end(struct core_inode *dir, uint64_t from)
+void names_list_end(struct core_inode *dir, const struct answer *a, uint64_t from)
 {
-    if (from == dir->list_next && dir->list_event >= dir->inval_event &&
-        dir->list_event >= dir->names_event && dir->list_event >= dir->core->unknown_event)
+    if (from == dir->list_next && (a->kept & RPC_FLAG_KEPT_DIR) && a->event >= dir->list_event &&
+        dir->list_event >= dir->inval_event && dir->list_event >= dir->names_event &&
+        dir->list_event >= dir->core->unknown_event)
         dir->complete = true;
 }

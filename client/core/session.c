@@ -235,15 +235,17 @@ static void renewed(struct rpc_call *call, int status)
 static void session_up(struct core *c)
 {
     struct core_session *s = &c->session;
+    bool rebooted = s->up_rebooted;
 
     if (s->call_busy || !s->up_link)
         return; /* the call of the old link ends first, then we come back */
     rpc_link_unref(s->up_link);
     s->up_link = NULL;
+    s->up_rebooted = false;
     mds_new_link(c);
     if (!s->id) {
         session_open(c);
-    } else if (s->up_rebooted || s->state == SESSION_RECLAIMING) {
+    } else if (rebooted || s->state == SESSION_RECLAIMING) {
         invalidate_all(c); /* a restarted server does not know what we believe */
         mem_free(s->items);
         s->items = NULL;
@@ -265,7 +267,7 @@ static void peer_up(struct rpc_peer *p, struct rpc_link *l, bool rebooted, void 
     if (s->up_link)
         rpc_link_unref(s->up_link);
     s->up_link = rpc_link_ref(l);
-    s->up_rebooted = rebooted;
+    s->up_rebooted |= rebooted; /* also of a link that broke before anybody looked */
     session_up(c);
 }
 

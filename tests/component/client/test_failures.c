@@ -270,6 +270,33 @@ START_TEST(a_cancelled_change_is_still_made_once)
 }
 END_TEST
 
+static int find(const char *name)
+{
+    struct bed_op op;
+
+    bed_op_init(&op);
+    core_lookup(c, &op.q, 1, name, (uint32_t)strlen(name));
+    return bed_wait(&bed, &op);
+}
+
+START_TEST(what_a_cancelled_create_has_made_is_there)
+{
+    struct bed_op op;
+
+    ck_assert_int_eq(find("made"), -ENOENT);
+    bed.cluster.mds_hold = true;
+    bed_op_init(&op);
+    core_create_file(c, &op.q, 1, "made", 4, 0644, O_RDWR | O_CREAT, NULL);
+    bed_spin(&bed, 30 * NS_PER_MS);
+    core_cancel(&op.q);
+    ck_assert_int_eq(bed_wait(&bed, &op), -EINTR);
+    fake_mds_release(&bed.cluster);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    ck_assert_ptr_nonnull(fake_inode(&bed.cluster, "made"));
+    ck_assert_int_eq(find("made"), 0);
+}
+END_TEST
+
 START_TEST(a_soft_mount_gives_up_in_time)
 {
     struct core_options o;
@@ -518,9 +545,9 @@ SUITE_MAIN("client-failures", setup, teardown,
            a_full_target_is_reported_and_by_one_call_only, without_a_grant_enospc_reaches_write,
            damaged_data_is_read_again_and_then_an_error,
            a_read_that_waits_for_a_silent_server_can_be_cancelled,
-           a_cancelled_change_is_still_made_once, a_soft_mount_gives_up_in_time,
-           all_transfers_of_a_soft_mount_give_up_together, a_forced_unmount_waits_for_nobody,
-           fsync_waits_until_the_server_knows_its_size,
+           a_cancelled_change_is_still_made_once, what_a_cancelled_create_has_made_is_there,
+           a_soft_mount_gives_up_in_time, all_transfers_of_a_soft_mount_give_up_together,
+           a_forced_unmount_waits_for_nobody, fsync_waits_until_the_server_knows_its_size,
            fsync_of_many_small_pieces_leaves_nothing_uncommitted,
            fsync_waits_for_what_a_read_of_the_same_bytes_keeps_from_being_sent,
            a_small_file_that_cannot_grow_keeps_what_it_had,
