@@ -100,6 +100,7 @@ static void tick(struct reactor_timer *t)
     oss_tick(c, now);
     lease_tick(c, now);
     mem_freed(c); /* what waits for memory that nobody here gives back tries again */
+    locks_tick(c);
     if (!c->forced) {
         flush_background(c, now, c->state == CORE_UNMOUNTING);
         punch_tick(c);
@@ -150,6 +151,7 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     list_init(&c->ops);
     list_init(&c->free_ops);
     list_init(&c->punch_waiters);
+    list_init(&c->lock_waiters);
     list_init(&c->releases);
     list_init(&c->ios);
     list_init(&c->free_ios);
@@ -174,6 +176,7 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     }
     lease_handlers(c);
     invalidate_handlers(c);
+    locks_handlers(c);
     *ret_core = c;
     return 0;
 }

@@ -142,6 +142,7 @@ struct core_opened {
     enum msg_lease lease; /* NONE: the kernel should not cache pages (direct I/O) */
     bool keep_cache;      /* pages cached at an earlier open are still right */
     bool attr_changed;    /* attributes differ from those the last core_entry told */
+    bool locks_seen;      /* record locks are used on it here: the kernel should send FLUSH */
 };
 
 struct core_dirent {
@@ -177,6 +178,7 @@ struct core_req {
         } write;
         struct msg_bytes bytes; /* readlink, getxattr, listxattr: valid within done() only */
         struct msg_statfs_rep statfs;
+        struct msg_lock lock; /* lock_test: in the way; MSG_LOCK_UNLOCK: nothing is */
         struct {
             uint64_t parent; /* inode of ".." */
             bool eof;        /* nothing after this page */
@@ -211,7 +213,13 @@ struct core_req {
         void *dst;
         bool entered; /* counted in inode.active */
         uint64_t n1, n2, list_from;
-        uint64_t flush[16]; /* struct flush_wait */
+        uint64_t flush[16]; /* struct flush_wait, or struct inval_wait */
+        uint64_t timed_ns;  /* what the time-out of a soft mount counts from */
+        bool patient;       /* waits for another client: may take for ever, and ends at once */
+        bool lock_woken, lock_held;
+        uint64_t lock_wait; /* its name for the server; 0: does not wait */
+        struct msg_lock lock;
+        struct lock_holder *op_holder;
     } p;
 };
 
@@ -281,9 +289,21 @@ void core_flush(struct core *c, struct core_req *q, struct core_file *f);
 void core_fsync(struct core *c, struct core_req *q, struct core_file *f,
                 bool data_only);                                       /* flush + durable */
 void core_fsync_ino(struct core *c, struct core_req *q, uint64_t ino); /* directories */
-/* The last reference is gone. Returns at once: the close goes to the server in a batch. Requests on
- * f must be done. */
+/* The last reference is gone, and with it the locks set through f. Returns at once: the close goes
+ * to the server in a batch. Requests on f must be done. */
 void core_release(struct core *c, struct core_file *f);
+/*
+ * Sets a lock through f, or releases it (type MSG_LOCK_UNLOCK). -EAGAIN: it cannot be had now; with
+ * wait that is waited for, as long as it takes, and core_cancel() ends it at once with -EINTR.
+ * -EDEADLK, -ENOLCK. owner is the caller's: a process, or an open file; unique in this client.
+ */
+void core_lock(struct core *c, struct core_req *q, struct core_file *f, const struct msg_lock *l,
+               bool wait);
+void core_lock_test(struct core *c, struct core_req *q, struct core_file *f,
+                    const struct msg_lock *l); /* out.lock */
+/* Has owner (a process) record locks on the inode of f? Then its close must release them. */
+bool core_owns_locks(const struct core_file *f, uint64_t owner);
+void core_unlock_owner(struct core *c, struct core_req *q, struct core_file *f, uint64_t owner);
 uint64_t core_file_ino(const struct core_file *f);
 int core_file_flags(const struct core_file *f);
 

@@ -15,7 +15,7 @@
  *   block.c     data cache: blocks of files, filling and sending them
  *
  * and, by their names, the operations and mechanisms: read.c write.c direct.c inlined.c flush.c
- * truncate.c lease.c file.c ns.c dir.c xattr.c
+ * truncate.c lease.c lock.c file.c ns.c dir.c xattr.c
  */
 #ifndef AIFS_CLIENT_CORE_CORE_INT_H
 #define AIFS_CLIENT_CORE_CORE_INT_H
@@ -28,6 +28,7 @@
 
 #include "client/core/core.h"
 #include "client/core/extents.h"
+#include "client/core/lock_int.h"
 #include "client/core/oss_int.h"
 #include "client/core/readahead.h"
 #include "client/core/retry.h"
@@ -85,6 +86,8 @@ struct mds_op {
         struct msg_readdir_req readdir;
         struct msg_xattr_req xattr;
         struct msg_map_req map;
+        struct msg_lock_req lock;
+        struct msg_lock_wait lock_wait;
         struct msg_empty empty;
     } msg;
     struct arena arena;                          /* what msg points to */
@@ -226,6 +229,8 @@ struct core_inode {
     struct core_inval inval;
     bool inval_busy, inval_again; /* again: asked for once more while the kernel was at it */
     bool inval_again_data;
+    struct list inval_waits;
+    bool locks_seen; /* record locks were asked for here */
     struct flush_wait recall_wait;
     struct gate_waiter recall_gate;
     bool recall_gated;    /* the recall holds the gate closed */
@@ -286,6 +291,8 @@ struct core_file {
     struct msg_cred cred; /* groups point behind the struct */
     unsigned busy;        /* requests */
     bool released, wrote, reopening;
+    struct list lock_holders;
+    bool locks_lost; /* they went with an earlier session: this file is of no use any more */
 };
 
 int inode_cache_init(struct core *c) MUST_USE;
@@ -556,6 +563,9 @@ struct core {
     struct list ios, free_ios;
     unsigned n_free_ios;
     uint64_t op_ids, commit_clock;
+    struct list lock_waiters; /* struct core_req.p.wait */
+    uint64_t lock_waits;      /* names given so far */
+    uint32_t n_lock_waits;
 
     struct hmap inodes, names, blocks;
     uint64_t events_seen, unknown_event; /* unknown: the last about what was not cached here */

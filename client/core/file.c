@@ -58,6 +58,7 @@ struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode
         memcpy(f + 1, q->cred.groups, groups);
         f->cred.groups = (const uint32_t *)(f + 1);
     }
+    list_init(&f->lock_holders);
     list_push_back(&i->files, &f->link);
     list_push_back(&c->files, &f->all);
     c->stats.open_files++;
@@ -170,6 +171,7 @@ void core_release(struct core *c, struct core_file *f)
 
     (void)c;
     f->released = true;
+    locks_release(f);
     if (i->attr_known && i->attr.nlink == 0 && !any_user(i) && i->lease == MSG_LEASE_WRITE &&
         list_empty(&i->flushers)) {
         blocks_drop_all(i, true); /* nobody can ever read it again */
@@ -192,6 +194,7 @@ static void opened_inode(struct core_inode *i, const struct msg_inode *m,
     if (m->has_data)
         inline_load(i, &m->data);
     ret_opened->lease = i->lease;
+    ret_opened->locks_seen = i->locks_seen;
 }
 
 static void trunc_done(struct core_req *inner, int status)
@@ -417,6 +420,11 @@ void files_reopen(struct core *c)
 
         if (f->session_epoch == c->session.epoch || f->released || f->reopening)
             continue;
+        if (f->locks_lost) { /* others may have them by now: nothing goes through it any more */
+            f->open_id = 0;
+            f->session_epoch = c->session.epoch;
+            continue;
+        }
         op = mds_op_new(c, RPC_OP_OPEN, NULL, reopened);
         if (!op) {
             c->reopen_due = true; /* the tick tries again */

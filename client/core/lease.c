@@ -179,7 +179,7 @@ static void kernel_drops(struct core_inode *i, bool data)
     i->inval_busy = true;
     i->inval.ino = i->ino;
     i->inval.data = data;
-    if (c->o.events.inval_inode && !i->lease_temporary)
+    if (c->o.events.inval_inode && (!i->lease_temporary || !list_empty(&i->inval_waits)))
         c->o.events.inval_inode(c->o.events.arg, &i->inval);
     else
         core_inval_done(c, &i->inval);
@@ -191,14 +191,37 @@ void lease_kernel_drops(struct core_inode *i)
         kernel_drops(i, true);
 }
 
+void lease_kernel_drops_then(struct core_inode *i, struct inval_wait *w)
+{
+    w->turns = i->inval_busy ? 2 : 1;
+    list_push_back(&i->inval_waits, &w->link);
+    kernel_drops(i, true);
+}
+
+/* One notification is over: those who have waited for it go to over. */
+static void inval_turn(struct core_inode *i, struct list *over)
+{
+    struct list *l, *tmp;
+
+    list_init(over);
+    list_for_each_safe (l, tmp, &i->inval_waits) {
+        if (--list_entry(l, struct inval_wait, link)->turns == 0) {
+            list_remove(l);
+            list_push_back(over, l);
+        }
+    }
+}
+
 void core_inval_done(struct core *c, struct core_inval *v)
 {
     struct core_inode *i = container_of(v, struct core_inode, inval);
+    struct list over, *l;
 
     (void)c;
     if (!i->inval_busy)
         return;
     i->inval_busy = false;
+    inval_turn(i, &over);
     if (i->inval_again) {
         i->inval_again = false;
         kernel_drops(i, i->inval_again_data);
@@ -206,6 +229,11 @@ void core_inval_done(struct core *c, struct core_inval *v)
         i->recall_gated = true;
         gate_close(i);
         gate_when_drained(i, &i->recall_gate, recall_drained);
+    }
+    while ((l = list_pop_front(&over)) != NULL) {
+        struct inval_wait *w = list_entry(l, struct inval_wait, link);
+
+        w->fn(w);
     }
     inode_put(i);
 }

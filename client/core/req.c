@@ -16,7 +16,7 @@ void req_begin(struct core *c, struct core_req *q, const char *what, uint64_t in
     q->p.what = what;
     q->p.state = "starts";
     q->p.ino = ino;
-    q->p.started_ns = reactor_now_ns(c->reactor);
+    q->p.started_ns = q->p.timed_ns = reactor_now_ns(c->reactor);
     list_push_back(&c->in_flight, &q->p.link);
     c->stats.requests++;
     c->stats.in_flight++;
@@ -124,7 +124,7 @@ void core_cancel(struct core_req *q)
         q->p.cancelled = true;
         q->p.cancel_ns = reactor_now_ns(c->reactor);
     }
-    if (q->p.cancel && (c->state == CORE_MOUNTING || !core_servers_up(c)))
+    if (q->p.cancel && (q->p.patient || c->state == CORE_MOUNTING || !core_servers_up(c)))
         q->p.cancel(q, -EINTR);
 }
 
@@ -135,7 +135,7 @@ static bool tick_one(struct core *c, uint64_t now)
 
     list_for_each (l, &c->in_flight) {
         struct core_req *q = list_entry(l, struct core_req, p.link);
-        uint64_t age = now - q->p.started_ns;
+        uint64_t age = now - q->p.timed_ns;
 
         if (!q->p.cancel)
             continue;
@@ -147,7 +147,7 @@ static bool tick_one(struct core *c, uint64_t now)
             q->p.cancel(q, -EINTR);
             return true;
         }
-        if (c->o.soft && age >= c->o.timeo_ns) {
+        if (c->o.soft && !q->p.patient && age >= c->o.timeo_ns) {
             LOG_WARN("client", "%s of inode %llu timed out after %llu s: %s", q->p.what,
                      (unsigned long long)q->p.ino, (unsigned long long)(age / NS_PER_S),
                      q->p.state);

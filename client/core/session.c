@@ -73,6 +73,7 @@ static void session_ready(struct core *c)
     s->state = SESSION_READY;
     rpc_peer_ready(s->peer);
     mds_resume(c);
+    locks_resume(c);
     core_mount_step(c);
 }
 
@@ -316,6 +317,7 @@ void session_lost(struct core *c, uint32_t epoch, int status)
         inode_put(i);
     }
     c->n_closes = 0;
+    locks_lost(c);
     invalidate_all(c);
     s->renew_at_ns = 0; /* the tick opens the next one; waiting calls stay where they are */
 }

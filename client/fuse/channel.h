@@ -57,7 +57,9 @@
     X(GETXATTR, getxattr)                                                                          \
     X(SETXATTR, setxattr)                                                                          \
     X(LISTXATTR, listxattr)                                                                        \
-    X(REMOVEXATTR, removexattr)
+    X(REMOVEXATTR, removexattr)                                                                    \
+    X(GETLK, getlk)                                                                                \
+    X(SETLK, setlk)
 
 #define CHANNEL_OP_ENUM(upper, lower) CHANNEL_##upper,
 enum channel_op { CHANNEL_OPS(CHANNEL_OP_ENUM) CHANNEL_N_OPS };
@@ -113,7 +115,13 @@ struct channel_req {
             uint64_t fh;
             uint32_t flags;
             bool datasync;
+            uint64_t lock_owner; /* FLUSH: the process that closes */
         } file;
+        struct { /* GETLK SETLK; of a process or an open file, as owner says */
+            uint64_t fh;
+            struct msg_lock lock;
+            bool wait;
+        } lock;
         struct { /* GETXATTR SETXATTR LISTXATTR; size 0 asks for the length needed */
             const char *name;
             const void *value;
@@ -179,7 +187,8 @@ struct channel_entry {
 /* How the kernel treats an open file. */
 #define CHANNEL_OPEN_DIRECT     0x1u /* no page cache; writes of several threads in parallel */
 #define CHANNEL_OPEN_KEEP_CACHE 0x2u /* pages of the last open are still true */
-#define CHANNEL_OPEN_NOFLUSH    0x4u /* close needs no FLUSH */
+#define CHANNEL_OPEN_NOFLUSH                                                                       \
+    0x4u /* close needs no FLUSH; for files without record locks: it releases them */
 
 /* For a handler that leaves the request unanswered: fn is called, at most once and perhaps at once,
  * when the kernel has sent INTERRUPT for it. fn may reply. */
@@ -197,6 +206,8 @@ void channel_reply_write(struct channel_req *q, uint32_t len);
 void channel_reply_data(struct channel_req *q, const struct iovec *iov, int n,
                         void (*sent)(struct channel_req *q));
 void channel_reply_readlink(struct channel_req *q, const void *target, uint32_t len);
+/* GETLK: what is in the way; type MSG_LOCK_UNLOCK: nothing. */
+void channel_reply_lock(struct channel_req *q, const struct msg_lock *l);
 void channel_reply_statfs(struct channel_req *q, const struct msg_statfs_rep *s);
 /* GETXATTR and LISTXATTR: length or value, as asked; -ERANGE when it does not fit. */
 void channel_reply_xattr(struct channel_req *q, const void *value, uint32_t len);

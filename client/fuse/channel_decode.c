@@ -19,7 +19,7 @@
 
 /* ---- begin and run ---- */
 
-static struct channel_req *req_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node)
+struct channel_req *channel_req_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node)
 {
     struct channel *c = fuse_req_userdata(raw);
     const struct fuse_ctx *ctx = fuse_req_ctx(raw);
@@ -50,7 +50,7 @@ static struct channel_req *req_begin(fuse_req_t raw, enum channel_op op, fuse_in
     return q;
 }
 
-static void req_run(struct channel_req *q)
+void channel_req_run(struct channel_req *q)
 {
     void (*fn)(struct channel_req *) = q->channel->o.ops->op[q->op];
 
@@ -119,6 +119,8 @@ static void on_init(void *user, struct fuse_conn_info *conn)
 
     if (c->o.posix_acl)
         want |= FUSE_CAP_POSIX_ACL;
+    if (c->o.ops->op[CHANNEL_SETLK]) /* else the kernel keeps locks, for this mount only */
+        want |= FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
     conn->want = conn->capable & want;
     conn->max_write = CHANNEL_IO_MAX;
     conn->max_read = CHANNEL_IO_MAX;
@@ -143,10 +145,10 @@ static void on_init(void *user, struct fuse_conn_info *conn)
 
 static void on_named(fuse_req_t raw, enum channel_op op, fuse_ino_t node, const char *name)
 {
-    struct channel_req *q = req_begin(raw, op, node);
+    struct channel_req *q = channel_req_begin(raw, op, node);
 
     if (q && take_name(q, 0, name, &q->name.name))
-        req_run(q);
+        channel_req_run(q);
 }
 
 static void on_lookup(fuse_req_t raw, fuse_ino_t parent, const char *name)
@@ -189,14 +191,14 @@ static void on_forget_multi(fuse_req_t raw, size_t count, struct fuse_forget_dat
 
 static void on_getattr(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi)
 {
-    struct channel_req *q = req_begin(raw, CHANNEL_GETATTR, node);
+    struct channel_req *q = channel_req_begin(raw, CHANNEL_GETATTR, node);
 
     if (!q)
         return;
     memset(&q->attr, 0, sizeof(q->attr));
     q->attr.has_fh = fi != NULL;
     q->attr.fh = fi ? fi->fh : 0;
-    req_run(q);
+    channel_req_run(q);
 }
 
 static uint32_t set_mask(int to_set, uint32_t wire_valid)
@@ -226,7 +228,7 @@ static uint32_t set_mask(int to_set, uint32_t wire_valid)
 static void on_setattr(fuse_req_t raw, fuse_ino_t node, struct stat *st, int to_set,
                        struct fuse_file_info *fi)
 {
-    struct channel_req *q = req_begin(raw, CHANNEL_SETATTR, node);
+    struct channel_req *q = channel_req_begin(raw, CHANNEL_SETATTR, node);
     const struct fuse_setattr_in *in;
 
     if (!q)
@@ -242,22 +244,22 @@ static void on_setattr(fuse_req_t raw, fuse_ino_t node, struct stat *st, int to_
     q->attr.size = (uint64_t)st->st_size;
     q->attr.atime = (struct msg_time){st->st_atim.tv_sec, (uint32_t)st->st_atim.tv_nsec};
     q->attr.mtime = (struct msg_time){st->st_mtim.tv_sec, (uint32_t)st->st_mtim.tv_nsec};
-    req_run(q);
+    channel_req_run(q);
 }
 
 static void on_readlink(fuse_req_t raw, fuse_ino_t node)
 {
-    struct channel_req *q = req_begin(raw, CHANNEL_READLINK, node);
+    struct channel_req *q = channel_req_begin(raw, CHANNEL_READLINK, node);
 
     if (q)
-        req_run(q);
+        channel_req_run(q);
 }
 
 /* The kernel leaves the umask to us (DONT_MASK): without default ACLs it always applies. */
 static struct channel_req *make_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t parent,
                                       const char *name, mode_t mode)
 {
-    struct channel_req *q = req_begin(raw, op, parent);
+    struct channel_req *q = channel_req_begin(raw, op, parent);
 
     if (!q)
         return NULL;
@@ -275,7 +277,7 @@ static void on_mknod(fuse_req_t raw, fuse_ino_t parent, const char *name, mode_t
     if (!q)
         return;
     q->make.rdev = (uint32_t)rdev;
-    req_run(q);
+    channel_req_run(q);
 }
 
 static void on_mkdir(fuse_req_t raw, fuse_ino_t parent, const char *name, mode_t mode)
@@ -283,7 +285,7 @@ static void on_mkdir(fuse_req_t raw, fuse_ino_t parent, const char *name, mode_t
     struct channel_req *q = make_begin(raw, CHANNEL_MKDIR, parent, name, S_IFDIR | (mode & 07777u));
 
     if (q)
-        req_run(q);
+        channel_req_run(q);
 }
 
 static void on_symlink(fuse_req_t raw, const char *target, fuse_ino_t parent, const char *name)
@@ -294,7 +296,7 @@ static void on_symlink(fuse_req_t raw, const char *target, fuse_ino_t parent, co
         return;
     q->make.mode = S_IFLNK | 0777;
     q->make.target = q->copy;
-    req_run(q);
+    channel_req_run(q);
 }
 
 static void on_create(fuse_req_t raw, fuse_ino_t parent, const char *name, mode_t mode,
@@ -306,13 +308,13 @@ static void on_create(fuse_req_t raw, fuse_ino_t parent, const char *name, mode_
     if (!q)
         return;
     q->make.flags = (uint32_t)fi->flags;
-    req_run(q);
+    channel_req_run(q);
 }
 
 static void on_rename(fuse_req_t raw, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
                       const char *new_name, unsigned flags)
 {
-    struct channel_req *q = req_begin(raw, CHANNEL_RENAME, parent);
+    struct channel_req *q = channel_req_begin(raw, CHANNEL_RENAME, parent);
 
     if (!q || !take_name(q, 0, name, &q->rename.name))
         return;
@@ -320,24 +322,24 @@ static void on_rename(fuse_req_t raw, fuse_ino_t parent, const char *name, fuse_
         return;
     q->rename.new_parent = new_parent;
     q->rename.flags = flags;
-    req_run(q);
+    channel_req_run(q);
 }
 
 static void on_link(fuse_req_t raw, fuse_ino_t node, fuse_ino_t new_parent, const char *new_name)
 {
-    struct channel_req *q = req_begin(raw, CHANNEL_LINK, node);
+    struct channel_req *q = channel_req_begin(raw, CHANNEL_LINK, node);
 
     if (!q || !take_name(q, 0, new_name, &q->link_to.new_name))
         return;
     q->link_to.new_parent = new_parent;
-    req_run(q);
+    channel_req_run(q);
 }
 
 /* ---- files ---- */
 
 static void open_run(fuse_req_t raw, enum channel_op op, fuse_ino_t node, struct fuse_file_info *fi)
 {
-    struct channel_req *q = req_begin(raw, op, node);
+    struct channel_req *q = channel_req_begin(raw, op, node);
     const struct fuse_open_in *in;
 
     if (!q)
@@ -345,7 +347,7 @@ static void open_run(fuse_req_t raw, enum channel_op op, fuse_ino_t node, struct
     in = message_body(q->channel);
     q->open.flags = (uint32_t)fi->flags;
     q->open.kill_priv = q->channel->killpriv && (in->open_flags & FUSE_OPEN_KILL_SUIDGID) != 0;
-    req_run(q);
+    channel_req_run(q);
 }
 
 static void on_open(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi)
@@ -361,7 +363,7 @@ static void on_opendir(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *f
 static struct channel_req *io_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node, size_t len,
                                     off_t offset, const struct fuse_file_info *fi)
 {
-    struct channel_req *q = req_begin(raw, op, node);
+    struct channel_req *q = channel_req_begin(raw, op, node);
 
     if (!q)
         return NULL;
@@ -383,7 +385,7 @@ static void on_read(fuse_req_t raw, fuse_ino_t node, size_t len, off_t offset,
     struct channel_req *q = io_begin(raw, CHANNEL_READ, node, len, offset, fi);
 
     if (q)
-        req_run(q);
+        channel_req_run(q);
 }
 
 static void on_write(fuse_req_t raw, fuse_ino_t node, const char *data, size_t len, off_t offset,
@@ -400,7 +402,7 @@ static void on_write(fuse_req_t raw, fuse_ino_t node, const char *data, size_t l
     q->io.kill_priv = c->killpriv && (in->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0;
     q->buf = c->message_buf; /* the data stays where it is until the reply */
     c->message_buf = NULL;
-    req_run(q);
+    channel_req_run(q);
 }
 
 static void on_readdir(fuse_req_t raw, fuse_ino_t node, size_t len, off_t offset,
@@ -411,7 +413,7 @@ static void on_readdir(fuse_req_t raw, fuse_ino_t node, size_t len, off_t offset
     if (!q)
         return;
     q->io.offset = (uint64_t)offset; /* a cookie: any 64 bits */
-    req_run(q);
+    channel_req_run(q);
 }
 
 static void on_readdirplus(fuse_req_t raw, fuse_ino_t node, size_t len, off_t offset,
@@ -423,20 +425,21 @@ static void on_readdirplus(fuse_req_t raw, fuse_ino_t node, size_t len, off_t of
         return;
     q->io.offset = (uint64_t)offset;
     q->io.plus = true;
-    req_run(q);
+    channel_req_run(q);
 }
 
 static void file_run(fuse_req_t raw, enum channel_op op, fuse_ino_t node,
                      const struct fuse_file_info *fi, int datasync)
 {
-    struct channel_req *q = req_begin(raw, op, node);
+    struct channel_req *q = channel_req_begin(raw, op, node);
 
     if (!q)
         return;
     q->file.fh = fi->fh;
     q->file.flags = (uint32_t)fi->flags;
     q->file.datasync = datasync != 0;
-    req_run(q);
+    q->file.lock_owner = fi->lock_owner;
+    channel_req_run(q);
 }
 
 static void on_flush(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi)
@@ -468,16 +471,16 @@ static void on_fsyncdir(fuse_req_t raw, fuse_ino_t node, int datasync, struct fu
 
 static void on_statfs(fuse_req_t raw, fuse_ino_t node)
 {
-    struct channel_req *q = req_begin(raw, CHANNEL_STATFS, node);
+    struct channel_req *q = channel_req_begin(raw, CHANNEL_STATFS, node);
 
     if (q)
-        req_run(q);
+        channel_req_run(q);
 }
 
 static void on_setxattr(fuse_req_t raw, fuse_ino_t node, const char *name, const char *value,
                         size_t size, int flags)
 {
-    struct channel_req *q = req_begin(raw, CHANNEL_SETXATTR, node);
+    struct channel_req *q = channel_req_begin(raw, CHANNEL_SETXATTR, node);
 
     if (!q || !take_name(q, 0, name, &q->xattr.name))
         return;
@@ -490,28 +493,28 @@ static void on_setxattr(fuse_req_t raw, fuse_ino_t node, const char *name, const
     q->xattr.value = q->copy;
     q->xattr.size = (uint32_t)size;
     q->xattr.flags = (uint32_t)flags;
-    req_run(q);
+    channel_req_run(q);
 }
 
 static void on_getxattr(fuse_req_t raw, fuse_ino_t node, const char *name, size_t size)
 {
-    struct channel_req *q = req_begin(raw, CHANNEL_GETXATTR, node);
+    struct channel_req *q = channel_req_begin(raw, CHANNEL_GETXATTR, node);
 
     if (!q || !take_name(q, 0, name, &q->xattr.name))
         return;
     q->xattr.size = (uint32_t)MIN(size, (size_t)MSG_XATTR_MAX);
-    req_run(q);
+    channel_req_run(q);
 }
 
 static void on_listxattr(fuse_req_t raw, fuse_ino_t node, size_t size)
 {
-    struct channel_req *q = req_begin(raw, CHANNEL_LISTXATTR, node);
+    struct channel_req *q = channel_req_begin(raw, CHANNEL_LISTXATTR, node);
 
     if (!q)
         return;
     q->xattr.name = NULL;
     q->xattr.size = (uint32_t)MIN(size, (size_t)MSG_XATTR_MAX);
-    req_run(q);
+    channel_req_run(q);
 }
 
 const struct fuse_lowlevel_ops channel_libfuse_ops = {
@@ -546,4 +549,7 @@ const struct fuse_lowlevel_ops channel_libfuse_ops = {
     .getxattr = on_getxattr,
     .listxattr = on_listxattr,
     .removexattr = on_removexattr,
+    .getlk = channel_on_getlk,
+    .setlk = channel_on_setlk,
+    .flock = channel_on_flock,
 };

@@ -83,6 +83,13 @@ struct channel {
 
 extern const struct fuse_lowlevel_ops channel_libfuse_ops;
 
+/* A new request; NULL: out of memory, answered. Run: its handler is called. */
+struct channel_req *channel_req_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node);
+void channel_req_run(struct channel_req *q);
+void channel_on_getlk(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi, struct flock *f);
+void channel_on_setlk(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi, struct flock *f,
+                      int sleep);
+void channel_on_flock(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi, int op);
 struct channel_buf *channel_buf_get(struct channel *c);
 void channel_buf_put(struct channel *c, struct channel_buf *b);
 void channel_resume(struct channel *c); /* a request has ended: read again if paused */

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -201,6 +202,17 @@ void channel_reply_statfs(struct channel_req *q, const struct msg_statfs_rep *s)
     v.f_ffree = v.f_favail = s->files_free;
     v.f_namemax = MSG_NAME_MAX;
     req_end(q, fuse_reply_statfs(q->raw, &v));
+}
+
+void channel_reply_lock(struct channel_req *q, const struct msg_lock *l)
+{
+    struct flock f = {.l_whence = SEEK_SET,
+                      .l_start = (off_t)l->start,
+                      .l_len = l->end >= MSG_LOCK_END ? 0 : (off_t)(l->end - l->start + 1),
+                      .l_pid = (pid_t)l->pid};
+
+    f.l_type = l->type == MSG_LOCK_READ ? F_RDLCK : l->type == MSG_LOCK_WRITE ? F_WRLCK : F_UNLCK;
+    req_end(q, fuse_reply_lock(q->raw, &f));
 }
 
 void channel_reply_xattr(struct channel_req *q, const void *value, uint32_t len)

@@ -84,6 +84,7 @@ struct op {
     uint32_t *groups; /* when more than fit below */
     uint32_t groups_inline[FS_GROUPS_INLINE];
     struct iovec iov;         /* of a write */
+    int flushed;              /* FLUSH: its outcome, while locks are released */
     struct core_req *waiting; /* what an interrupt cancels: req, or the page of a directory */
 };
 

@@ -28,6 +28,7 @@ const struct admin_command admin_commands[] = {
      "new empty files with a layout", cmd_stripe_create},
     {"file", "info", "PATH ...", "inode, layout and size", cmd_file_info},
     {"file", "where", "PATH [OFFSET]", "which targets hold how much of a file", cmd_file_where},
+    {"file", "locks", "PATH", "who holds locks of a file, and who waits for one", cmd_file_locks},
     {"mds", "dump", "FILE|-", "online, consistent copy of all metadata", cmd_mds_dump},
     {"mds", "load", "FILE|- --dir DIR",
      "make an empty metadata directory from a dump (server stopped)", cmd_mds_load},

@@ -18,7 +18,7 @@ uint32_t fs_open_flags(const struct core_opened *opened, uint32_t flags)
         out |= CHANNEL_OPEN_DIRECT;
     if (opened->keep_cache)
         out |= CHANNEL_OPEN_KEEP_CACHE;
-    if ((flags & O_ACCMODE) == O_RDONLY)
+    if ((flags & O_ACCMODE) == O_RDONLY && !opened->locks_seen)
         out |= CHANNEL_OPEN_NOFLUSH; /* nothing can be dirty */
     return out;
 }

@@ -140,6 +140,30 @@ void core_readlink(struct core *c UNUSED, struct core_req *q, uint64_t ino)
     call(q, "readlink %llu", U(ino));
 }
 
+void core_lock(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED,
+               const struct msg_lock *l, bool wait)
+{
+    call(q, "lock %u %u %llu-%llu of %llu%s", l->kind, l->type, U(l->start), U(l->end), U(l->owner),
+         wait ? " wait" : "");
+}
+
+void core_lock_test(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED,
+                    const struct msg_lock *l)
+{
+    call(q, "test %u %llu-%llu", l->type, U(l->start), U(l->end));
+}
+
+bool core_owns_locks(const struct core_file *f UNUSED, uint64_t owner)
+{
+    return owner == fake.lock_owner && owner != 0;
+}
+
+void core_unlock_owner(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED,
+                       uint64_t owner)
+{
+    call(q, "unlock %llu", U(owner));
+}
+
 void core_statfs(struct core *c UNUSED, struct core_req *q, uint64_t ino)
 {
     call(q, "statfs %llu", U(ino));
@@ -322,6 +346,11 @@ void channel_reply_data(struct channel_req *q, const struct iovec *iov, int n,
 void channel_reply_readlink(struct channel_req *q UNUSED, const void *t, uint32_t len)
 {
     reply("link %.*s", (int)len, (const char *)t);
+}
+
+void channel_reply_lock(struct channel_req *q UNUSED, const struct msg_lock *l)
+{
+    reply("lock %u %llu-%llu by %u", l->type, U(l->start), U(l->end), l->pid);
 }
 
 void channel_reply_statfs(struct channel_req *q UNUSED, const struct msg_statfs_rep *s)

@@ -16,6 +16,7 @@ struct fake {
     struct core_req *waiting;
     bool at_once; /* complete inside the call */
     int at_once_status;
+    uint64_t lock_owner; /* who has record locks */
     unsigned cancelled, released, page_done, read_done;
 
     char reply[256]; /* "err -5", "entry 9", "open 0x5" */

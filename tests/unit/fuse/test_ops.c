@@ -188,6 +188,71 @@ START_TEST(an_inode_that_is_no_more_makes_the_kernel_look_again)
 }
 END_TEST
 
+START_TEST(a_lock_waits_if_asked_to_and_a_test_says_who_is_in_the_way)
+{
+    struct fs_file *f = open_with(O_RDWR, MSG_LEASE_WRITE, false);
+    struct msg_lock l = {.type = MSG_LOCK_WRITE, .start = 5, .end = 9, .owner = 77};
+    struct channel_req *q = fake_request(&fs, CHANNEL_SETLK, 9);
+
+    fake.calls[0] = '\0';
+    q->lock.fh = (uintptr_t)f;
+    q->lock.lock = l;
+    q->lock.wait = true;
+    op_setlk(q);
+    ck_assert_str_eq(fake.calls, "lock 0 1 5-9 of 77 wait;");
+    fake_complete(-EDEADLK);
+    ck_assert_str_eq(fake.reply, "err -35");
+    q = fake_request(&fs, CHANNEL_GETLK, 9);
+    q->lock.fh = (uintptr_t)f;
+    q->lock.lock = l;
+    op_getlk(q);
+    fake.waiting->out.lock =
+        (struct msg_lock){.type = MSG_LOCK_READ, .start = 7, .end = 7, .pid = 3};
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "lock 0 7-7 by 3");
+    close_again(f);
+}
+END_TEST
+
+START_TEST(a_close_releases_the_record_locks_of_its_process_and_of_no_other)
+{
+    struct fs_file *f = open_with(O_RDWR, MSG_LEASE_WRITE, false);
+    struct channel_req *q = fake_request(&fs, CHANNEL_FLUSH, 9);
+
+    fake.lock_owner = 77;
+    fake.calls[0] = '\0';
+    q->file.fh = (uintptr_t)f;
+    q->file.lock_owner = 78;
+    op_flush(q);
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "err 0");
+    q = fake_request(&fs, CHANNEL_FLUSH, 9);
+    q->file.fh = (uintptr_t)f;
+    q->file.lock_owner = 77;
+    op_flush(q);
+    fake_complete(-EIO);
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "err -5"); /* of the write-back: still told, though it unlocks */
+    ck_assert_ptr_nonnull(strstr(fake.calls, "unlock 77;"));
+    ck_assert_ptr_null(strstr(fake.calls, "unlock 78;"));
+    close_again(f);
+}
+END_TEST
+
+START_TEST(files_with_record_locks_are_flushed_by_readers_too)
+{
+    struct channel_req *q = fake_request(&fs, CHANNEL_OPEN, 9);
+
+    q->open.flags = O_RDONLY;
+    op_open(q);
+    fake.waiting->out.opened.lease = MSG_LEASE_READ;
+    fake.waiting->out.opened.locks_seen = true;
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "open 0");
+    close_again(fs_file_of(fake.reply_fh));
+}
+END_TEST
+
 START_TEST(a_read_is_sent_from_where_the_core_has_it)
 {
     struct fs_file *f = open_with(O_RDONLY, MSG_LEASE_READ, false);
@@ -479,6 +544,9 @@ SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            writers_and_shared_files_go_past_the_page_cache,
            attributes_that_have_changed_are_asked_for_again,
            an_inode_that_is_no_more_makes_the_kernel_look_again,
+           a_lock_waits_if_asked_to_and_a_test_says_who_is_in_the_way,
+           a_close_releases_the_record_locks_of_its_process_and_of_no_other,
+           files_with_record_locks_are_flushed_by_readers_too,
            a_read_is_sent_from_where_the_core_has_it, a_write_by_the_privileged_is_one_call,
            set_id_bits_are_looked_for_once_per_open_file, set_id_bits_are_cleared_before_the_write,
            a_set_id_bit_set_later_is_seen, an_open_that_nobody_waits_for_is_closed,
