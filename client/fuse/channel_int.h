@@ -46,6 +46,7 @@ struct channel_notice {
 #define CHANNEL_NOTICES 4096u
 
 struct channel_notifier {
+    struct channel *channel;
     pthread_mutex_t lock; /* all below; never held over a call into the kernel */
     pthread_cond_t wake;
     pthread_t thread;
@@ -78,7 +79,9 @@ struct channel {
     uint8_t *dir; /* one reply of READDIR; grows to CHANNEL_IO_MAX */
     size_t dir_len, dir_cap, dir_room;
 
-    struct channel_notifier notifier;
+    /* Of names and of contents: a name may wait for the lock of a directory as long as a change of
+     * our own in it, which may be waiting until another client has been given contents back. */
+    struct channel_notifier names, contents;
 };
 
 extern const struct fuse_lowlevel_ops channel_libfuse_ops;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notifications to the kernel, on a thread of their own ("notify"): one at a time, in the
- * order asked. What is finished is handed to the reactor in one post, where the done functions run.
+ * Notifications to the kernel, on threads of their own ("notify" for contents, "notify-names"): one
+ * at a time on each, in the order asked. What is finished is handed to the reactor in one post,
+ * where the done functions run.
  *
  * Fails: a full queue is -EAGAIN, and the asker waits for a done. After the channel has ended every
  * notification finishes with -ENODEV.
@@ -37,8 +38,8 @@ static int notice_send(struct channel *c, const struct channel_notice *n)
 
 static void *notifier_main(void *arg)
 {
-    struct channel *c = arg;
-    struct channel_notifier *t = &c->notifier;
+    struct channel_notifier *t = arg;
+    struct channel *c = t->channel;
 
     pthread_mutex_lock(&t->lock);
     for (;;) {
@@ -65,9 +66,9 @@ static void *notifier_main(void *arg)
     return NULL;
 }
 
-static void finished_deliver(struct channel *c)
+static void finished_deliver(struct channel_notifier *t)
 {
-    struct channel_notifier *t = &c->notifier;
+    struct channel *c = t->channel;
     struct list done, *l;
 
     list_init(&done);
@@ -89,12 +90,11 @@ static void finished_deliver(struct channel *c)
 
 static void on_finished(struct reactor_work *w)
 {
-    finished_deliver(container_of(w, struct channel, notifier.work));
+    finished_deliver(container_of(w, struct channel_notifier, work));
 }
 
-static int notice_queue(struct channel *c, struct channel_notice *n)
+static int notice_queue(struct channel_notifier *t, struct channel_notice *n)
 {
-    struct channel_notifier *t = &c->notifier;
     AUTO_LOCK(&t->lock);
 
     if (t->stop)
@@ -121,7 +121,7 @@ int channel_notify_inode(struct channel *c, uint64_t node, int64_t offset, int64
     n->len = len;
     n->done = done;
     n->arg = arg;
-    rc = notice_queue(c, n);
+    rc = notice_queue(&c->contents, n);
     if (rc != 0)
         mem_free(n);
     return rc;
@@ -141,7 +141,7 @@ int channel_notify_entry(struct channel *c, uint64_t parent, const char *name, u
     n->arg = arg;
     memcpy(n->name, name, len);
     n->name[len] = '\0';
-    rc = notice_queue(c, n);
+    rc = notice_queue(&c->names, n);
     if (rc != 0)
         mem_free(n);
     return rc;
@@ -170,38 +170,65 @@ void channel_expire_attr(struct channel *c, uint64_t node)
                  strerror(-rc));
 }
 
-int channel_notifier_start(struct channel *c)
+static int notifier_start(struct channel *c, struct channel_notifier *t, const char *name)
 {
-    struct channel_notifier *t = &c->notifier;
     int rc;
 
+    t->channel = c;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->wake, NULL);
     list_init(&t->queue);
     list_init(&t->finished);
     t->work.fn = on_finished;
-    rc = thread_start(&t->thread, "notify", notifier_main, c);
+    rc = thread_start(&t->thread, name, notifier_main, t);
     t->started = rc == 0;
     return rc;
 }
 
-/* The posted work may not run any more: what has finished is delivered here. The reactor must not
- * run work that was posted before and has not run: run it once more when it is still alive. */
-void channel_notifier_stop(struct channel *c)
+static void notifier_join(struct channel_notifier *t)
 {
-    struct channel_notifier *t = &c->notifier;
-
-    if (!t->started)
-        return;
     pthread_mutex_lock(&t->lock);
     t->stop = true;
     pthread_cond_signal(&t->wake);
     pthread_mutex_unlock(&t->lock);
     pthread_join(t->thread, NULL);
-    t->started = false;
+}
+
+/* The posted work may not run any more: what has finished is delivered here. The reactor must not
+ * run work that was posted before and has not run: run it once more when it is still alive. */
+static void notifier_drain(struct channel_notifier *t)
+{
     while (t->posted)
-        reactor_run_once(c->o.reactor, 0);
-    finished_deliver(c);
+        reactor_run_once(t->channel->o.reactor, 0);
+    finished_deliver(t);
+}
+
+static void notifier_fini(struct channel_notifier *t)
+{
+    t->started = false;
     pthread_cond_destroy(&t->wake);
     pthread_mutex_destroy(&t->lock);
+}
+
+int channel_notifier_start(struct channel *c)
+{
+    int rc = notifier_start(c, &c->contents, "notify");
+
+    return rc == 0 ? notifier_start(c, &c->names, "notify-names") : rc;
+}
+
+/* Whatever still runs on the reactor finds both stopped, and neither gone. */
+void channel_notifier_stop(struct channel *c)
+{
+    struct channel_notifier *all[] = {&c->names, &c->contents};
+
+    for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+        if (all[i]->started)
+            notifier_join(all[i]);
+    for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+        if (all[i]->started)
+            notifier_drain(all[i]);
+    for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+        if (all[i]->started)
+            notifier_fini(all[i]);
 }
