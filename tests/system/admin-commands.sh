@@ -20,6 +20,22 @@ refuse "a missing pool" 4 'no pool' "$ADMIN" target list --pool nope
 refuse "an unknown option" 2 'bogus' "$ADMIN" df --bogus
 refuse "a client's key is not an admin's" 6 '' "$ADMIN" --mds "127.0.0.1:$(cat "$C/mds/run/port")" --key-file "$C/key/client.key" status
 refuse "nobody there" 7 '' "$ADMIN" --mds 127.0.0.1:1 --key-file "$C/key/admin.key" --timeout 1s status
+refuse "a missing server" 4 '^aifs-admin: there is no server nope$' "$ADMIN" node show nope
+refuse "no time to wait" 2 'not a time' "$ADMIN" --timeout 0 status
+refuse "help for an unknown noun" 2 'did you mean "target"' "$ADMIN" help targt
+refuse "a relative path" 2 'absolute path' "$ADMIN" target add --node oss1 --path disk
+refuse "a target twice" 5 'a target of oss1 already' "$ADMIN" target add --node oss1 --path "$C/oss1/t1"
+refuse "a wrong offset" 2 '"xx" is not an offset' "$ADMIN" file where "$M/f" xx
+"$ADMIN" --json file where "$M/small" | jq -e '.items == []' >/dev/null || fail "file where --json of an inline file"
+"$ADMIN" --json client list | jq -e '.items[0].address | test("^127[.]0[.]0[.]1:[0-9]+$")' >/dev/null || fail "the address of a client: $("$ADMIN" client list)"
+[ "$("$ADMIN" -q fsck check)" = "" ] || fail "fsck prints a table of nothing"
+# without being told, the cluster of a file is that of its mount, however many run on this machine
+expect "a second cluster" "$ADMIN" -q demo up --dir "$T/b" --oss 1
+if [ ! -e /etc/aifs/admin.conf ]; then
+    env -u AIFS_CONFIG "$ADMIN" file where "$M/f" | grep -q oss2 || fail "file where does not find the cluster of the mount"
+    refuse "which one" 2 "config $T/b/admin.conf" env -u AIFS_CONFIG "$ADMIN" status
+fi
+expect "it goes" "$ADMIN" -q demo down --dir "$T/b" --purge
 kill_daemon oss2
 down() { "$ADMIN" --timeout 2s target list 2>/dev/null | grep -q unreachable; }
 wait_for 15 down || fail "the dead server is not shown"
@@ -35,6 +51,7 @@ kill -STOP "$(daemon_pid mds)"
 start=$SECONDS
 "$ADMIN" --timeout 2s status >/dev/null 2>&1
 code=$?
+refuse "a mount that waits" 7 'does not answer' timeout 20 "$ADMIN" --timeout 1s stripe get "$M/f"
 kill -CONT "$(daemon_pid mds)"
 [ "$code" = 7 ] || fail "a frozen mds: exit $code"
 [ $((SECONDS - start)) -lt 15 ] || fail "a frozen mds makes status hang"

@@ -37,7 +37,8 @@ struct admin {
     const char *mds;    /* --mds, AIFS_MDS, or from the configuration */
     const char *key_file;
     char mds_text[1024], key_text[1024];
-    struct rpc_sync *sync; /* made by admin_connect() */
+    char mount_source[1024]; /* admin_connect_by() */
+    struct rpc_sync *sync;   /* made by admin_connect() */
     struct rpc_peer *mds_peer;
     char mds_address[NET_ADDR_BYTES];
 };
@@ -90,9 +91,12 @@ void out_number(struct out *o, uint64_t value);
 void out_none(struct out *o); /* "-" or null */
 void out_warning(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void out_print(struct out *o); /* and frees it */
+void out_drop(struct out *o);  /* frees it only */
 
 /* ---- talking to servers (see connect.c) ---- */
 
+/* The commands that name a path find its cluster by the mount, when several are known. */
+void admin_connect_by(struct admin *a, const char *path);
 int admin_connect(struct admin *a); /* 0, or an exit code after printing why */
 void admin_disconnect(struct admin *a);
 /* Reply is valid until the next call. */
@@ -101,6 +105,10 @@ int admin_get_map(struct admin *a, struct cluster_map **ret_map); /* counted: ma
 int admin_connect_node(struct admin *a, const struct map_node *node, struct rpc_peer **ret_peer);
 /* Target by number or alias; NULL if there is none. */
 const struct map_target *admin_find_target(const struct cluster_map *map, const char *text);
+
+/* Around calls on a path, which wait for as long as its mount waits for servers: when they take
+ * longer than a->timeout_ns the program ends with ADMIN_UNREACHABLE after saying so. NULL: done. */
+void admin_watch(const struct admin *a, const char *path);
 
 /* ---- commands ---- */
 

@@ -169,7 +169,9 @@ int cmd_status(struct admin *a, int argc, char **argv)
     if (rc != ADMIN_OK)
         return rc;
     s = add_up(&c);
-    health = s.online < c.map->n_targets ? "DEGRADED" : s.errors ? "DEGRADED" : "OK";
+    health = s.online < c.map->n_targets || s.errors ? "DEGRADED"
+             : c.map->n_targets == 0                 ? "NO TARGETS"
+                                                     : "OK";
     if (a->json)
         status_json(a, &c, &s, health);
     else
@@ -248,12 +250,14 @@ static int node_table(struct admin *a, const char *only)
             all_up = false;
         }
     }
-    out_print(o);
-    cluster_put(&c);
     if (only && !found) {
         admin_error("there is no server %s", only);
+        out_drop(o);
+        cluster_put(&c);
         return ADMIN_NOT_FOUND;
     }
+    out_print(o);
+    cluster_put(&c);
     return all_up ? ADMIN_OK : ADMIN_PARTIAL;
 }
 
@@ -277,6 +281,19 @@ static void out_bytes(struct out *o, struct msg_bytes b)
     snprintf(text, sizeof text, "%.*s", (int)MIN(b.len, sizeof text - 1),
              b.len ? (const char *)b.data : "");
     out_text(o, text);
+}
+
+/* The server tells of its connection "ROLE NAME ADDRESS TRANSPORT": the address. */
+static struct msg_bytes address_of(struct msg_bytes b)
+{
+    const char *text = (const char *)b.data, *last, *first;
+    size_t len = b.len;
+
+    last = len ? memrchr(text, ' ', len) : NULL;
+    if (!last)
+        return b;
+    first = memrchr(text, ' ', (size_t)(last - text));
+    return first ? (struct msg_bytes){first + 1, (uint32_t)(last - first - 1)} : b;
 }
 
 int cmd_client_list(struct admin *a, int argc, char **argv)
@@ -304,7 +321,7 @@ int cmd_client_list(struct admin *a, int argc, char **argv)
         out_bytes(o, s->host);
         out_number(o, s->pid);
         out_bytes(o, s->mount);
-        out_bytes(o, s->address);
+        out_bytes(o, address_of(s->address));
         out_bytes(o, s->job);
         out_number(o, s->opens);
         out_number(o, s->leases);

@@ -2,11 +2,12 @@
 /*
  * Finding the cluster and talking to it. Where is it: --mds and --key-file; else the file named by
  * --config or $AIFS_CONFIG; else /etc/aifs/admin.conf; else the one file in /run/aifs/admin.d
- * (clusters running on this machine). The file has lines "mds = ADDRESS[,ADDRESS]" and "key_file =
- * PATH".
+ * (clusters running on this machine), or among several that of the mount the command is about. The
+ * file has lines "mds = ADDRESS[,ADDRESS]" and "key_file = PATH".
  */
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,33 +56,83 @@ static int read_config(struct admin *a, const char *path)
     return ADMIN_OK;
 }
 
-/* The only cluster known here. */
+#define PUBLISHED "/run/aifs/admin.d"
+
+/* Is this the cluster of the mount that the command is about? */
+static bool is_of_the_mount(const struct admin *a, const char *path)
+{
+    struct admin other = {0};
+
+    return a->mount_source[0] && read_config(&other, path) == ADMIN_OK && other.mds &&
+           !strcmp(other.mds, a->mount_source);
+}
+
+static void list_published(char *const *paths, unsigned n)
+{
+    char target[PATH_MAX];
+
+    admin_error("%u clusters run on this machine; say which:", n);
+    for (unsigned i = 0; i < n; i++)
+        fprintf(stderr, "  --config %s\n", realpath(paths[i], target) ? target : paths[i]);
+}
+
+/* The only cluster known here, or that of the mount in question. */
 static int read_published(struct admin *a)
 {
-    static const char dir[] = "/run/aifs/admin.d";
-    char path[512] = "";
+    char *paths[64], *chosen = NULL;
     unsigned n = 0;
     struct dirent *e;
-    DIR *d = opendir(dir);
+    DIR *d = opendir(PUBLISHED);
+    int rc = ADMIN_USAGE;
 
-    while (d && (e = readdir(d))) {
-        char candidate[512];
-
-        snprintf(candidate, sizeof candidate, "%s/%.200s", dir, e->d_name);
-        if (e->d_name[0] == '.' || access(candidate, R_OK) != 0)
-            continue;
-        memcpy(path, candidate, sizeof path);
-        n++;
+    while (d && n < ARRAY_LEN(paths) && (e = readdir(d))) {
+        if (asprintf(&paths[n], "%s/%s", PUBLISHED, e->d_name) < 0)
+            break;
+        if (e->d_name[0] == '.' || access(paths[n], R_OK) != 0)
+            free(paths[n]);
+        else
+            n++;
     }
     if (d)
         closedir(d);
-    if (n == 1)
-        return read_config(a, path);
-    if (n == 0)
+    for (unsigned i = 0; i < n; i++)
+        if (n == 1 || is_of_the_mount(a, paths[i]))
+            chosen = paths[i];
+    if (chosen)
+        rc = read_config(a, chosen);
+    else if (n == 0)
         admin_error("no cluster known: say --config FILE, or --mds ADDRESS and --key-file FILE");
     else
-        admin_error("%u clusters run here: say which with --config FILE (see %s)", n, dir);
-    return ADMIN_USAGE;
+        list_published(paths, n);
+    for (unsigned i = 0; i < n; i++)
+        free(paths[i]);
+    return rc;
+}
+
+/* The mount that path is on: the one whose mount point is the longest beginning of it. */
+void admin_connect_by(struct admin *a, const char *path)
+{
+    char real[PATH_MAX], line[PATH_MAX * 2], at[PATH_MAX], source[1024];
+    size_t best = 0;
+    FILE *f = realpath(path, real) ? fopen("/proc/self/mountinfo", "re") : NULL;
+
+    while (f && fgets(line, sizeof line, f)) {
+        const char *dash = strstr(line, " - fuse.aifs ");
+        size_t n;
+
+        if (!dash || sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1 ||
+            sscanf(dash, " - %*s %1023s", source) != 1)
+            continue;
+        n = strlen(at);
+        if (n >= best && !strncmp(real, at, n) && (real[n] == '/' || !real[n] || n == 1)) {
+            best = n;
+            source[strcspn(source, "/")] = '\0'; /* host:port:/sub */
+            n = strlen(source);
+            snprintf(a->mount_source, sizeof a->mount_source, "%.*s", (int)(n ? n - 1 : 0), source);
+        }
+    }
+    if (f)
+        fclose(f);
 }
 
 static int find_cluster(struct admin *a)

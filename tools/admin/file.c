@@ -48,8 +48,10 @@ int cmd_file_info(struct admin *a, int argc, char **argv)
         char fid[64], data[32];
         struct layout_text l;
         struct stat st;
-        int rc = stat(argv[i], &st) == 0 ? 0 : -errno;
+        int rc;
 
+        admin_watch(a, argv[i]);
+        rc = stat(argv[i], &st) == 0 ? 0 : -errno;
         if (rc == 0)
             rc = get_text(argv[i], "aifs.fid", fid, sizeof fid);
         if (rc == 0)
@@ -70,6 +72,7 @@ int cmd_file_info(struct admin *a, int argc, char **argv)
         l.count ? out_number(o, l.count) : out_text(o, "all");
         out_number(o, l.copies);
     }
+    admin_watch(a, NULL);
     out_print(o);
     return worst;
 }
@@ -187,16 +190,25 @@ static int make_layout(const struct cluster_map *map, const struct layout_text *
     return layout_check(ret_layout);
 }
 
+static const struct out_column place_columns[] = {{"TARGET", OUT_COUNT, NULL},
+                                                  {"ALIAS", OUT_TEXT, NULL},
+                                                  {"NODE", OUT_TEXT, NULL},
+                                                  {"CHUNKS", OUT_COUNT, NULL},
+                                                  {"BYTES", OUT_SIZE, "bytes"}};
+
+static void print_inline(const struct admin *a, const char *path, const struct stat *st)
+{
+    if (a->json)
+        out_print(out_table(a, "aifs.file.where/1", place_columns, ARRAY_LEN(place_columns)));
+    else
+        printf("%s: %lld bytes, inline in the metadata server\n", path, (long long)st->st_size);
+}
+
 static int print_places(struct admin *a, const struct cluster_map *map, uint64_t ino,
                         const struct msg_layout *l)
 {
-    static const struct out_column columns[] = {{"TARGET", OUT_COUNT, NULL},
-                                                {"ALIAS", OUT_TEXT, NULL},
-                                                {"NODE", OUT_TEXT, NULL},
-                                                {"CHUNKS", OUT_COUNT, NULL},
-                                                {"BYTES", OUT_SIZE, "bytes"}};
     struct where *w = calloc(1, sizeof *w);
-    struct out *o = out_table(a, "aifs.file.where/1", columns, ARRAY_LEN(columns));
+    struct out *o = out_table(a, "aifs.file.where/1", place_columns, ARRAY_LEN(place_columns));
     int rc = w ? ask_targets(a, map, ino, l, w, o) : ADMIN_FAILED;
 
     for (unsigned i = 0; w && i < w->n; i++) {
@@ -224,8 +236,11 @@ int cmd_file_where(struct admin *a, int argc, char **argv)
     uint64_t offset = 0;
     int rc;
 
-    if (argc < 1 || argc > 2 || (argc == 2 && text_parse_size(argv[1], &offset) < 0))
+    if (argc < 1 || argc > 2)
         return admin_usage("file", "where", "say of which file, and at most one offset");
+    if (argc == 2 && text_parse_size(argv[1], &offset) < 0)
+        return admin_usage("file", "where", "\"%s\" is not an offset (0, 5Mi)", argv[1]);
+    admin_watch(a, argv[0]);
     if (stat(argv[0], &st) != 0)
         return admin_fail(-errno, "%s", argv[0]);
     if (!S_ISREG(st.st_mode)) {
@@ -236,9 +251,11 @@ int cmd_file_where(struct admin *a, int argc, char **argv)
     if (rc < 0)
         return layout_text_fail(rc, argv[0]);
     if (get_text(argv[0], "aifs.data", data, sizeof data) == 0 && !strcmp(data, "inline")) {
-        printf("%s: %lld bytes, inline in the metadata server\n", argv[0], (long long)st.st_size);
+        print_inline(a, argv[0], &st);
         return ADMIN_OK;
     }
+    admin_watch(a, NULL);
+    admin_connect_by(a, argv[0]);
     rc = admin_connect(a);
     if (rc == ADMIN_OK)
         rc = admin_get_map(a, &map);

@@ -137,7 +137,10 @@ int cmd_fsck_check(struct admin *a, int argc, char **argv)
     if (rc == ADMIN_OK)
         rc = feed_targets(a, f, map, verify, o);
     fsck_get_counts(f, &counts);
-    out_print(o);
+    if (a->json || counts.damage || counts.notes)
+        out_print(o);
+    else
+        out_drop(o);
     if (!a->quiet)
         print_counts(f);
     fsck_destroy(f);

@@ -78,8 +78,8 @@ int admin_usage(const char *noun, const char *verb, const char *fmt, ...)
         const struct admin_command *c = &admin_commands[i];
 
         if (!strcmp(c->noun, noun) && (!verb || (c->verb && !strcmp(c->verb, verb))))
-            fprintf(stderr, "usage: aifs-admin %s%s%s %s\n", c->noun, c->verb ? " " : "",
-                    c->verb ? c->verb : "", c->args);
+            fprintf(stderr, "usage: aifs-admin %s%s%s%s%s\n", c->noun, c->verb ? " " : "",
+                    c->verb ? c->verb : "", c->args[0] ? " " : "", c->args);
     }
     return ADMIN_USAGE;
 }
@@ -236,11 +236,19 @@ static int global_options(struct admin *a, int argc, char **argv)
     for (; i < argc; i++)
         argv[left++] = argv[i];
     a->timeout_ns = 5 * NS_PER_S;
-    if (timeout && text_parse_duration(timeout, &a->timeout_ns) < 0) {
-        admin_error("--timeout \"%s\" is not a time (5s, 500ms)", timeout);
+    if (timeout && (text_parse_duration(timeout, &a->timeout_ns) < 0 || a->timeout_ns == 0)) {
+        admin_error("--timeout \"%s\" is not a time to wait (5s, 500ms)", timeout);
         return -1;
     }
     return left;
+}
+
+static bool is_noun(const char *text)
+{
+    for (unsigned i = 0; i < admin_n_commands; i++)
+        if (!strcmp(admin_commands[i].noun, text))
+            return true;
+    return false;
 }
 
 static int unknown(const char *noun, const char *verb)
@@ -248,10 +256,8 @@ static int unknown(const char *noun, const char *verb)
     const char *names[128];
     const char *nearest;
     size_t n = 0;
-    bool known = false;
+    bool known = is_noun(noun);
 
-    for (unsigned i = 0; i < admin_n_commands; i++)
-        known = known || !strcmp(admin_commands[i].noun, noun);
     for (unsigned i = 0; i < admin_n_commands && n < ARRAY_LEN(names); i++) {
         if (!known)
             names[n++] = admin_commands[i].noun;
@@ -283,6 +289,8 @@ int main(int argc, char **argv)
         printf("aifs-admin " AIFS_VERSION "\n");
         return ADMIN_OK;
     }
+    if (n > 1 && !strcmp(argv[0], "help") && !is_noun(argv[1]))
+        return unknown(argv[1], NULL);
     if (n == 0 || !strcmp(argv[0], "help") || !strcmp(argv[0], "--help") ||
         !strcmp(argv[0], "-h")) {
         print_help(n > 1 ? argv[1] : NULL);

@@ -193,6 +193,11 @@ void out_print(struct out *o)
         print_json(o);
     else
         print_text(o);
+    out_drop(o);
+}
+
+void out_drop(struct out *o)
+{
     for (size_t i = 0; i < o->n_cells; i++)
         free(o->cells[i].text);
     free(o->cells);

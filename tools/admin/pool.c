@@ -62,12 +62,14 @@ static int pool_table(struct admin *a, const char *only)
             pool_row(o, &c, &c.map->pools[i]);
             found = true;
         }
-    out_print(o);
-    cluster_put(&c);
     if (only && !found) {
         admin_error("there is no pool %s", only);
+        out_drop(o);
+        cluster_put(&c);
         return ADMIN_NOT_FOUND;
     }
+    out_print(o);
+    cluster_put(&c);
     return ADMIN_OK;
 }
 
@@ -124,7 +126,8 @@ static int change(struct admin *a, unsigned op, const char *verb, int min_target
     rc = rpc_sync_call(a->sync, a->mds_peer, op, &req, a->timeout_ns, &rep);
     if (rc == -EBUSY) {
         admin_error(
-            "pool %s: refused: a target holds data, or files of its pool may still put data there",
+            "pool %s: refused: a target that has begun to serve a pool stays in it, for files may "
+            "have data there (a new one is given its pool by target add --pool)",
             argv[0]);
         return ADMIN_CONFLICT;
     }

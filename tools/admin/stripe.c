@@ -122,7 +122,7 @@ static int ask_text(const struct ask *ask, char *out, size_t len)
         at += (size_t)snprintf(out + at, len - at, "start=%llu ", (unsigned long long)v);
     }
     if (at == 0) {
-        admin_error("say what to set: -c COUNT, -S SIZE, -p POOL or --inherit");
+        admin_error("say what to set: -c COUNT, -S SIZE, -p POOL, -i START or --inherit");
         return ADMIN_USAGE;
     }
     out[at - 1] = '\0';
@@ -149,15 +149,17 @@ int cmd_stripe_set(struct admin *a, int argc, char **argv)
     char text[256];
     int n = admin_options(options, ARRAY_LEN(options), argc, argv), rc, worst = ADMIN_OK;
 
-    (void)a;
     if (n < 0)
         return ADMIN_USAGE;
     if (n == 0)
         return admin_usage("stripe", "set", "say for which directory");
     rc = ask_text(&ask, text, sizeof text);
-    for (int i = 0; i < n && rc == ADMIN_OK; i++)
+    for (int i = 0; i < n && rc == ADMIN_OK; i++) {
+        admin_watch(a, argv[i]);
         if (setxattr(argv[i], "aifs.layout", text, strlen(text), 0) != 0)
             worst = explain(-errno, argv[i], &ask);
+    }
+    admin_watch(a, NULL);
     return rc != ADMIN_OK ? rc : worst;
 }
 
@@ -168,15 +170,16 @@ int cmd_stripe_create(struct admin *a, int argc, char **argv)
     char text[256];
     int n = admin_options(options, ARRAY_LEN(options), argc, argv), rc, worst = ADMIN_OK;
 
-    (void)a;
     if (n < 0)
         return ADMIN_USAGE;
     if (n == 0)
         return admin_usage("stripe", "create", "say which file");
     rc = ask_text(&ask, text, sizeof text);
     for (int i = 0; i < n && rc == ADMIN_OK; i++) {
-        int fd = open(argv[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        int fd;
 
+        admin_watch(a, argv[i]);
+        fd = open(argv[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0) {
             worst = admin_fail(-errno, "%s", argv[i]);
             continue;
@@ -187,6 +190,7 @@ int cmd_stripe_create(struct admin *a, int argc, char **argv)
         }
         close(fd);
     }
+    admin_watch(a, NULL);
     return rc != ADMIN_OK ? rc : worst;
 }
 
@@ -211,8 +215,10 @@ int cmd_stripe_get(struct admin *a, int argc, char **argv)
         o = out_table(a, "aifs.stripe.get/1", columns, ARRAY_LEN(columns));
     for (int i = 0; i < n; i++) {
         struct layout_text l;
-        int rc = layout_text_get(argv[i], &l);
+        int rc;
 
+        admin_watch(a, argv[i]);
+        rc = layout_text_get(argv[i], &l);
         if (rc < 0) {
             worst = layout_text_fail(rc, argv[i]);
         } else if (o) {
@@ -230,6 +236,7 @@ int cmd_stripe_get(struct admin *a, int argc, char **argv)
                                                          : l.start));
         }
     }
+    admin_watch(a, NULL);
     if (o)
         out_print(o);
     return worst;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `target` and `df`: the places where data lies, with their state and space. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -145,6 +146,10 @@ int cmd_target_add(struct admin *a, int argc, char **argv)
         return n < 0 ? ADMIN_USAGE
                      : admin_usage("target", "add",
                                    "say on which server (--node) and where (--path)");
+    if (path[0] != '/') {
+        admin_error("--path is an absolute path on the server, not \"%s\"", path);
+        return ADMIN_USAGE;
+    }
     rc = admin_connect(a);
     if (rc == ADMIN_OK)
         rc = admin_get_map(a, &map);
@@ -163,7 +168,10 @@ int cmd_target_add(struct admin *a, int argc, char **argv)
         req.path = (struct msg_bytes){path, (uint32_t)strlen(path)};
         req.pool = (struct msg_bytes){pool, (uint32_t)strlen(pool)};
         rc = rpc_sync_call(a->sync, peer, RPC_OP_OSS_TARGET_ADD, &req, a->timeout_ns, &rep);
-        if (rc < 0) {
+        if (rc == -EEXIST) {
+            admin_error("%s is a target of %s already", path, node->alias);
+            rc = ADMIN_CONFLICT;
+        } else if (rc < 0) {
             rc = admin_fail(rc, "target %s on %s", path, node->alias);
         } else {
             text = rep;
