@@ -84,6 +84,15 @@ int aifs_fdatasync(struct aifs_file *f);
 int aifs_ftruncate(struct aifs_file *f, off_t size);
 int aifs_fstat(struct aifs_file *f, struct stat *st);
 
+/*
+ * Locks that hold on every client, as flock(2): LOCK_SH, LOCK_EX, LOCK_UN, with LOCK_NB or waiting
+ * as long as it takes; and as fcntl(2) with F_SETLK, F_SETLKW, F_GETLK (SEEK_SET only). The owner
+ * of both is the open file, as of F_OFD_SETLK: they end with aifs_close(). EAGAIN, EDEADLK, ENOLCK.
+ */
+struct flock;
+int aifs_flock(struct aifs_file *f, int operation);
+int aifs_lock(struct aifs_file *f, int cmd, struct flock *lock);
+
 /* ---- names and attributes ---- */
 
 int aifs_stat(struct aifs *fs, const char *path, struct stat *st);

@@ -6,7 +6,7 @@
  *   mount.c   options, the thread, mounting and unmounting
  *   call.c    posting and waiting; errors to errno
  *   walk.c    paths to inodes
- *   file.c    open, close, sync; io.c reads and writes; queue.c asynchronous ones
+ *   file.c    open, close, sync; lock.c locks; io.c reads and writes; queue.c asynchronous ones
  *   name.c    calls on names; attr.c attributes, xattr; dir.c directory streams
  */
 #ifndef AIFS_CLIENT_LIB_LIB_INT_H

@@ -8,7 +8,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "client/lib/aifs.h"
 #include "common/base/compiler.h"
@@ -285,6 +287,72 @@ START_TEST(a_batch_of_reads_and_writes_runs_at_once)
 }
 END_TEST
 
+static void *locker(void *arg)
+{
+    struct aifs_file *f = aifs_open(fs, "/locked", O_RDWR, 0);
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 8};
+
+    (void)arg;
+    ck_assert_ptr_nonnull(f);
+    for (unsigned i = 0; i < 30; i++) {
+        uint64_t n;
+
+        ck_assert_int_eq(i % 2 ? aifs_lock(f, F_SETLKW, &l) : aifs_flock(f, LOCK_EX), 0);
+        if (i % 2 == 0)
+            ck_assert_int_eq(aifs_lock(f, F_SETLKW, &l), 0);
+        ck_assert_int_eq(aifs_pread(f, &n, sizeof n, 0), sizeof n);
+        n++;
+        ck_assert_int_eq(aifs_pwrite(f, &n, sizeof n, 0), sizeof n);
+        l.l_type = F_UNLCK;
+        ck_assert_int_eq(aifs_lock(f, F_SETLK, &l), 0);
+        l.l_type = F_WRLCK;
+        ck_assert_int_eq(aifs_flock(f, LOCK_UN), 0);
+    }
+    ck_assert_int_eq(aifs_close(f), 0);
+    return NULL;
+}
+
+START_TEST(open_files_lock_each_other_out)
+{
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 4, .l_len = -4};
+    struct aifs_file *f, *g;
+    pthread_t threads[4];
+    uint64_t n = 0;
+
+    f = aifs_open(fs, "/locked", O_RDWR | O_CREAT, 0644);
+    g = aifs_open(fs, "/locked", O_RDWR, 0);
+    ck_assert_int_eq(aifs_pwrite(f, &n, sizeof n, 0), sizeof n);
+    ck_assert_int_eq(aifs_flock(f, LOCK_SH), 0);
+    ck_assert_int_eq(aifs_flock(g, LOCK_SH | LOCK_NB), 0);
+    ck_assert_int_eq(aifs_flock(g, LOCK_EX | LOCK_NB), -1);
+    ck_assert_int_eq(errno, EAGAIN);
+    ck_assert_int_eq(aifs_lock(f, F_SETLK, &l), 0);
+    l = (struct flock){.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    ck_assert_int_eq(aifs_lock(g, F_GETLK, &l), 0);
+    ck_assert_int_eq(l.l_type, F_WRLCK);
+    ck_assert_int_eq(l.l_start, 0);
+    ck_assert_int_eq(l.l_len, 4);
+    ck_assert_int_eq(l.l_pid, getpid());
+    ck_assert_int_eq(aifs_flock(g, 77), -1);
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(aifs_close(f), 0);
+    l.l_type = F_WRLCK;
+    ck_assert_int_eq(aifs_lock(g, F_SETLKW, &l), 0);
+    ck_assert_int_eq(aifs_close(g), 0);
+    for (unsigned k = 0; k < ARRAY_LEN(threads); k++)
+        ck_assert_int_eq(pthread_create(&threads[k], NULL, locker, NULL), 0);
+    for (unsigned k = 0; k < ARRAY_LEN(threads); k++)
+        pthread_join(threads[k], NULL);
+    f = aifs_open(fs, "/locked", O_RDONLY, 0);
+    ck_assert_int_eq(aifs_pread(f, &n, sizeof n, 0), sizeof n);
+    ck_assert_uint_eq(n, 30 * ARRAY_LEN(threads));
+    l.l_type = F_WRLCK;
+    ck_assert_int_eq(aifs_lock(f, F_SETLK, &l), -1);
+    ck_assert_int_eq(errno, EBADF);
+    ck_assert_int_eq(aifs_close(f), 0);
+}
+END_TEST
+
 START_TEST(a_child_after_fork_is_told_and_does_no_harm)
 {
     struct stat st;
@@ -415,6 +483,7 @@ int main(void)
     tcase_add_test(tc, a_directory_of_three_thousand_is_listed_once_each);
     tcase_add_test(tc, many_threads_share_a_mount);
     tcase_add_test(tc, a_batch_of_reads_and_writes_runs_at_once);
+    tcase_add_test(tc, open_files_lock_each_other_out);
     tcase_add_test(tc, a_child_after_fork_is_told_and_does_no_harm);
     tcase_add_test(tc, data_that_was_synced_survives_the_kill_of_every_daemon);
     tcase_add_test(tc, writes_go_on_over_the_kill_of_a_data_server);
