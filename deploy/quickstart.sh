@@ -33,7 +33,7 @@ step "packages"
 deploy/deps.sh build
 
 step "build"
-[ -e build-quickstart/build.ninja ] || meson setup build-quickstart --buildtype=release --prefix=/usr/local >/dev/null
+[ -e build-quickstart/build.ninja ] || meson setup build-quickstart --buildtype=release --prefix=/usr/local -Dtests=false >/dev/null
 ninja -C build-quickstart
 step "install under /usr/local"
 meson install -C build-quickstart --no-rebuild --quiet

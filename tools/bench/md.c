@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,6 +246,15 @@ static int run_phase(struct bench *b, struct md *m, const struct phase *p, const
     return rc < 0;
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    remove(path);
+    return 0;
+}
+
 int md_measure(struct bench *b, const struct md_options *o, const char *prefix, const char *where)
 {
     struct md *m;
@@ -275,6 +285,8 @@ int md_measure(struct bench *b, const struct md_options *o, const char *prefix, 
         rc = run_phase(b, m, &phases[i], prefix);
     if (rc == 0 && !o->keep && make_dirs(m, false) == 0)
         rmdir(m->root);
+    if (rc != 0 && !o->keep) /* whatever the phases have left */
+        nftw(m->root, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
     free(m->data);
     free(m);
     return rc;
