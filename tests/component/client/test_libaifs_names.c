@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -512,147 +511,6 @@ START_TEST(a_rename_over_a_name_never_looked_at_is_seen_in_the_other_name)
 }
 END_TEST
 
-/* ---- at the same time ---- */
-
-struct storm {
-    pthread_t thread;
-    struct aifs *fs;
-    unsigned seed, steps;
-};
-
-static void any_path(unsigned *seed, char path[16])
-{
-    unsigned depth = 1 + (unsigned)rand_r(seed) % DEPTH;
-
-    for (unsigned i = 0; i < depth; i++)
-        snprintf(path + 2 * i, 16 - 2 * i, "/%c", 'a' + rand_r(seed) % (int)NAMES);
-}
-
-static void storm_write(struct aifs *fs, const char *path, int flags, unsigned len)
-{
-    static const char data[100];
-    struct aifs_file *f = aifs_open(fs, path, O_WRONLY | flags, 0644);
-
-    if (!f)
-        return;
-    (void)!aifs_pwrite(f, data, len % sizeof data, len % 64);
-    (void)aifs_close(f);
-}
-
-static void storm_list(struct aifs *fs, const char *path)
-{
-    struct aifs_dir *d = aifs_opendir(fs, path);
-
-    while (d && aifs_readdir(d)) {
-    }
-    if (d)
-        aifs_closedir(d);
-}
-
-/* Whether a call succeeds does not matter here. */
-static void *storm_run(void *arg)
-{
-    struct storm *st = arg;
-    char one[16], two[16];
-    struct stat any;
-
-    while (st->steps--) {
-        unsigned k = (unsigned)rand_r(&st->seed);
-
-        any_path(&st->seed, one);
-        any_path(&st->seed, two);
-        switch (k % 14) {
-        case 0:
-            (void)aifs_mkdir(st->fs, one, 0755);
-            break;
-        case 1:
-            storm_write(st->fs, one, O_CREAT, k >> 8);
-            break;
-        case 2:
-            storm_write(st->fs, one, k & 256 ? O_TRUNC : 0, k >> 9);
-            break;
-        case 3:
-            (void)aifs_unlink(st->fs, one);
-            break;
-        case 4:
-            (void)aifs_rmdir(st->fs, one);
-            break;
-        case 5:
-            (void)aifs_renameat2(st->fs, one, two, k & 256 ? RENAME_EXCHANGE : 0);
-            break;
-        case 6:
-            (void)aifs_link(st->fs, one, two);
-            break;
-        case 7:
-            (void)aifs_chmod(st->fs, one, 0700 + (k >> 8) % 64);
-            break;
-        case 8:
-            storm_list(st->fs, one);
-            break;
-        default:
-            (void)aifs_lstat(st->fs, one, &any);
-        }
-    }
-    return NULL;
-}
-
-/* What has been cached in the storm, and what a mount sees that has nothing cached. */
-static void compare(struct world *w, struct aifs *fresh, char path[16], unsigned depth)
-{
-    struct stat now, st;
-    int is = aifs_lstat(fresh, path, &now);
-
-    for (unsigned c = 0; c < MOUNTS; c++) {
-        int rc = aifs_lstat(w->fs[c], path, &st);
-
-        ck_assert_msg(rc == is, "round %u: mount %u: %s %s", w->step, c, path,
-                      is ? "should not be there" : "is missing");
-        ck_assert_msg(is || (st.st_ino == now.st_ino && st.st_mode == now.st_mode &&
-                             st.st_nlink == now.st_nlink && st.st_size == now.st_size &&
-                             st.st_ctim.tv_sec == now.st_ctim.tv_sec &&
-                             st.st_ctim.tv_nsec == now.st_ctim.tv_nsec &&
-                             st.st_mtim.tv_nsec == now.st_mtim.tv_nsec),
-                      "round %u: mount %u: %s: inode %llu %llu, links %u %u, size %lld %lld, "
-                      "mode %o %o",
-                      w->step, c, path, (unsigned long long)st.st_ino,
-                      (unsigned long long)now.st_ino, (unsigned)st.st_nlink, (unsigned)now.st_nlink,
-                      (long long)st.st_size, (long long)now.st_size, st.st_mode, now.st_mode);
-    }
-    for (unsigned i = 0; depth < DEPTH && i < NAMES; i++) {
-        snprintf(path + 2 * depth, 16 - 2 * depth, "/%c", 'a' + i);
-        compare(w, fresh, path, depth + 1);
-    }
-    path[2 * depth] = 0;
-}
-
-START_TEST(after_changes_at_the_same_time_both_mounts_see_what_a_new_one_sees)
-{
-    struct world *w = calloc(1, sizeof *w);
-    struct storm storms[2 * MOUNTS];
-    char path[16] = "";
-
-    w->seed = number_of("AIFS_SEED", (unsigned)_i + 1);
-    printf("seed %u\n", w->seed);
-    fflush(stdout);
-    mount_all(w);
-    for (w->step = 0; w->step < number_of("AIFS_ROUNDS", 8); w->step++) {
-        struct aifs *fresh;
-
-        for (unsigned i = 0; i < ARRAY_LEN(storms); i++) {
-            storms[i] = (struct storm){
-                .fs = w->fs[i % MOUNTS], .seed = pick(w, 1u << 30), .steps = 10 + pick(w, 100)};
-            ck_assert_int_eq(pthread_create(&storms[i].thread, NULL, storm_run, &storms[i]), 0);
-        }
-        for (unsigned i = 0; i < ARRAY_LEN(storms); i++)
-            pthread_join(storms[i].thread, NULL);
-        ck_assert_int_eq(aifs_mount(w->cluster.source, w->cluster.options, &fresh), 0);
-        compare(w, fresh, path, 0);
-        ck_assert_int_eq(aifs_unmount(fresh), 0);
-    }
-    unmount_all(w);
-}
-END_TEST
-
 START_TEST(both_mounts_see_what_a_tree_in_memory_says)
 {
     struct world *w = calloc(1, sizeof *w);
@@ -690,8 +548,6 @@ int main(void)
     tcase_add_test(tc, a_directory_that_was_empty_before_a_restart_may_have_names_after_it);
     tcase_add_test(tc, a_rename_over_a_name_never_looked_at_is_seen_in_the_other_name);
     tcase_add_loop_test(tc, both_mounts_see_what_a_tree_in_memory_says, 0,
-                        getenv("AIFS_SEED") ? 1 : (int)number_of("AIFS_SEEDS", 1));
-    tcase_add_loop_test(tc, after_changes_at_the_same_time_both_mounts_see_what_a_new_one_sees, 0,
                         getenv("AIFS_SEED") ? 1 : (int)number_of("AIFS_SEEDS", 1));
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
