@@ -286,3 +286,13 @@ void fake_cluster_stop(struct fake_cluster *f)
     buf_pool_destroy(mds_pool);
     map_put(f->map);
 }
+
+struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req)
+{
+    unsigned k;
+
+    for (k = 0; k < FAKE_SESSIONS; k++)
+        if (f->sessions[k].id && f->sessions[k].id == req->header.session)
+            return &f->sessions[k];
+    return NULL;
+}

@@ -11,16 +11,6 @@
 #include "proto/header_fmt.h"
 #include "tests/support/fake_cluster.h"
 
-struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req)
-{
-    unsigned k;
-
-    for (k = 0; k < FAKE_SESSIONS; k++)
-        if (f->sessions[k].id && f->sessions[k].id == req->header.session)
-            return &f->sessions[k];
-    return NULL;
-}
-
 static struct fake_inode *inode_of(struct fake_cluster *f, uint64_t ino)
 {
     return ino < FAKE_INODES && f->inodes[ino].used ? &f->inodes[ino] : NULL;
