@@ -197,6 +197,32 @@ void fake_mds_start(struct fake_cluster *f)
     ck_assert_int_eq(rpc_node_listen(f->mds, &a, NULL), 0);
 }
 
+struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name,
+                             uint32_t mode)
+{
+    struct fake_inode *i;
+    unsigned k = 1;
+
+    while (k < FAKE_INODES && f->inodes[k].used)
+        k++;
+    ck_assert_uint_lt(k, FAKE_INODES);
+    i = &f->inodes[k];
+    memset(i, 0, sizeof *i);
+    i->used = true;
+    i->parent = parent;
+    memcpy(i->name, name->data, name->len);
+    i->attr = (struct msg_attr){.ino = k, .mode = mode, .nlink = 1, .change = ++f->change};
+    i->attr.flags = S_ISREG(mode) ? MSG_ATTR_INLINE : 0;
+    i->layout = (struct msg_layout){.pool = 1,
+                                    .copies = 1,
+                                    .table_len = f->n_oss,
+                                    .chunk_bytes = FAKE_CHUNK,
+                                    .stripe_count = f->n_oss,
+                                    .start = k % f->n_oss,
+                                    .generation = 1};
+    return i;
+}
+
 const char *fake_mds_address(struct fake_cluster *f, char out[80])
 {
     snprintf(out, 80, "loop:%s", f->name);

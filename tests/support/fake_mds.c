@@ -36,32 +36,6 @@ struct fake_inode *fake_inode(struct fake_cluster *f, const char *name)
     return find(f, 1, &(struct msg_bytes){name, (uint32_t)strlen(name)});
 }
 
-struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name,
-                             uint32_t mode)
-{
-    struct fake_inode *i;
-    unsigned k = 1;
-
-    while (k < FAKE_INODES && f->inodes[k].used)
-        k++;
-    ck_assert_uint_lt(k, FAKE_INODES);
-    i = &f->inodes[k];
-    memset(i, 0, sizeof *i);
-    i->used = true;
-    i->parent = parent;
-    memcpy(i->name, name->data, name->len);
-    i->attr = (struct msg_attr){.ino = k, .mode = mode, .nlink = 1, .change = ++f->change};
-    i->attr.flags = S_ISREG(mode) ? MSG_ATTR_INLINE : 0;
-    i->layout = (struct msg_layout){.pool = 1,
-                                    .copies = 1,
-                                    .table_len = f->n_oss,
-                                    .chunk_bytes = FAKE_CHUNK,
-                                    .stripe_count = f->n_oss,
-                                    .start = k % f->n_oss,
-                                    .generation = 1};
-    return i;
-}
-
 /* ---- replies ---- */
 
 static void fill(const struct fake_inode *i, uint64_t session, struct msg_inode *m, bool with_data)
