@@ -243,7 +243,7 @@ void serve_close(struct serve *s)
 
 bool serve_wait(struct serve *s, const bool *until)
 {
-    uint64_t end = clock_mono_ns(clock_real()) + 5 * NS_PER_S;
+    uint64_t end = clock_mono_ns(clock_real()) + 30 * NS_PER_S;
 
     while (!*until && clock_mono_ns(clock_real()) < end)
         reactor_run_once(s->reactor, 100 * NS_PER_MS);
@@ -269,7 +269,7 @@ static void start(struct serve *s, unsigned op, const void *req, const struct io
     s->call.session = SERVE_SESSION;
     s->call.slot = 1;
     s->call.slot_sequence = s->sequence;
-    s->call.timeout_ns = 20 * NS_PER_S;
+    s->call.timeout_ns = 60 * NS_PER_S;
     s->call.bulk_out = bulk;
     s->call.n_bulk_out = bulk ? 1 : 0;
     in_iov = (struct iovec){s->bulk, sizeof(s->bulk)};

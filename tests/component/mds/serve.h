@@ -47,7 +47,7 @@ void serve_close(struct serve *s);
 const void *serve_call(struct serve *s, unsigned op, const void *req, int *ret_status);
 const void *serve_again(struct serve *s, unsigned op, const void *req, int *ret_status);
 void serve_start_call(struct serve *s, unsigned op, const void *req, const struct iovec *bulk);
-bool serve_wait(struct serve *s, const bool *until); /* false: nothing happened for 5 s */
+bool serve_wait(struct serve *s, const bool *until); /* false: nothing happened for 30 s */
 const struct msg_inode_rep *serve_inode(struct serve *s, unsigned op,
                                         const void *req); /* must succeed */
 

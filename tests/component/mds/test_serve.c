@@ -440,7 +440,7 @@ static Suite *serve_suite(void)
     Suite *s = suite_create("serve");
     TCase *t = tcase_create("serve");
 
-    tcase_set_timeout(t, 30);
+    tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, create_opens_and_lookup_finds);
     tcase_add_test(t, files_start_on_one_chain_after_the_other);

@@ -179,7 +179,7 @@ static void call_start(struct caller *k, unsigned op, const void *req, struct io
 {
     memset(k, 0, sizeof *k);
     rpc_call_init(&k->call, op, req, called, k);
-    k->call.timeout_ns = 10 * NS_PER_S;
+    k->call.timeout_ns = 30 * NS_PER_S;
     k->call.session = the_session;
     k->call.generation = the_generation;
     k->call.incarnation = the_incarnation;

@@ -24,7 +24,7 @@ static void start(void)
     pair_init(&p, true);
     pair_start(&p);
     pair_connect(&p, NULL, NULL);
-    ck_assert(pair_wait_count(&p, &p.ups, 1, 5000));
+    ck_assert(pair_wait_count(&p, &p.ups, 1, 30000));
     for (unsigned i = 0; i < READS; i++) {
         back[i] = calloc(1, PAIR_BULK);
         in[i] = (struct iovec){back[i], PAIR_BULK};
@@ -67,7 +67,7 @@ START_TEST(a_cancelled_read_gives_its_buffer_back_only_when_the_payload_has_land
     ck_assert(half->call.state & CALL_RX);
     ck_assert(!half->done);
     for (unsigned i = 0; i < READS; i++) {
-        ck_assert(pair_wait(&p, &c[i].done, 5000));
+        ck_assert(pair_wait(&p, &c[i].done, 30000));
         ck_assert_int_eq(c[i].status, &c[i] == half ? -AIFS_ECANCELLED : 0);
         ck_assert_mem_eq(back[i], p.data, PAIR_BULK);
     }
@@ -81,7 +81,7 @@ START_TEST(reads_of_a_lost_link_are_sent_again_and_come_whole)
     (void)landing();
     rpc_link_close(rpc_peer_link(p.peer), -AIFS_ECONN);
     for (unsigned i = 0; i < READS; i++) {
-        ck_assert(pair_wait(&p, &c[i].done, 5000));
+        ck_assert(pair_wait(&p, &c[i].done, 30000));
         ck_assert_int_eq(c[i].status, 0);
         ck_assert_uint_eq(c[i].call.bulk_in_len, PAIR_BULK);
         ck_assert_mem_eq(back[i], p.data, PAIR_BULK);
@@ -100,12 +100,12 @@ START_TEST(a_peer_destroyed_with_payloads_on_their_way_takes_nothing_with_it)
     rpc_peer_destroy(p.peer);
     p.peer = NULL;
     for (unsigned i = 0; i < READS; i++) {
-        ck_assert(pair_wait(&p, &c[i].done, 5000));
+        ck_assert(pair_wait(&p, &c[i].done, 30000));
         ck_assert(c[i].status == 0 || c[i].status == -AIFS_ECANCELLED);
         ck_assert_uint_eq(c[i].times, 1);
     }
-    ck_assert(pair_wait_count(&p, &p.downs, 1, 5000));
-    ck_assert(pair_wait_count(&p, &p.released, p.n_notes, 5000));
+    ck_assert(pair_wait_count(&p, &p.downs, 1, 30000));
+    ck_assert(pair_wait_count(&p, &p.released, p.n_notes, 30000));
 }
 END_TEST
 

@@ -60,7 +60,7 @@ static int try(void)
 
     pair_call_init(&c, RPC_OP_PING, NULL);
     rpc_peer_call(p.peer, &c.call);
-    ck_assert(pair_wait(&p, &c.done, 5000));
+    ck_assert(pair_wait(&p, &c.done, 30000));
     rpc_call_fini(&c.call);
     return c.status;
 }
@@ -104,7 +104,7 @@ START_TEST(the_right_key_connects_and_calls)
     c.call.bulk_in = &in;
     c.call.n_bulk_in = 1;
     rpc_peer_call(p.peer, &c.call);
-    ck_assert(pair_wait(&p, &c.done, 5000));
+    ck_assert(pair_wait(&p, &c.done, 30000));
     ck_assert_int_eq(c.status, 0);
     ck_assert_mem_eq(back, p.data, PAIR_BULK);
     rpc_call_fini(&c.call);
@@ -347,7 +347,7 @@ START_TEST(a_silent_connection_is_closed_after_five_seconds)
     before = clock_mono_ns(clock_real());
     fd = dial();
     while (!logged("no complete hello within 5 s") &&
-           clock_mono_ns(clock_real()) - before < 8 * NS_PER_S)
+           clock_mono_ns(clock_real()) - before < 30 * NS_PER_S)
         reactor_run_once(p.reactor, 100 * NS_PER_MS);
     ck_assert(logged("no complete hello within 5 s"));
     hung_up(fd);
@@ -365,7 +365,7 @@ START_TEST(a_tool_gets_the_reason_at_once)
     wrong.role = CRYPTO_ROLE_ADMIN;
     snprintf(address, sizeof address, "127.0.0.1:1");
     ck_assert_int_eq(rpc_sync_create(&wrong, "tool", &s), 0);
-    ck_assert_int_eq(rpc_sync_connect(s, address, 5 * NS_PER_S, &peer), -ECONNREFUSED);
+    ck_assert_int_eq(rpc_sync_connect(s, address, 30 * NS_PER_S, &peer), -ECONNREFUSED);
     rpc_sync_destroy(s);
     pair_start(&p);
 }
@@ -389,9 +389,9 @@ START_TEST(a_tool_can_call_and_wait)
     pair_start(&p);
     ck_assert_int_eq(pthread_create(&thread, NULL, serve, p.reactor), 0);
     ck_assert_int_eq(rpc_sync_create(&p.key, "tool", &s), 0);
-    ck_assert_int_eq(rpc_sync_connect(s, p.address, 5 * NS_PER_S, &peer), 0);
-    ck_assert_int_eq(rpc_sync_call(s, peer, RPC_OP_PING, NULL, NS_PER_S, &rep), 0);
-    ck_assert_int_eq(rpc_sync_call(s, peer, RPC_OP_OSS_READ, &read, NS_PER_S, &rep),
+    ck_assert_int_eq(rpc_sync_connect(s, p.address, 30 * NS_PER_S, &peer), 0);
+    ck_assert_int_eq(rpc_sync_call(s, peer, RPC_OP_PING, NULL, 30 * NS_PER_S, &rep), 0);
+    ck_assert_int_eq(rpc_sync_call(s, peer, RPC_OP_OSS_READ, &read, 30 * NS_PER_S, &rep),
                      -AIFS_ESESSION);
     rpc_sync_destroy(s);
     reactor_stop(p.reactor);

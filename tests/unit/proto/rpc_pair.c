@@ -167,7 +167,7 @@ void pair_kill_server(struct pair *p)
     rpc_node_shutdown(p->server, set_flag, &down);
     while (!list_empty(&p->held))
         pair_release(p, 0);
-    ck_assert(pair_wait(p, &down, 10000));
+    ck_assert(pair_wait(p, &down, 30000));
     rpc_node_destroy(p->server);
     p->server = NULL;
 }
@@ -181,7 +181,7 @@ void pair_stop(struct pair *p)
     if (p->server)
         pair_kill_server(p);
     rpc_node_shutdown(p->client, set_flag, &down);
-    ck_assert(pair_wait(p, &down, 10000));
+    ck_assert(pair_wait(p, &down, 30000));
     rpc_node_destroy(p->client);
     pair_turn(p);
     buf_pool_get_stats(p->pool, &stats);
