@@ -93,25 +93,22 @@ wait_for() {
     done
 }
 
-clean() { # whatever was started in $T ends, and $T goes
+# All that was started in $T ends at once, and $T goes.
+sweep() {
     local mount p
-    if [ -e "$C/demo.json" ] && ! timeout 90 "$ADMIN" -q demo down --dir "$C" --purge; then
-        grep -o " ${T}[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$mount"; done
-        timeout 60 "$ADMIN" -q demo down --dir "$C" --purge
-    fi
-    grep -o " ${T}[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$mount"; done
     for p in $(pgrep -f -- " [^ ]*$T/"); do kill -9 "$p"; done
+    grep -o " ${T}[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$mount"; done
     rm -rf "$T"
 }
 # A test that is killed cannot clean up: its guard does. Who waits for all guards (run.sh) says in which folder they leave a file meanwhile.
 guard() {
     tail -s 0.2 --pid="$1" -f /dev/null
-    [ ! -d "$T" ] || clean
+    [ ! -d "$T" ] || sweep
     rm -f ${2:+"$2"}
 }
 guarded=${AIFS_TEST_RUN:+$AIFS_TEST_RUN/guard.$$}
 [ -z "$guarded" ] || : >"$guarded"
-(T=$T C=$C ADMIN=$ADMIN setsid bash -c "$(declare -f clean guard); guard $$ $guarded" </dev/null >/dev/null 2>&1 &)
+(T=$T setsid bash -c "$(declare -f sweep guard); guard $$ $guarded" </dev/null >/dev/null 2>&1 &)
 
 at_exit() {
     local status=$?
@@ -123,7 +120,9 @@ at_exit() {
         done
     fi
     type cleanup >/dev/null 2>&1 && cleanup
-    clean
+    # An orderly end; who was interrupted does not wait for servers that may be down.
+    [ "$status" = 130 ] || [ ! -e "$C/demo.json" ] || timeout 90 "$ADMIN" -q demo down --dir "$C" --purge
+    sweep
     exit "$status"
 }
 trap at_exit EXIT
