@@ -66,6 +66,11 @@ static int load_key(const struct conf *c, struct crypto_key *ret_key)
         return -AIFS_ECONFIG;
     }
     rc = crypto_key_load(file, ret_key, err, sizeof(err));
+    if (rc == 0 && ret_key->role != CRYPTO_ROLE_SERVER) {
+        snprintf(err, sizeof(err), "%s: a server needs a key of role server, not %s", file,
+                 crypto_role_name(ret_key->role));
+        rc = -AIFS_EROLE;
+    }
     if (rc < 0)
         LOG_ERROR(TAG, "%s", err);
     return rc;

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 unset AIFS_CONFIG
 expect "a key" "$ADMIN" -q key create "$T/key"
+expect "a client's key" "$ADMIN" -q key derive "$T/key" client "$T/client.key"
 for d in mds oss; do
     program=$AIFS_BUILD/$d/aifs-$d
     refuse "$d: an unknown option" 2 "did you mean \"$d.listen\"" "$program" --config=/dev/null "--$d.listn=127.0.0.1:0"
@@ -23,4 +24,11 @@ for d in mds oss; do
     AIFS_CONFIG=$T/bad.conf refuse "$d does not read the file of aifs-admin" 2 'is missing' "$AIFS_BUILD/$d/aifs-$d" --config=/dev/null
     rm "$T/etc/aifs/$d.conf"
     AIFS_CONFIG=$T/bad.conf refuse "$d needs no file" 2 'is missing' unshare -m bash -c "mount --bind '$T/etc' /etc && exec '$AIFS_BUILD/$d/aifs-$d'"
+done
+for d in mds oss; do
+    mkdir -p "$T/$d"
+    args=(--config=/dev/null "--$d.listen=127.0.0.1:0" "--$d.run_dir=$T/$d.run" "--key_file=$T/client.key")
+    [ $d = mds ] && args+=("--mds.dir=$T/mds" --mds.format=yes) || args+=("--oss.mds=127.0.0.1:1" "--oss.targets=$T/oss")
+    refuse "$d: a client's key" 1 'role server, not client' "$AIFS_BUILD/$d/aifs-$d" "${args[@]}"
+    [ -z "$(ls "$T/$d")" ] || fail "$d made something that it could not serve"
 done
