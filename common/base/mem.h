@@ -30,9 +30,9 @@ void mem_free(void *ptr); /* NULL is a no-op */
 struct arena_block;
 struct arena {
     struct arena_block *head;
-    size_t used_bytes;                                     /* handed out */
-    size_t limit_bytes;                                    /* 0 = none */
-    unsigned char first[512] __attribute__((aligned(16))); /* most requests need no more */
+    size_t used_bytes;                                      /* handed out */
+    size_t limit_bytes;                                     /* 0 = none */
+    unsigned char first[1024] __attribute__((aligned(16))); /* most requests need no more */
     size_t first_used;
 };
 void arena_init(struct arena *a, size_t limit_bytes);
