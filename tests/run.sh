@@ -45,6 +45,7 @@ room=$(($(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo) / 3145728)) # a tes
 [ "$lanes" -le "$room" ] || lanes=$((room > 1 ? room : 1))
 
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/aifs-run.XXXXXX") || exit 1
+chmod 711 "$TMPDIR" # tests that give up their privileges walk through it
 export TMPDIR AIFS_TEST_RUN=$TMPDIR AIFS_TEST_LONG=$long CK_TIMEOUT_MULTIPLIER=$patience
 declare -A started=()
 # Whatever is under way ends and cleans up behind itself; a system test leaves that to its guard, which has a file here as long as it works.

@@ -240,12 +240,16 @@ START_TEST(a_write_by_somebody_unprivileged_clears_set_id_bits)
     pid = fork();
     if (pid == 0) {
         if (setgid(1234) != 0 || setuid(1234) != 0)
-            _exit(2);
+            _exit(255);
         fd = open(tmp_path(&t, "f"), O_WRONLY);
-        _exit(fd >= 0 && write(fd, "y", 1) == 1 ? 0 : 3);
+        if (fd < 0)
+            _exit(errno);
+        _exit(write(fd, "y", 1) == 1 ? 0 : 128 | errno);
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert_int_eq(status, 0);
+    ck_assert_msg(status == 0,
+                  "wait status %#x: exit status is the errno of open, 128 + that of write",
+                  (unsigned)status);
     fd = open_at("f", O_WRONLY);
     ck_assert_int_eq(write(fd, "z", 1), 1); /* makes the kernel ask for attributes again */
     ck_assert_int_eq(fstat(fd, &st), 0);
