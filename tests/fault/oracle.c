@@ -3,8 +3,9 @@
  * The durability oracle: does random file operations below a directory and writes down, before and
  * after each, what must, may and must not be there after a crash; later checks what is there.
  *
- *   oracle work  DIR STATE SEED MS    work for MS milliseconds (or until killed: that is the point)
- *   oracle check DIR STATE            exit 1 and a sentence for the first thing that is wrong
+ *   oracle work  DIR STATE SEED MS [N]  work for MS milliseconds (or until killed: that is the
+ *                                       point); says so when it begins with the N-th operation
+ *   oracle check DIR STATE              exit 1 and a sentence for the first thing that is wrong
  *
  * STATE is a mapped file outside the file system under test: what was stored in it before a kill is
  * there after it.
@@ -294,7 +295,7 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static int work(uint64_t ms)
+static int work(uint64_t ms, uint64_t say)
 {
     uint64_t end = now_ms() + ms;
 
@@ -305,9 +306,11 @@ static int work(uint64_t ms)
         if (mkdir(path, 0755) != 0 && errno != EEXIST)
             die("mkdir %s: %s", path, strerror(errno));
     }
-    while (now_ms() < end) {
+    for (uint64_t n = 0; now_ms() < end; n++) {
         uint32_t slot = rnd(SLOTS), other = rnd(SLOTS);
 
+        if (n == say && write(1, "now\n", 4) != 4)
+            die("nobody listens");
         if (!S->files[slot].id) {
             op_create(slot);
             continue;
@@ -444,5 +447,5 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "check"))
         return check();
     seed = strtoull(argv[4], NULL, 0) * 0x9E3779B97F4A7C15ull + 1;
-    return work(strtoull(argv[5], NULL, 0));
+    return work(strtoull(argv[5], NULL, 0), argc > 6 ? strtoull(argv[6], NULL, 0) : UINT64_MAX);
 }
