@@ -27,8 +27,9 @@ struct cluster_fence_wait {
  * offline; never from inside. The fence is durable already. An OSS that is offline may still be
  * serving clients that reach it: it has the fence when cluster_target_fenced() says so.
  */
-void cluster_fence_push(struct mds *m, uint64_t session, uint32_t generation,
-                        struct cluster_fence_wait *w);
+int cluster_fence_push(
+    struct mds *m, uint64_t session, uint32_t generation,
+    struct cluster_fence_wait *w) MUST_USE; /* -ENOMEM: not waiting; again later */
 void cluster_fence_cancel(struct mds *m, struct cluster_fence_wait *w); /* no-op if not waiting */
 
 /* ---- calls to object storage servers ---- */

@@ -130,7 +130,7 @@ static void log_run(struct cluster *c)
         rc = log_encode(c, m);
     if (changed && rc == 0) {
         c->next = m;
-        mds_submit(c->mds, &c->submit, c->mds->shards[0], SHARD_OP_MAP_SET, &c->set, 0,
+        mds_submit(c->mds, &c->submit, c->mds->shards[0], SHARD_OP_MAP_SET, &c->set, SHARD_E_FREES,
                    log_committed);
         return;
     }
@@ -196,6 +196,7 @@ static int log_store(struct cluster *c)
     if (rc < 0)
         return rc;
     shard_entry_init(&e, SHARD_OP_MAP_SET, &c->set, NULL, NULL);
+    e.flags = SHARD_E_FREES;
     rc = shard_run(c->mds->shards[0], &e);
     shard_entry_fini(&e);
     arena_reset(&c->encoded);

@@ -171,25 +171,22 @@ void cluster_fence_send(struct cluster_node *n)
     rpc_peer_call(peer, &f->call);
 }
 
-void cluster_fence_push(struct mds *m, uint64_t session, uint32_t generation,
-                        struct cluster_fence_wait *w)
+int cluster_fence_push(struct mds *m, uint64_t session, uint32_t generation,
+                       struct cluster_fence_wait *w)
 {
     struct cluster *c = cluster_of(m);
     struct msg_fence fence = {.session = session, .generation = generation};
     struct list *l;
 
-    list_push_back(&c->fence_waits, &w->link);
     if (fence_list_add(&c->fences, w->fence, &fence) < 0) {
-        LOG_ERROR("cluster",
-                  "fence %llu: out of memory: its session stays evicted, its leases "
-                  "stay held until the next start",
-                  (unsigned long long)w->fence);
-        list_remove(&w->link);
-        return;
+        list_init(&w->link);
+        return -ENOMEM;
     }
+    list_push_back(&c->fence_waits, &w->link);
     list_for_each (l, &c->node_list)
         cluster_fence_send(list_entry(l, struct cluster_node, all));
     cluster_fence_check(c);
+    return 0;
 }
 
 void cluster_fence_cancel(struct mds *m, struct cluster_fence_wait *w)

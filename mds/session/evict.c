@@ -167,6 +167,8 @@ void session_evict_tick(struct session_module *mod, struct session *s, uint64_t 
         session_evict(mod, s, "did not reclaim in time", false);
     else if (s->phase == PHASE_SAFE && now_ns > s->renewed_ns + lease_ns)
         evict_release(mod, s);
+    else if (s->fence_failed)
+        session_evict_resume(mod, s);
     else if (s->remove_failed)
         session_remove(mod, s);
 }
@@ -198,7 +200,7 @@ void session_evict_resume(struct session_module *mod, struct session *s)
 {
     s->phase = PHASE_FENCE;
     s->fenced = (struct cluster_fence_wait){.fence = s->fence, .done = evict_fenced};
-    cluster_fence_push(mod->mds, s->id, s->generation, &s->fenced);
+    s->fence_failed = cluster_fence_push(mod->mds, s->id, s->generation, &s->fenced) < 0;
 }
 
 static void evict_advance(struct session_module *mod, struct session *s)

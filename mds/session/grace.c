@@ -93,6 +93,7 @@ static int load_boot(struct session_module *mod)
     int rc;
 
     shard_entry_init(&e, SHARD_OP_BOOT, NULL, NULL, NULL);
+    e.flags = SHARD_E_FREES;
     rc = shard_run(mod->mds->shards[0], &e);
     if (rc == 0) {
         rep = e.reply;

@@ -190,6 +190,8 @@ int session_mark_load(struct session_module *mod, uint64_t session, uint64_t ino
     if (!s || s->phase != PHASE_LIVE)
         return 0; /* an eviction takes them all with it */
     rc = session_file_get(mod, ino, &f);
+    if (rc == -AIFS_EBUSY_SERVER)
+        return 0; /* too many: the store still has it for an eviction */
     if (rc < 0)
         return rc;
     rc = session_use_get(mod, s, f, &u);

@@ -128,11 +128,14 @@ void session_recall_tick(struct session_module *mod, uint64_t now_ns)
 
     list_for_each_safe (l, next, &mod->recalled) {
         struct session_use *u = list_entry(l, struct session_use, recalled);
+        struct session *s;
 
         if (now_ns >= u->recall_deadline_ns) {
             stat_inc(&mod->stats.recalls_late);
-            session_evict(mod, u->s, "did not give a lease back in time", false);
-            return; /* the list has changed: the rest with the next tick */
+            s = u->s;
+            session_evict(mod, s, "did not give a lease back in time", false);
+            if (s->phase != PHASE_LIVE)
+                return; /* the list has changed: the rest with the next tick */
         }
         recall_send(mod, u);
     }

@@ -119,8 +119,8 @@ static void opening_step(struct opening *o)
     if (old && (old->phase == PHASE_LIVE || old->phase == PHASE_ENTRY))
         return; /* session_serve_opening() or session_refuse_opening() follows */
     o->submitted = true;
-    mds_submit(mod->mds, &o->submit, mod->mds->shards[0], SHARD_OP_SESSION_CREATE, &o->msg, 0,
-               opening_created);
+    mds_submit(mod->mds, &o->submit, mod->mds->shards[0], SHARD_OP_SESSION_CREATE, &o->msg,
+               SHARD_E_FREES, opening_created);
 }
 
 void session_serve_opening(struct session_module *mod, const struct uuid *client)

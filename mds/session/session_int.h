@@ -96,7 +96,7 @@ struct session {
     const char *why;
     uint64_t fence;
     uint32_t n_held;
-    bool remove_failed; /* again with the next tick */
+    bool fence_failed, remove_failed; /* again with the next tick */
     struct mds_submit submit;
     union {
         struct session_evict evict;

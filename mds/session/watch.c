@@ -545,11 +545,14 @@ void session_watch_tick(struct session_module *mod, uint64_t now_ns)
 
     list_for_each_safe (l, next, &mod->invals) {
         struct watch_inval *v = list_entry(l, struct watch_inval, all);
+        struct session *s;
 
         if (now_ns >= v->deadline_ns && v->w->s->phase == PHASE_LIVE) {
             stat_inc(&mod->stats.recalls_late);
-            session_evict(mod, v->w->s, "did not answer an invalidation in time", false);
-            return; /* the list may have changed: the rest with the next tick */
+            s = v->w->s;
+            session_evict(mod, s, "did not answer an invalidation in time", false);
+            if (s->phase != PHASE_LIVE)
+                return; /* the list may have changed: the rest with the next tick */
         }
         inval_send(mod, v);
     }

@@ -92,7 +92,9 @@ struct shard_size {
 #define SHARD_R_PUNCH     0x20u /* an item was added to KEY_PUNCH, for result_ino */
 #define SHARD_R_RECOVER   0x40u /* an item was added to KEY_RECOVER */
 
-#define SHARD_E_FREES 0x1u /* may run when the disk is full: removes more than it adds */
+#define SHARD_E_FREES                                                                              \
+    0x1u /* may run when the disk is full: removes more than it adds, or is small and bounded, and \
+            nothing could be removed without it */
 
 #define SHARD_RESOLVED_MAX 4
 

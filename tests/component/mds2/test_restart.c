@@ -183,6 +183,24 @@ START_TEST(a_create_whose_answer_was_lost_with_the_server_is_answered_again)
 }
 END_TEST
 
+START_TEST(a_server_whose_disk_is_full_starts_and_lets_files_be_removed)
+{
+    struct msg_create_req req = {.parent = KEY_ROOT_INO, .name = str("g"), .mode = 0100666};
+
+    rig_close_file(&rig, 0, rig_create(&rig, 0, "f", O_RDWR)->inode.attr.ino,
+                   ((const struct msg_inode_rep *)rig.call.c.rep)->open_id);
+    rig_mds_stop(&rig);
+    rig.shard.reserve_bytes = 1ull << 62;
+    rig_mds_start(&rig);
+    rig_oss_start(&rig, 0, 2);
+    ck_ok(reclaim(0, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_client_open(&rig, 2);
+    ck_assert_int_eq(rig_do(&rig, 2, RPC_OP_CREATE, &req, NULL), -ENOSPC);
+    ck_ok(rig_unlink(&rig, 2, "f"));
+}
+END_TEST
+
 /* ---- crashes ---- */
 
 enum scenario { EVICT, EVICT_INLINE, UNLINK, TRUNCATE };
@@ -310,6 +328,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_session_that_does_not_come_back_ends_the_wait_by_its_eviction);
     tcase_add_test(t, an_orphan_lives_if_it_is_reclaimed_and_dies_if_not);
     tcase_add_test(t, a_reclaim_sent_twice_is_one_reclaim);
+    tcase_add_test(t, a_server_whose_disk_is_full_starts_and_lets_files_be_removed);
     tcase_add_test(t, a_create_whose_answer_was_lost_with_the_server_is_answered_again);
 }
 
