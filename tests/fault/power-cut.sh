@@ -38,10 +38,15 @@ prepare() {
     local n
     "$ADMIN" -q demo up --dir "$C" --oss 2 --net tcp || fail "the cluster does not come up"
     cluster_down
+    port=$(jq .mds_port "$C/demo.json")
     # The client dies in every round; nobody shall wait 15 s for it. Buffers are memory that every start touches.
     sed -i '/^net.buffers/d' "$C"/*/*.conf
     printf '%s\n' "mds.lease = ${LEASE:-3s}" "net.buffers = 16Mi" >>"$C/mds/mds.conf"
-    for n in 1 2; do echo "net.buffers = 16Mi" >>"$C/oss$n/oss.conf"; done
+    sed -i "s/^mds.listen.*/mds.listen = 127.0.0.1:$port/" "$C/mds/mds.conf"
+    for n in 1 2; do
+        sed -i "s/^oss.listen.*/oss.listen = 127.0.0.1:$(jq ".oss_ports[$n-1]" "$C/demo.json")/" "$C/oss$n/oss.conf"
+        echo "net.buffers = 16Mi" >>"$C/oss$n/oss.conf"
+    done
     roots=("$C/mds/data" "$C/oss1/t1" "$C/oss2/t1")
     mkfifo "$T/now"
     cut 0
@@ -58,20 +63,17 @@ start() { # NAME PROGRAM ROOT [VAR=VALUE]
         "$2" --config "$C/$1/${1%%[0-9]*}.conf" >>"$C/$1/log" 2>&1 &
     pid[$1]=$!
 }
-started() { # NAME
-    why="$1 does not come up after the cut: $(tail -5 "$C/$1/log")"
-    wait_for 20 test -s "$C/$1/run/port"
-}
-up() { # [VAR=VALUE]: 1 and why when something does not come up; new ports every time, somebody may have taken the old ones
+up() { # [VAR=VALUE]: 1 and why when something does not come up
+    local d
     start mds "$AIFS_BUILD/mds/aifs-mds" "$C/mds/data" "${1:-}"
-    started mds || return 1
-    source="127.0.0.1:$(cat "$C/mds/run/port")"
-    sed -i "s/127\.0\.0\.1:[1-9][0-9]*/$source/" "$C/oss1/oss.conf" "$C/oss2/oss.conf" "$C/admin.conf"
     start oss1 "$AIFS_BUILD/oss/aifs-oss" "$C/oss1/t1" "${1:-}"
     start oss2 "$AIFS_BUILD/oss/aifs-oss" "$C/oss2/t1" "${1:-}"
-    "$MOUNT" --foreground "$source:/" "$M" -o "keyfile=$C/key/client.key,net=tcp,mount_timeout=20" >"$C/mount.log" 2>&1 &
+    "$MOUNT" --foreground "127.0.0.1:$port:/" "$M" -o "keyfile=$C/key/client.key,net=tcp,mount_timeout=20" >"$C/mount.log" 2>&1 &
     pid[mount]=$!
-    started oss1 && started oss2 || return 1
+    for d in mds oss1 oss2; do
+        why="$d does not come up after the cut: $(tail -5 "$C/$d/log")"
+        wait_for 20 test -s "$C/$d/run/port" || return 1
+    done
     why="the mount does not come up: $(tail -5 "$C/mount.log")"
     wait_for 20 grep -q " $M " /proc/self/mountinfo
 }
