@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The allocator: malloc() behind the fault point "mem.alloc", and arenas. Failure is NULL and
- * nothing else; who asked decides what it means. An arena serves from the 512 bytes inside itself
+ * nothing else; who asked decides what it means. An arena serves from the 1024 bytes inside itself
  * first, then from blocks that double up to BLOCK_MAX_BYTES.
  */
 #include "common/base/mem.h"
