@@ -137,10 +137,10 @@ run() { # DIR KIND SUITE...
     report "$dir" "$kind" "$?"
 }
 
-# Warnings are the other build's business: with sanitizers GCC sees dangers where none are. It may take the time that the tests leave.
+# It may take the time that the tests leave.
 build_sanitized() {
     renice -n 10 -p "$BASHPID" >/dev/null
-    build build-asan -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
+    build build-asan -Dwerror=true -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
 }
 run_sanitized() {
     export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}

@@ -107,7 +107,8 @@ static void unmarked(struct mds_submit *submit)
     int rc = submit->entry.status;
 
     if (rc < 0)
-        LOG_WARN("session", "%u marks of closed files stay for now: %s", d->msg.n, err_name(rc));
+        LOG_WARN("session", "%u marks of closed files stay, to be taken away later: %s", d->msg.n,
+                 err_name(rc));
     for (uint32_t i = 0; i < d->msg.n; i++) {
         const struct session_mark *m = &d->marks[i];
         struct session *s = session_find(mod, m->session);

@@ -16,12 +16,13 @@ import time
 OFD_GETLK, OFD_SETLK, OFD_SETLKW = 36, 37, 38
 TYPES = {"r": fcntl.F_RDLCK, "w": fcntl.F_WRLCK, "u": fcntl.F_UNLCK}
 FLOCKS = {"r": fcntl.LOCK_SH, "w": fcntl.LOCK_EX, "u": fcntl.LOCK_UN}
-FORM = "hhxxxxqqixxxx"
+FLOCK_FORMAT = "hhxxxxqqixxxx"  # struct flock: type, whence, padding, start, length, pid, padding
+TEST_ENDS = os.pipe()  # only the test itself keeps the writing end
 
 
 def record(fd, cmd, kind, start=0, length=0):
-    answer = fcntl.fcntl(fd, cmd, struct.pack(FORM, TYPES[kind], os.SEEK_SET, start, length, 0))
-    kind, _, start, length, pid = struct.unpack(FORM, answer)
+    answer = fcntl.fcntl(fd, cmd, struct.pack(FLOCK_FORMAT, TYPES[kind], os.SEEK_SET, start, length, 0))
+    kind, _, start, length, pid = struct.unpack(FLOCK_FORMAT, answer)
     return [{v: k for k, v in TYPES.items()}[kind], start, length, pid]
 
 
@@ -56,11 +57,11 @@ class Commands:
     def fsync(self, name):
         os.fsync(self.fds[name])
 
-    def fork(self, seconds):
-        """A child that holds copies of all files, until it is killed or the time is over."""
+    def fork(self):
+        """A child that holds copies of all files, until it is killed or the test is over."""
         pid = os.fork()
         if pid == 0:
-            time.sleep(seconds)
+            os.read(TEST_ENDS[0], 1)
             os._exit(0)
         return pid
 
@@ -96,6 +97,7 @@ class Actor:
         if self.pid == 0:
             os.close(down[1])
             os.close(up[0])
+            os.close(TEST_ENDS[1])
             for other in Actor.fds:
                 os.close(other)
             serve(down[0], up[1])

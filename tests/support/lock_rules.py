@@ -104,7 +104,7 @@ def a_waiting_lock_is_granted_when_the_other_is_killed():
 def an_ofd_lock_goes_with_the_last_close_of_its_file_and_not_before():
     a, b = pair()
     a.do("ofd", "f", "w")
-    child = a.do("fork", 60)
+    child = a.do("fork")
     a.exit()
     assert not b.may("ofd", "f", "r")
     os.kill(child, signal.SIGKILL)
@@ -114,7 +114,7 @@ def an_ofd_lock_goes_with_the_last_close_of_its_file_and_not_before():
 def a_record_lock_goes_with_its_process_although_a_child_has_the_file():
     a, b = pair()
     a.do("lock", "f", "w")
-    child = a.do("fork", 60)
+    child = a.do("fork")
     assert not b.may("lock", "f", "r")
     a.exit()
     soon(b.may, "lock", "f", "r")
@@ -124,7 +124,7 @@ def a_record_lock_goes_with_its_process_although_a_child_has_the_file():
 def a_flock_is_shared_with_a_child_and_goes_with_the_last_of_them():
     a, b = pair()
     a.do("flock", "f", "w")
-    child = a.do("fork", 60)
+    child = a.do("fork")
     a.exit()
     assert not b.may("flock", "f", "r")
     os.kill(child, signal.SIGKILL)

@@ -289,7 +289,7 @@ static struct msg_bytes address_of(struct msg_bytes b)
     const char *text = (const char *)b.data, *last, *first;
     size_t len = b.len;
 
-    last = len ? memrchr(text, ' ', len) : NULL;
+    last = text && len ? memrchr(text, ' ', len) : NULL;
     if (!last)
         return b;
     first = memrchr(text, ' ', (size_t)(last - text));

@@ -33,6 +33,7 @@
 static int resolve_dir(struct demo *d, const char *dir, bool make)
 {
     char absolute[PATH_MAX];
+    size_t len;
 
     if (!dir)
         dir = geteuid() == 0 ? "/var/lib/aifs-demo" : NULL;
@@ -47,11 +48,12 @@ static int resolve_dir(struct demo *d, const char *dir, bool make)
             return admin_fail(-errno, "demo: %s", dir);
         snprintf(absolute, sizeof absolute, "%s", dir); /* there is no demo there, then */
     }
-    if (strlen(absolute) >= sizeof d->dir) {
+    len = strlen(absolute);
+    if (len >= sizeof d->dir) {
         admin_error("demo: the path of %s is too long", absolute);
         return ADMIN_USAGE;
     }
-    snprintf(d->dir, sizeof d->dir, "%s", absolute);
+    memcpy(d->dir, absolute, len + 1);
     return ADMIN_OK;
 }
 

@@ -222,8 +222,8 @@ static void finish(struct op *o, int status)
     reply_from_page(op_end(o, 0), d);
 }
 
-/* The page behind the current one becomes the current one. False: it is not the one that is asked
- * for now, or not fresh any more. */
+/* The page behind the current one becomes the current one. False: another one is asked for, or it
+ * is not fresh any more. */
 static bool page_turn(const struct channel_req *q, struct fs_dir *d)
 {
     struct fs_dir_page *p = other_page(d);

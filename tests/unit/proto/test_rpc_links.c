@@ -245,8 +245,8 @@ START_TEST(duplicates_are_answered_once)
 }
 END_TEST
 
-/* Whatever is lost, every call ends once, in time, and nothing leaks. How many were answered. */
-static unsigned storm(uint64_t seed)
+/* Whatever is lost, every call ends once, in time, and nothing leaks. */
+static void storm(uint64_t seed)
 {
     struct net_loop_faults faults = {.drop = 3000,
                                      .duplicate = 6000,
@@ -288,19 +288,16 @@ static unsigned storm(uint64_t seed)
             ck_assert_mem_eq(back[i], p.data, 8192);
         rpc_call_fini(&calls[i].call);
     }
-    return ok;
+    ck_assert_uint_gt(ok, 16);
 }
 
 START_TEST(every_call_ends_whatever_the_network_does)
 {
-    unsigned ok = 0;
-
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        ok += storm(seed);
+        storm(seed);
         stop();
         start();
     }
-    ck_assert_uint_gt(ok, 20 * 32); /* a lost hello alone can cost most of one storm */
 }
 END_TEST
 
