@@ -15,6 +15,8 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 
+#define HUGE_PAGE_BYTES ((size_t)2 * MIB)
+
 struct buf_pool {
     const char *name;
     struct buf *bufs;
@@ -29,15 +31,41 @@ struct buf_pool {
     uint64_t empties;
 };
 
-static int map_memory(struct buf_pool *p)
+/* Memory that starts where a huge page does: the kernel then fills it with huge pages, if it has
+ * some and may. One fault instead of 512, and what reads the buffers from another process (cma.h)
+ * looks up one page instead of 512. */
+static void *map_huge(size_t bytes)
 {
-    void *m =
-        mmap(NULL, p->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *m = mmap(NULL, bytes + HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t before;
 
     if (m == MAP_FAILED)
+        return NULL;
+    before = -(uintptr_t)m % HUGE_PAGE_BYTES;
+    if (before)
+        munmap(m, before);
+    munmap(m + before + bytes, HUGE_PAGE_BYTES - before);
+    m += before;
+    if (madvise(m, bytes, MADV_HUGEPAGE) < 0)
+        LOG_DEBUG("buf", "no huge pages: %m"); /* a kernel without them */
+    return m;
+}
+
+static void *map_small(size_t bytes)
+{
+    void *m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return m == MAP_FAILED ? NULL : m;
+}
+
+static int map_memory(struct buf_pool *p)
+{
+    p->memory =
+        p->memory_bytes >= HUGE_PAGE_BYTES ? map_huge(p->memory_bytes) : map_small(p->memory_bytes);
+    if (!p->memory)
         return -ENOMEM;
-    memset(m, 0, p->memory_bytes); /* touch: fresh pages cost more than the network */
-    p->memory = m;
+    memset(p->memory, 0, p->memory_bytes); /* touch: fresh pages cost more than the network */
     return 0;
 }
 

@@ -51,6 +51,27 @@ START_TEST(a_pool_hands_out_the_buffer_that_came_back_last)
 }
 END_TEST
 
+START_TEST(a_large_pool_begins_where_a_huge_page_does)
+{
+    struct buf *b[5];
+    struct buf_pool *p;
+
+    ck_assert_int_eq(buf_pool_create("t", MIB, 5, &p), 0);
+    for (int i = 0; i < 5; i++) {
+        b[i] = buf_get(p);
+        ck_assert_ptr_nonnull(b[i]);
+        memset(b[i]->data, 0x11 * i, MIB);
+    }
+    ck_assert_uint_eq((uintptr_t)b[0]->data % (2 * MIB), 0);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(b[i]->data[0], 0x11 * i);
+        ck_assert_int_eq(b[i]->data[MIB - 1], 0x11 * i);
+        buf_put(b[i]);
+    }
+    buf_pool_destroy(p);
+}
+END_TEST
+
 START_TEST(a_second_owner_keeps_a_buffer)
 {
     struct buf_pool_stats s;
@@ -312,6 +333,7 @@ int main(void)
     int failed;
 
     tcase_add_test(t, a_pool_hands_out_the_buffer_that_came_back_last);
+    tcase_add_test(t, a_large_pool_begins_where_a_huge_page_does);
     tcase_add_test(t, a_second_owner_keeps_a_buffer);
     tcase_add_test(t, waiters_are_served_in_order_and_before_newcomers);
     tcase_add_test(t, waiters_that_put_at_once_do_not_pile_up_on_the_stack);
