@@ -3,6 +3,8 @@
  * OSS_READ: ranges of chunks of one inode, from the slots into one buffer and from there to the
  * wire; the stored sums travel along. Waits for a buffer when all are on their way to clients.
  */
+#include <string.h>
+
 #include "common/base/err.h"
 #include "oss/oss.h"
 
@@ -13,7 +15,6 @@ struct read_state {
     struct oss_fan *fan;
     struct msg_read_rep rep;
     uint32_t *lens, *crcs, *n_crcs, *at; /* at: offset of each range in the buffer */
-    struct iovec *iov;
 };
 
 static int read_check(const struct msg_read_req *m, uint32_t *ret_total)
@@ -63,12 +64,24 @@ static void read_released(void *arg)
     buf_put(arg);
 }
 
+/* What exists of the ranges, one behind the other: only behind a short one is anything moved. */
+static uint32_t read_gather(struct read_state *s, uint32_t n)
+{
+    uint32_t len = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (len != s->at[i])
+            memmove(s->buf->data + len, s->buf->data + s->at[i], s->lens[i]);
+        len += s->lens[i];
+    }
+    return len;
+}
+
 static void read_done(struct oss_request *r, int status)
 {
     struct read_state *s = r->state;
     const struct msg_read_req *m = r->msg;
-    unsigned n_iov = 0;
-    uint32_t n = 0;
+    uint32_t n = 0, len;
 
     if (status) {
         buf_put(s->buf);
@@ -81,18 +94,16 @@ static void read_done(struct oss_request *r, int status)
         for (uint32_t k = 0; k < s->n_crcs[i];
              k++) /* close the gaps; never ahead of what is read */
             s->crcs[n++] = crcs[k];
-        if (!s->lens[i])
-            continue;
-        s->iov[n_iov++] = (struct iovec){s->buf->data + s->at[i], s->lens[i]};
     }
+    len = read_gather(s, m->n_ranges);
     s->rep =
         (struct msg_read_rep){.n_lens = m->n_ranges, .lens = s->lens, .n_crcs = n, .crcs = s->crcs};
-    if (!n_iov) {
+    if (!len) {
         buf_put(s->buf);
         oss_reply(r, 0, &s->rep);
         return;
     }
-    oss_reply_bulk(r, &s->rep, s->iov, n_iov, read_released, s->buf);
+    oss_reply_bulk(r, &s->rep, &(struct iovec){s->buf->data, len}, 1, read_released, s->buf);
 }
 
 static void read_buffer(struct buf_waiter *w, struct buf *b)
@@ -117,7 +128,7 @@ void oss_op_read(struct oss_request *r)
     }
     if (!oss_request_target(r, m->target) || !(s = oss_alloc(r, sizeof *s)) ||
         !(numbers = oss_alloc(r, (3ul * n + total / CHUNK_BLOCK) * 4)) ||
-        !(s->iov = oss_alloc(r, n * sizeof *s->iov)) || !(s->fan = oss_fan_create(r, n)))
+        !(s->fan = oss_fan_create(r, n)))
         return;
     r->state = s;
     s->request = r;

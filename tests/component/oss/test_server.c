@@ -3,11 +3,9 @@
  * aifs-oss as a process, between a metadata server played by the test and clients: registration,
  * fences, data, commits and verifiers over restarts, space promises, wrong input, adding a target.
  */
-#include <check.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,6 +16,7 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "proto/rpc.h"
+#include "tests/support/suite.h"
 
 #define CHUNK 1048576u
 
@@ -281,6 +280,7 @@ static void make_bed(void)
     struct net_addr addr;
     char path[200], err[200];
 
+    log_set_level(LOG_LEVEL_ERROR);
     bed = calloc(1, sizeof *bed);
     snprintf(bed->dir, sizeof bed->dir, "%s/aifs-oss-XXXXXX",
              getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
@@ -332,6 +332,41 @@ START_TEST(what_was_written_is_read_with_its_sums)
     ck_assert_int_eq(do_read(100, 9, 2, 0, bed->buf, 4096, &len), 0);
     ck_assert_uint_eq(len, 0);
     ck_assert_int_eq(do_read(77, 9, 2, 0, bed->buf, 4096, &len), -AIFS_ENOTARGET);
+    free(want);
+}
+END_TEST
+
+START_TEST(many_ranges_are_answered_together_in_their_order)
+{
+    struct msg_range ranges[MSG_RANGES_MAX];
+    uint32_t n = ARRAY_LEN(ranges), at = 0, crcs_at = 0, crcs[2];
+    struct msg_read_req m = {.target = 100, .ino = 9, .n_ranges = n, .ranges = ranges};
+    struct iovec iov = {bed->buf, CHUNK};
+    uint8_t *want = malloc(CHUNK);
+    const struct msg_read_rep *rep;
+    struct caller k;
+
+    fill(want, CHUNK, 1);
+    ck_assert_int_eq(do_write(100, 9, 0, 0, want, CHUNK, false, NULL), 0);
+    ck_assert_int_eq(do_write(100, 9, 1, 0, want, 5000, false, NULL), 0);
+    for (uint32_t i = 0; i < n; i++) /* of a whole chunk, of one that ends early, of none */
+        ranges[i] = (struct msg_range){.chunk = i % 3, .offset = i % 5 * 4096, .len = 4096};
+    ck_assert_int_eq(call_ready(&k, RPC_OP_OSS_READ, &m, NULL, &iov), 0);
+    rep = k.call.rep;
+    ck_assert_uint_eq(rep->n_lens, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t from = ranges[i].offset, end = i % 3 == 0 ? CHUNK : i % 3 == 1 ? 5000 : 0;
+        uint32_t len = end > from ? MIN(end - from, 4096) : 0;
+
+        ck_assert_uint_eq(rep->lens[i], len);
+        ck_assert_int_eq(memcmp(bed->buf + at, want + from, len), 0);
+        ck_assert(!len || crc32c_blocks(0, want + from, len, crcs) == 1);
+        ck_assert(!len || rep->crcs[crcs_at++] == crcs[0]);
+        at += len;
+    }
+    ck_assert_uint_eq(k.call.bulk_in_len, at);
+    ck_assert_uint_eq(rep->n_crcs, crcs_at);
+    rpc_call_fini(&k.call);
     free(want);
 }
 END_TEST
@@ -552,30 +587,13 @@ START_TEST(it_registers_once_and_then_beats)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("oss server");
-    TCase *t = tcase_create("server");
-    SRunner *r = srunner_create(s);
-    int failed;
-
-    log_set_level(LOG_LEVEL_ERROR);
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, make_bed, end_bed);
-    tcase_add_test(t, what_was_written_is_read_with_its_sums);
-    tcase_add_test(t, a_stable_write_survives_a_kill_and_the_verifier_changes);
-    tcase_add_test(t, a_clean_stop_commits_everything);
-    tcase_add_test(t, a_fenced_session_is_refused_also_after_a_restart);
-    tcase_add_test(t, clients_are_not_served_before_the_fences_are_known);
-    tcase_add_test(t, an_older_connection_of_a_session_is_refused);
-    tcase_add_test(t, a_new_connection_waits_for_what_the_old_one_left_in_flight);
-    tcase_add_test(t, malformed_requests_are_refused_and_harm_nothing);
-    tcase_add_test(t, truncate_seal_list_and_destroy_over_the_wire);
-    tcase_add_test(t, a_target_is_added_online_and_kept);
-    tcase_add_test(t, it_registers_once_and_then_beats);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
-}
+SUITE_MAIN("oss server", make_bed, end_bed, what_was_written_is_read_with_its_sums,
+           many_ranges_are_answered_together_in_their_order,
+           a_stable_write_survives_a_kill_and_the_verifier_changes, a_clean_stop_commits_everything,
+           a_fenced_session_is_refused_also_after_a_restart,
+           clients_are_not_served_before_the_fences_are_known,
+           an_older_connection_of_a_session_is_refused,
+           a_new_connection_waits_for_what_the_old_one_left_in_flight,
+           malformed_requests_are_refused_and_harm_nothing,
+           truncate_seal_list_and_destroy_over_the_wire, a_target_is_added_online_and_kept,
+           it_registers_once_and_then_beats)
