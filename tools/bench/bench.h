@@ -20,7 +20,7 @@
 
 struct bench_result {
     char name[48];
-    const char *unit; /* "MB/s" (10^6), "op/s", "GB/s" */
+    const char *unit; /* "MB/s" (10^6), "op/s", "sample/s", "%", "s" */
     double value;     /* per second */
     double seconds;
     uint64_t operations, bytes;
@@ -30,8 +30,16 @@ struct bench_result {
     const char *limit_name;
 };
 
+#define BENCH_NOTES_MAX 16
+
 struct bench {
     bool json;
+    bool blind; /* what is read cannot be what was written: the file system keeps no data */
+    const char *scenario;
+    int n_arguments;
+    char **arguments; /* of the scenario, as given */
+    unsigned n_notes;
+    char notes[BENCH_NOTES_MAX][400]; /* sentences that belong to the figures */
     unsigned n_results;
     struct bench_result results[256];
 };
@@ -64,7 +72,14 @@ struct bench_result *bench_add(struct bench *b, const char *name, const char *un
 void bench_latencies(struct bench_result *r, const struct stat_histogram *h);
 struct bench_result *bench_last(struct bench *b);
 void bench_set_limit(struct bench *b, const char *result, const char *limit_name, double limit);
-void bench_print(const struct bench *b);
+void bench_note(struct bench *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void bench_print(const struct bench *b); /* output.c */
+/* On a terminal: what runs, how far it is; else nothing. update from any thread. */
+struct bench_progress;
+struct bench_progress *bench_progress_begin(const char *name, double limit_s);
+void bench_progress_end(struct bench_progress *p);
+/* Is name in the comma-separated list? */
+bool bench_listed(const char *list, const char *name);
 /* Empties the kernel's caches, after a sync. -errno after printing: root only. */
 int bench_drop_caches(void) MUST_USE;
 /* Pseudo-random bytes that neither compress nor repeat; the same for the same seed. */
@@ -88,7 +103,8 @@ struct bench_scenario {
     unsigned n_options;
     int (*run)(struct bench *b, int argc, char **argv); /* 0, 1 failed, 2 usage */
 };
-extern const struct bench_scenario bench_io, bench_md, bench_net, bench_limits;
+extern const struct bench_scenario bench_io, bench_md, bench_small, bench_ckpt, bench_train,
+    bench_kv, bench_net, bench_limits;
 
 /* ---- scenarios that limits runs as well ---- */
 

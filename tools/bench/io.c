@@ -13,12 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "common/base/compiler.h"
 #include "common/base/err.h"
 #include "common/base/text.h"
+#include "tools/bench/place.h"
 
 static struct io_options opt = IO_OPTIONS_DEFAULT;
 
@@ -50,10 +49,8 @@ static const struct io_kind {
 
 struct io {
     const struct io_options *o;
-    const struct io_backend *backend;
-    void *fs;
+    struct place place;
     bool shared, laid_out;
-    char dir[3600];
     uint8_t *memory; /* buffers_bytes per job */
     size_t buffers_bytes;
     const struct io_kind *kind;
@@ -69,7 +66,7 @@ struct io_job { /* one job's walk */
 
 static void file_path(const struct io *io, unsigned job, char out[4096])
 {
-    snprintf(out, 4096, "%s/f%u", io->dir, io->shared ? 0 : job);
+    snprintf(out, 4096, "%s/f%u", io->place.dir, io->shared ? 0 : job);
 }
 
 static void job_failed(struct io_job *w, int status, const char *what, uint64_t offset)
@@ -104,7 +101,7 @@ static void begin(struct io_job *w, struct io_op *op, uint64_t now_ns)
     op->begun_ns = now_ns;
     if (op->write && w->io->o->verify)
         io_pattern_fill(op->buf, op->len, w->seed, op->offset);
-    rc = w->io->backend->begin(w->file, op);
+    rc = w->io->place.backend->begin(w->file, op);
     if (rc < 0)
         job_failed(w, rc, "begin", op->offset);
 }
@@ -141,7 +138,7 @@ static void walk(struct io_job *w)
         in_flight += w->j->status == 0;
     }
     while (in_flight) {
-        op = io->backend->finish(w->file);
+        op = io->place.backend->finish(w->file);
         now = bench_now_ns();
         finished(w, op, now);
         if (!more(w, now)) {
@@ -180,16 +177,16 @@ static void job(struct bench_job *j)
     w->blocks = io->o->size / io->o->bs;
     w->seed = io->shared ? 1 : j->index + 1;
     w->random = w->seed;
-    rc = io->backend->open(io->fs, path, open_flags(io), io->o->depth, &w->file);
+    rc = io->place.backend->open(io->place.fs, path, open_flags(io), io->o->depth, &w->file);
     if (rc < 0) {
         job_failed(w, rc, "open", 0);
     } else {
         walk(w);
         if (io->kind->writes && io->o->fsync && j->status == 0)
-            rc = io->backend->sync(w->file);
+            rc = io->place.backend->sync(w->file);
         if (rc < 0)
             job_failed(w, rc, "fsync", 0);
-        rc = io->backend->close(w->file);
+        rc = io->place.backend->close(w->file);
         if (rc < 0)
             job_failed(w, rc, "close", 0);
     }
@@ -228,7 +225,7 @@ static int measure_kind(struct bench *b, struct io *io, const char *prefix)
     if (!io->laid_out && (io->kind->reads || io->kind->random))
         rc = lay_out(b, io);
     if (rc == 0 && o->cold && io->kind->reads)
-        rc = io->backend->drop_caches(io->fs);
+        rc = io->place.backend->drop_caches(io->place.fs);
     snprintf(size, sizeof size, o->bs % MIB ? "%lluKi" : "%lluMi",
              (unsigned long long)(o->bs % MIB ? o->bs / KIB : o->bs / MIB));
     snprintf(name, sizeof name, "%s.%s.%s.x%u", prefix, io->kind->name, size, o->jobs);
@@ -247,7 +244,7 @@ static const struct io_kind *kind_named(const char *name, size_t len)
     return NULL;
 }
 
-static int check_options(const struct io_options *o, const struct io_backend *backend)
+static int check_options(const struct io_options *o, bool async)
 {
     for (const char *p = o->rw; *p;
          p += p[strcspn(p, ",")] == ',' ? strcspn(p, ",") + 1 : strcspn(p, ","))
@@ -263,11 +260,11 @@ static int check_options(const struct io_options *o, const struct io_backend *ba
         bench_error("io: 1 to %d jobs, a depth of 1 to %u", BENCH_JOBS_MAX, IO_DEPTH_MAX);
         return 2;
     }
-    if (o->depth > 1 && !backend->async) {
+    if (o->depth > 1 && !async) {
         bench_error("io: --depth is for aifs:SOURCE; files of a path have one operation in flight");
         return 2;
     }
-    if (o->direct && backend->async) {
+    if (o->direct && async) {
         bench_error("io: --direct is for paths: with libaifs there is no page cache to pass");
         return 2;
     }
@@ -284,9 +281,8 @@ static void clean_up(struct io *io)
 
     for (unsigned i = 0; i < (io->shared ? 1 : io->o->jobs); i++) {
         file_path(io, i, path);
-        io->backend->unlink(io->fs, path);
+        io->place.backend->unlink(io->place.fs, path);
     }
-    io->backend->rmdir(io->fs, io->dir);
 }
 
 static int measure_all(struct bench *b, struct io *io, const char *prefix)
@@ -296,46 +292,31 @@ static int measure_all(struct bench *b, struct io *io, const char *prefix)
 
     io->buffers_bytes = MAX(io->o->bs * io->o->depth, MIB);
     bytes = io->buffers_bytes * io->o->jobs;
-    io->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (io->memory == MAP_FAILED) {
-        bench_error("io: %zu bytes of buffers: %m", bytes);
+    io->memory = place_memory("io", bytes);
+    if (!io->memory)
         return 1;
-    }
-    bench_fill(io->memory, bytes, (uint64_t)getpid());
     for (const char *p = io->o->rw; *p && rc == 0; p += len + (p[len] == ',')) {
         len = strcspn(p, ",");
         io->kind = kind_named(p, len);
         rc = measure_kind(b, io, prefix);
     }
-    munmap(io->memory, bytes);
+    place_memory_free(io->memory, bytes);
     return rc < 0;
 }
 
 int io_measure(struct bench *b, const struct io_options *o, const char *prefix, const char *where)
 {
     struct io io = {.o = o, .shared = !strcmp(o->files, "shared")};
-    static unsigned serial;
-    const char *dir;
-    int rc;
+    int rc = check_options(o, !strncmp(where, "aifs:", 5));
 
-    io.backend = strncmp(where, "aifs:", 5) ? &io_path_backend : &io_aifs_backend;
-    rc = check_options(o, io.backend);
     if (rc)
         return rc;
-    if (io.backend->start(where, o->options, &io.fs, &dir) < 0)
+    if (place_open(&io.place, "io", where, o->options) != 0)
         return 1;
-    snprintf(io.dir, sizeof io.dir, "%s/bench-io.%d.%u", dir, (int)getpid(), serial++);
-    rc = io.backend->mkdir(io.fs, io.dir);
-    if (rc < 0) {
-        bench_error("%s: %s", io.dir, err_text(rc));
-        rc = 1;
-    } else {
-        rc = measure_all(b, &io, prefix);
-        if (!o->keep)
-            clean_up(&io);
-    }
-    io.backend->stop(io.fs);
+    rc = measure_all(b, &io, prefix);
+    if (!o->keep)
+        clean_up(&io);
+    place_close(&io.place, o->keep);
     return rc;
 }
 

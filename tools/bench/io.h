@@ -33,6 +33,7 @@ struct io_backend {
     int (*mkdir)(void *fs, const char *path);
     int (*rmdir)(void *fs, const char *path);
     int (*unlink)(void *fs, const char *path);
+    int (*rename)(void *fs, const char *from, const char *to);
     /* flags: O_ACCMODE, O_CREAT, O_DIRECT */
     int (*open)(void *fs, const char *path, int flags, unsigned depth, struct io_file **ret_file);
     int (*begin)(struct io_file *f, struct io_op *op);

@@ -20,9 +20,9 @@ struct io_file {
     struct aifs_file *file;
     struct aifs_queue *queue; /* NULL at depth 1 */
     struct io_op *finished;   /* at depth 1 */
-    unsigned n_idle;          /* ios that are free */
-    struct aifs_io *idle[IO_DEPTH_MAX];
-    struct aifs_io ios[IO_DEPTH_MAX];
+    unsigned n_idle;          /* of depth: those that are free are the first of idle */
+    struct aifs_io **idle;
+    struct aifs_io ios[];
 };
 
 static int connect_fs(struct fs *fs)
@@ -95,15 +95,24 @@ static int lib_unlink(void *fs, const char *path)
     return f->aifs ? result(aifs_unlink(f->aifs, path)) : -ENOTCONN;
 }
 
+static int lib_rename(void *fs, const char *from, const char *to)
+{
+    struct fs *f = fs;
+
+    return f->aifs ? result(aifs_rename(f->aifs, from, to)) : -ENOTCONN;
+}
+
 static int lib_open(void *arg, const char *path, int flags, unsigned depth,
                     struct io_file **ret_file)
 {
     struct fs *fs = arg;
-    struct io_file *f = calloc(1, sizeof *f);
+    unsigned n = depth > 1 ? depth : 0;
+    struct io_file *f = calloc(1, sizeof *f + n * (sizeof f->ios[0] + sizeof f->idle[0]));
     int rc = 0;
 
     if (!f)
         return -ENOMEM;
+    f->idle = (struct aifs_io **)(void *)(f->ios + n);
     f->file = aifs_open(fs->aifs, path, flags, 0644);
     if (!f->file)
         rc = -errno;
@@ -118,7 +127,7 @@ static int lib_open(void *arg, const char *path, int flags, unsigned depth,
         free(f);
         return rc;
     }
-    for (unsigned i = 0; i < depth; i++)
+    for (unsigned i = 0; i < n; i++)
         f->idle[f->n_idle++] = &f->ios[i];
     *ret_file = f;
     return 0;
@@ -194,6 +203,7 @@ const struct io_backend io_aifs_backend = {
     .mkdir = lib_mkdir,
     .rmdir = lib_rmdir,
     .unlink = lib_unlink,
+    .rename = lib_rename,
     .open = lib_open,
     .begin = lib_begin,
     .finish = lib_finish,

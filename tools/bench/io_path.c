@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,6 +58,12 @@ static int path_unlink(void *fs, const char *path)
 {
     (void)fs;
     return unlink(path) == 0 ? 0 : -errno;
+}
+
+static int path_rename(void *fs, const char *from, const char *to)
+{
+    (void)fs;
+    return rename(from, to) == 0 ? 0 : -errno;
 }
 
 static int path_open(void *fs, const char *path, int flags, unsigned depth,
@@ -126,6 +133,7 @@ const struct io_backend io_path_backend = {
     .mkdir = path_mkdir,
     .rmdir = path_rmdir,
     .unlink = path_unlink,
+    .rename = path_rename,
     .open = path_open,
     .begin = path_begin,
     .finish = path_finish,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entry of aifs-bench: picks the scenario, prints its rows. */
-#include <jansson.h>
+/* Entry of aifs-bench: picks the scenario and reads its options. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +9,9 @@
 #include "common/base/text.h"
 #include "tools/bench/bench.h"
 
-static const struct bench_scenario *const scenarios[] = {&bench_io, &bench_md, &bench_net,
-                                                         &bench_limits};
+static const struct bench_scenario *const scenarios[] = {&bench_io,   &bench_md,    &bench_small,
+                                                         &bench_ckpt, &bench_train, &bench_kv,
+                                                         &bench_net,  &bench_limits};
 
 void bench_error(const char *fmt, ...)
 {
@@ -90,69 +90,6 @@ int bench_options(const struct bench_option *options, unsigned n, int argc, char
     return left;
 }
 
-static const char *latency(uint64_t ns, char *out, size_t len)
-{
-    if (ns == 0)
-        snprintf(out, len, "-");
-    else if (ns < 10000000)
-        snprintf(out, len, "%.1fus", (double)ns / 1e3);
-    else
-        snprintf(out, len, "%.1fms", (double)ns / 1e6);
-    return out;
-}
-
-static void print_text(const struct bench *b)
-{
-    char p50[24], p99[24], roof[32];
-
-    printf("%-34s %12s %-6s %10s %10s %9s %s\n", "MEASUREMENT", "VALUE", "UNIT", "P50", "P99",
-           "CPU", "OF LIMIT");
-    for (unsigned i = 0; i < b->n_results; i++) {
-        const struct bench_result *r = &b->results[i];
-
-        roof[0] = '\0';
-        if (r->limit > 0)
-            snprintf(roof, sizeof roof, "%.0f%% of ", 100.0 * r->value / r->limit);
-        printf("%-34s %12.*f %-6s %10s %10s %8.2fs %s%s\n", r->name, r->value < 100 ? 2 : 0,
-               r->value, r->unit, latency(r->p50_ns, p50, sizeof p50),
-               latency(r->p99_ns, p99, sizeof p99), r->cpu_seconds, roof,
-               r->limit > 0 ? r->limit_name : "");
-    }
-}
-
-static void print_json(const struct bench *b)
-{
-    json_t *items = json_array(), *root;
-
-    for (unsigned i = 0; i < b->n_results; i++) {
-        const struct bench_result *r = &b->results[i];
-        json_t *row = json_pack("{s:s, s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "name",
-                                r->name, "unit", r->unit, "value", r->value, "seconds", r->seconds,
-                                "operations", (json_int_t)r->operations, "bytes",
-                                (json_int_t)r->bytes, "p50_ns", (json_int_t)r->p50_ns, "p95_ns",
-                                (json_int_t)r->p95_ns, "p99_ns", (json_int_t)r->p99_ns, "max_ns",
-                                (json_int_t)r->max_ns, "cpu_seconds", r->cpu_seconds);
-
-        if (r->limit > 0) {
-            json_object_set_new(row, "limit", json_real(r->limit));
-            json_object_set_new(row, "limit_name", json_string(r->limit_name));
-        }
-        json_array_append_new(items, row);
-    }
-    root = json_pack("{s:s, s:o}", "schema", "aifs.bench/1", "items", items);
-    json_dumpf(root, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(root);
-}
-
-void bench_print(const struct bench *b)
-{
-    if (b->json)
-        print_json(b);
-    else
-        print_text(b);
-}
-
 static void help(const struct bench_scenario *one)
 {
     printf("usage: aifs-bench [--json] <scenario> [options]\n");
@@ -165,6 +102,25 @@ static void help(const struct bench_scenario *one)
         for (unsigned k = 0; k < s->n_options; k++)
             printf("      --%-14s %s\n", s->options[k].name, s->options[k].help);
     }
+}
+
+static int run_scenario(struct bench *b, const struct bench_scenario *s, int argc, char **argv)
+{
+    int left, rc;
+
+    b->scenario = s->name;
+    b->n_arguments = argc;
+    b->arguments = calloc((size_t)argc + 1, sizeof *argv); /* options leave argv as they are read */
+    if (!b->arguments)
+        return 1;
+    memcpy(b->arguments, argv, (size_t)argc * sizeof *argv);
+    left = bench_options(s->options, s->n_options, argc, argv);
+    if (left < 0)
+        return 2;
+    rc = s->run(b, left, argv);
+    if (b->n_results)
+        bench_print(b);
+    return rc;
 }
 
 int main(int argc, char **argv)
@@ -187,21 +143,12 @@ int main(int argc, char **argv)
             argv[left++] = argv[i];
     }
     for (size_t i = 0; left > 0 && i < ARRAY_LEN(scenarios); i++) {
-        int rc;
-
         if (strcmp(argv[0], scenarios[i]->name) != 0)
             continue;
-        if (want_help) {
-            help(scenarios[i]);
-            return 0;
-        }
-        left = bench_options(scenarios[i]->options, scenarios[i]->n_options, left - 1, argv + 1);
-        if (left < 0)
-            return 2;
-        rc = scenarios[i]->run(&b, left, argv + 1);
-        if (b.n_results)
-            bench_print(&b);
-        return rc;
+        if (!want_help)
+            return run_scenario(&b, scenarios[i], left - 1, argv + 1);
+        help(scenarios[i]);
+        return 0;
     }
     if (left > 0 && !want_help)
         bench_error("there is no scenario %s", argv[0]);

@@ -212,14 +212,9 @@ static int make_dirs(const struct md *m, bool make)
 
 static bool wanted(const struct md_options *o, const struct phase *p)
 {
-    size_t len = strlen(p->name);
-
     if (!strcmp(o->phases, "all"))
         return p->fn != do_read || o->size > 0;
-    for (const char *s = o->phases; (s = strstr(s, p->name)) != NULL; s += len)
-        if ((s == o->phases || s[-1] == ',') && (s[len] == ',' || s[len] == '\0'))
-            return true;
-    return false;
+    return bench_listed(o->phases, p->name);
 }
 
 /* A phase that is not wanted but without which nothing would be there, or be left over. */

@@ -118,6 +118,7 @@ int bench_run(struct bench *b, const char *name, const char *unit, unsigned n_jo
     struct start start = {.fn = fn, .limit_s = limit_s};
     struct runner *runners = calloc(n_jobs, sizeof *runners);
     double cpu = bench_cpu_seconds();
+    struct bench_progress *progress;
     unsigned started = 0;
     int rc = 0;
 
@@ -127,6 +128,7 @@ int bench_run(struct bench *b, const char *name, const char *unit, unsigned n_jo
         return -EINVAL;
     }
     pthread_barrier_init(&start.barrier, NULL, n_jobs);
+    progress = bench_progress_begin(name, limit_s);
     for (; started < n_jobs && rc == 0; started++) {
         runners[started].job = (struct bench_job){.index = started, .n_jobs = n_jobs, .arg = arg};
         runners[started].start = &start;
@@ -138,6 +140,7 @@ int bench_run(struct bench *b, const char *name, const char *unit, unsigned n_jo
     }
     for (unsigned i = 0; i < started; i++)
         pthread_join(runners[i].thread, NULL);
+    bench_progress_end(progress);
     rc = collect(b, name, unit, runners, n_jobs, bench_cpu_seconds() - cpu);
     pthread_barrier_destroy(&start.barrier);
     free(runners);
@@ -186,24 +189,4 @@ int bench_drop_caches(void)
     if (fd >= 0)
         close(fd);
     return rc;
-}
-
-uint64_t bench_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-void bench_fill(void *buf, size_t len, uint64_t seed)
-{
-    uint64_t state = seed * 0x9E3779B97F4A7C15ull | 1;
-    uint8_t *p = buf;
-
-    for (size_t i = 0; i + 8 <= len; i += 8) {
-        uint64_t v = bench_random(&state);
-
-        memcpy(p + i, &v, 8);
-    }
 }

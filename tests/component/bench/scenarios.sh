@@ -17,10 +17,15 @@ import json, sys
 document = json.load(open(sys.argv[1]))
 assert document["schema"] == "aifs.bench/1"
 assert document["items"]
+assert document["scenario"] and document["when"] and document["host"]["cpus"] > 0
+assert isinstance(document["notes"], list) and isinstance(document["arguments"], list)
 for row in document["items"]:
-    assert row["value"] > 0 and row["seconds"] > 0 and row["operations"] > 0, row
-    assert 0 < row["p50_ns"] <= row["p99_ns"] <= row["max_ns"], row
-    assert row["unit"] in ("MB/s", "op/s"), row
+    assert row["unit"] in ("MB/s", "op/s", "sample/s", "%", "s"), row
+    assert row["value"] > 0 or row["unit"] == "s", row
+    assert row["seconds"] > 0, row
+    if row["unit"] in ("MB/s", "op/s"):
+        assert row["operations"] > 0, row
+        assert 0 < row["p50_ns"] <= row["p95_ns"] <= row["p99_ns"] <= row["max_ns"], row
     print(row["name"])
 P
 }
@@ -46,6 +51,23 @@ rows io --verify --size 1Mi --bs 4Ki --jobs 3 --files shared --seconds 0.1 --rw 
 rows md --size 10Ki --files 20 --jobs 2 "$dir" |
     expect md md.create md.stat md.read md.open+close md.rename md.unlink md.mkdir md.rmdir
 rows md --phases stat --files 20 --shared "$dir" | expect "md of one phase" md.stat.shared
+rows small --verify --files 40 --size 5000 --dirs 3 --jobs 3 "$dir" |
+    expect small small.create small.read small.read-again small.unlink
+rows ckpt --verify --ranks 3 --size 1Mi --bs 256Ki "$dir" |
+    expect ckpt ckpt.n-n.write.x3 ckpt.n-n.read.x3 ckpt.n-1.write.x3 ckpt.n-1.read.x3 ckpt.records.write.x3 ckpt.records.read.x3
+rows ckpt --layouts records --ranks 2 --size 470080 --bs 4096 "$dir" | expect "ckpt of one layout" ckpt.records.write.x2
+[ "$(jq '.items | length' "$dir/out.json")" = 2 ] || fail "ckpt of one layout has other rows"
+rows kv --verify --fsync --blocks 5 --min 100000 --max 1Mi --jobs 2 "$dir" | expect kv kv.put kv.get
+for workload in unet3d resnet50 cosmoflow; do
+    rows train --workload $workload --scale 10000 --steps 2 --batch 3 --accelerators 2 "$dir" |
+        expect "train $workload" "train.$workload.prepare" "train.$workload.h100.x2" "train.$workload.h100.x2.samples" \
+            "train.$workload.h100.x2.au" "train.$workload.h100.x2.wait"
+    jq -e '.notes[0] | contains("1/10000 of their real size")' "$dir/out.json" >/dev/null || fail "train does not say how small its records are"
+done
+rows train --prepare --workload retinanet --scale 100 --steps 2 --batch 2 "$dir" | expect "train --prepare" train.retinanet.prepare
+rows train --workload retinanet --scale 100 --steps 2 --batch 2 "$dir" | expect "train again" train.retinanet.b200.x1.au
+jq -e '.items[] | select(.name == "train.retinanet.prepare")' "$dir/out.json" && fail "a data set that is there was made again"
+rm -r "$dir"/train-*
 rows net --net tcp --seconds 0.1 | expect "net tcp" net.ping.qd8.tcp net.read.1Mi.qd8.tcp net.write.1Mi.qd8.tcp
 rows net --net auto --op read --bs 4Ki --depth 1 --seconds 0.1 >/dev/null
 rows limits --only memory,target,rpc --net tcp --dir "$dir" --seconds 0.02 |
@@ -64,5 +86,12 @@ refused net --net pigeon
 refused net --op dance
 refused net --depth 100000
 refused limits --dir "$dir/missing" --only target
+refused small --dirs 0 "$dir"
+refused ckpt --layouts m-n "$dir"
+refused ckpt --record 7 "$dir"
+refused kv --min 2Mi --max 1Mi "$dir"
+refused train --workload chess "$dir"
+refused train --workload resnet50 --accelerator b200 "$dir"
+refused train --steps 1 "$dir"
 refused sing
 [ ! -e "$dir/failures" ]

@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every scenario of aifs-bench runs through the mount and through libaifs, reads what it wrote, says so as rows, and leaves nothing behind.
+. "$(dirname "$0")/lib.sh"
+cluster_up --oss 2
+BENCH=$AIFS_BUILD/tools/bench/aifs-bench
+lib=aifs:127.0.0.1:$(cat "$C/mds/run/port"):/
+key=key_file=$C/key/client.key
+
+# rows WHAT ROW... -- ARGUMENTS...: exit 0, one JSON document, with these rows among others
+rows() {
+    local what=$1 want=() row
+    shift
+    while [ "$1" != -- ]; do want+=("$1") && shift; done
+    shift
+    "$BENCH" --json "$@" >"$T/out.json" || fail "$what: exit $? ($*)"
+    [ "$(jq -r .schema "$T/out.json")" = aifs.bench/1 ] || fail "$what: another schema"
+    for row in "${want[@]}"; do
+        jq -e --arg row "$row" '.items[] | select(.name == $row) | .value > 0' "$T/out.json" >/dev/null ||
+            fail "$what: no row $row, or nothing in it: $(cat "$T/out.json")"
+    done
+}
+
+for where in "$M" "$lib"; do
+    args=("$where")
+    [ "$where" = "$M" ] || args+=(--options "$key")
+    rows "io in $where" io.write.1Mi.x2 io.randread.1Mi.x2 -- io --verify --cold --size 4Mi --jobs 2 "${args[@]}"
+    rows "small in $where" small.create small.read small.read-again small.unlink -- small --verify --cold --files 100 --size 100Ki --dirs 5 "${args[@]}"
+    rows "ckpt in $where" ckpt.n-n.write.x2 ckpt.n-1.read.x2 ckpt.records.write.x2 ckpt.records.read.x2 -- \
+        ckpt --verify --cold --ranks 2 --size 3Mi --bs 1Mi "${args[@]}"
+    rows "kv in $where" kv.put kv.get -- kv --verify --cold --fsync --blocks 4 --min 1Mi --max 3Mi "${args[@]}"
+    rows "train in $where" train.cosmoflow.h100.x2 train.cosmoflow.h100.x2.samples train.cosmoflow.h100.x2.au -- \
+        train --workload cosmoflow --accelerators 2 --steps 5 --scale 10 --cold "${args[@]}"
+    [ -z "$(ls "$M")" ] || fail "left behind in $where: $(ls "$M")"
+done
+expect "a data set" "$BENCH" train --prepare --workload retinanet --steps 2 --batch 4 --scale 10 "$M" >/dev/null
+set=$(ls "$M")
+rows "a data set that is there" train.retinanet.b200.x1.au -- train --workload retinanet --steps 2 --batch 4 --scale 10 "$lib" --options "$key"
+[ "$(ls "$M")" = "$set" ] && [ -n "$set" ] || fail "the data set has gone"
+refuse "a server that is not there" 1 'mount|server|refused|key' "$BENCH" kv "aifs:127.0.0.1:1:/" --options "$key,mount_timeout=100ms"
+true
