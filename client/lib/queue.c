@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asynchronous reads and writes: a batch is one hand-over to the reactor, finished ones gather in
- * the queue's list, and waiting collects them. Requests end on the reactor, callers wait under the
+ * the queue's list, and waiting collects them. What ends in one turn of the reactor is handed over
+ * together: one lock, and one wake-up, which costs more than most requests. Callers wait under the
  * queue's lock; nothing else is done under it.
  */
 #include "client/lib/lib_int.h"
@@ -14,6 +15,10 @@ struct aifs_queue {
     pthread_cond_t some;
     struct list done; /* struct lib_io */
     unsigned n_done, in_flight;
+    /* the reactor's alone: ended in this turn */
+    struct list fresh;
+    unsigned n_fresh;
+    struct reactor_work hand_over;
 };
 
 struct batch {
@@ -21,6 +26,20 @@ struct batch {
     unsigned n;
     struct lib_io *ios[];
 };
+
+static void hand_over(struct reactor_work *w)
+{
+    struct aifs_queue *q = container_of(w, struct aifs_queue, hand_over);
+    unsigned n = q->n_fresh;
+
+    q->n_fresh = 0;
+    pthread_mutex_lock(&q->lock);
+    list_splice(&q->done, &q->fresh);
+    q->n_done += n;
+    q->in_flight -= n;
+    pthread_cond_signal(&q->some);
+    pthread_mutex_unlock(&q->lock);
+}
 
 struct aifs_queue *aifs_queue_create(struct aifs *fs)
 {
@@ -33,6 +52,8 @@ struct aifs_queue *aifs_queue_create(struct aifs *fs)
     }
     q->fs = fs;
     list_init(&q->done);
+    list_init(&q->fresh);
+    q->hand_over.fn = hand_over;
     pthread_mutex_init(&q->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -60,12 +81,9 @@ static void io_over(struct lib_io *io)
 {
     struct aifs_queue *q = io->queue;
 
-    pthread_mutex_lock(&q->lock);
-    list_push_back(&q->done, &io->link);
-    q->n_done++;
-    q->in_flight--;
-    pthread_cond_signal(&q->some);
-    pthread_mutex_unlock(&q->lock);
+    list_push_back(&q->fresh, &io->link);
+    if (!q->n_fresh++)
+        reactor_defer(q->fs->reactor, &q->hand_over);
 }
 
 static void batch_begin(struct reactor_work *w)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files through libaifs, without a mount: "aifs:" and a source as mount.aifs(8) takes it. At depth
- * 1 each operation is one blocking call; above, each job has a queue of its own.
+ * 1 each operation is one blocking call; above, each job has a queue of its own: what has ended is
+ * taken together, and what was begun meanwhile is submitted together.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +21,10 @@ struct io_file {
     struct aifs_file *file;
     struct aifs_queue *queue; /* NULL at depth 1 */
     struct io_op *finished;   /* at depth 1 */
-    unsigned n_idle;          /* of depth: those that are free are the first of idle */
-    struct aifs_io **idle;
+    unsigned depth;
+    unsigned n_idle;          /* those that are free are the first of idle */
+    unsigned n_begun, n_done; /* begun and not submitted; ended and not handed back */
+    struct aifs_io **idle, **begun, **done;
     struct aifs_io ios[];
 };
 
@@ -107,12 +110,15 @@ static int lib_open(void *arg, const char *path, int flags, unsigned depth,
 {
     struct fs *fs = arg;
     unsigned n = depth > 1 ? depth : 0;
-    struct io_file *f = calloc(1, sizeof *f + n * (sizeof f->ios[0] + sizeof f->idle[0]));
+    struct io_file *f = calloc(1, sizeof *f + n * (sizeof f->ios[0] + 3 * sizeof f->idle[0]));
     int rc = 0;
 
     if (!f)
         return -ENOMEM;
+    f->depth = n;
     f->idle = (struct aifs_io **)(void *)(f->ios + n);
+    f->begun = f->idle + n;
+    f->done = f->begun + n;
     f->file = aifs_open(fs->aifs, path, flags, 0644);
     if (!f->file)
         rc = -errno;
@@ -157,10 +163,25 @@ static int lib_begin(struct io_file *f, struct io_op *op)
                            .len = op->len,
                            .offset = (off_t)op->offset,
                            .user = op};
-    if (aifs_submit(f->queue, &io, 1) == 0)
-        return 0;
-    f->idle[f->n_idle++] = io;
-    return -errno;
+    f->begun[f->n_begun++] = io;
+    return 0;
+}
+
+static void wait_for_some(struct io_file *f)
+{
+    int n;
+
+    if (f->n_begun && aifs_submit(f->queue, f->begun, f->n_begun) != 0) {
+        for (unsigned i = 0; i < f->n_begun; i++) {
+            f->begun[i]->result = -errno;
+            f->done[f->n_done++] = f->begun[i];
+        }
+    }
+    f->n_begun = 0;
+    while (!f->n_done) {
+        n = aifs_wait(f->queue, f->done, 1, f->depth, -1);
+        f->n_done = n > 0 ? (unsigned)n : 0;
+    }
 }
 
 static struct io_op *lib_finish(struct io_file *f)
@@ -170,8 +191,9 @@ static struct io_op *lib_finish(struct io_file *f)
 
     if (!f->queue)
         return f->finished;
-    while (aifs_wait(f->queue, &io, 1, 1, -1) != 1) {
-    }
+    if (!f->n_done)
+        wait_for_some(f);
+    io = f->done[--f->n_done];
     op = io->user;
     op->status = status_of(op, io->result);
     f->idle[f->n_idle++] = io;
