@@ -155,6 +155,7 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     list_init(&c->releases);
     list_init(&c->ios);
     list_init(&c->free_ios);
+    list_init(&c->free_shares);
     list_init(&c->inode_lru);
     list_init(&c->name_lru);
     list_init(&c->block_lru);

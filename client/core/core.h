@@ -326,7 +326,7 @@ void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_
 struct core_stats {
     uint64_t requests, reads, writes, read_bytes, write_bytes;
     uint64_t read_hits, read_misses, readahead_bytes;
-    uint64_t mds_calls, oss_calls, retries, replays, recalls, invalidations, glimpses,
+    uint64_t mds_calls, oss_calls, oss_shared, retries, replays, recalls, invalidations, glimpses,
         checksum_errors, sessions_lost, hung;
     uint64_t memory_limit, memory_used, dirty_bytes, uncommitted_bytes;
     uint64_t inodes, names, open_files, in_flight, memory_waits;

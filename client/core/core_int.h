@@ -402,7 +402,7 @@ uint64_t mem_used(const struct core *c);
 
 /* ---- blocks ---- */
 
-#define BLOCK_FLYING_MAX 8u
+#define BLOCK_FLYING_MAX 32u /* as many pieces as a block can be dirty in */
 
 struct block {
     struct hmap_node node;
@@ -562,6 +562,8 @@ struct core {
     struct hmap oss_nodes, oss_targets;
     struct list ios, free_ios;
     unsigned n_free_ios;
+    struct list free_shares; /* struct oss_share */
+    unsigned n_free_shares;
     uint64_t op_ids, commit_clock;
     struct list lock_waiters; /* struct core_req.p.wait */
     uint64_t lock_waits;      /* names given so far */

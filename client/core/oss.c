@@ -14,11 +14,9 @@
 
 #define FREE_IOS_MAX 64u
 
-static void io_go(struct oss_io *io);
-
 static void io_timer(struct reactor_timer *t)
 {
-    io_go(container_of(t, struct oss_io, timer));
+    oss_io_go(container_of(t, struct oss_io, timer));
 }
 
 struct oss_io *oss_io_new(struct core *c, enum oss_kind kind, struct core_inode *i)
@@ -96,6 +94,14 @@ static struct oss_target *target_find(struct core *c, uint32_t id)
     return NULL;
 }
 
+static void pump_later(struct reactor_work *w)
+{
+    struct oss_target *t = container_of(w, struct oss_target, pump);
+
+    t->pump_due = false;
+    oss_target_pump(t);
+}
+
 struct oss_target *oss_target_get(struct core *c, uint32_t id)
 {
     struct oss_target *t = target_find(c, id);
@@ -107,6 +113,7 @@ struct oss_target *oss_target_get(struct core *c, uint32_t id)
         return NULL;
     t->core = c;
     t->id = id;
+    t->pump.fn = pump_later;
     list_init(&t->queue);
     list_init(&t->commit_queue);
     list_init(&t->committing);
@@ -122,7 +129,7 @@ void oss_new_link(struct core *c, const struct oss_node *o)
         struct oss_io *io = list_entry(l, struct oss_io, all);
 
         if (io->sent && io->node == o)
-            io->call.incarnation = o->incarnation;
+            oss_io_call(io)->incarnation = o->incarnation;
     }
 }
 
@@ -151,20 +158,14 @@ void oss_call_header(struct core *c, struct rpc_call *call, const struct oss_nod
 
 /* ---- answers ---- */
 
-/* The payload is what exists of the one range; the rest is a hole. */
-static int read_verify(struct oss_io *io, const struct msg_read_rep *rep)
+int oss_read_check(struct oss_io *io, uint32_t len, const uint32_t *crcs)
 {
     uint8_t *data = io->iov[0].iov_base;
-    uint32_t len;
 
-    if (rep->n_lens != 1 || rep->lens[0] > io->range.len || rep->lens[0] != io->call.bulk_in_len)
-        return -AIFS_EPROTO;
-    len = rep->lens[0];
-    if (rep->n_crcs != crc_pieces(io->range.offset, len))
-        return -AIFS_EPROTO;
     if (len) {
-        crc32c_blocks(io->range.offset, data, len, io->crcs);
-        if (memcmp(io->crcs, rep->crcs, rep->n_crcs * sizeof io->crcs[0]) != 0) {
+        size_t n = crc32c_blocks(io->range.offset, data, len, io->crcs);
+
+        if (memcmp(io->crcs, crcs, n * sizeof io->crcs[0]) != 0) {
             io->core->stats.checksum_errors++;
             LOG_WARN("client", "inode %llu chunk %llu from target %u: data and checksum disagree",
                      (unsigned long long)io->inode->ino, (unsigned long long)io->range.chunk,
@@ -177,10 +178,17 @@ static int read_verify(struct oss_io *io, const struct msg_read_rep *rep)
     return 0;
 }
 
-static void write_noted(struct oss_io *io, const struct msg_write_rep *rep)
+/* The payload is what exists of the one range; the rest is a hole. */
+static int read_verify(struct oss_io *io, const struct msg_read_rep *rep)
 {
-    struct oss_target *t = io->target;
+    if (rep->n_lens != 1 || rep->lens[0] > io->range.len || rep->lens[0] != io->call.bulk_in_len ||
+        rep->n_crcs != crc_pieces(io->range.offset, rep->lens[0]))
+        return -AIFS_EPROTO;
+    return oss_read_check(io, rep->lens[0], rep->crcs);
+}
 
+void oss_write_noted(struct oss_target *t, const struct msg_write_rep *rep)
+{
     t->grant = rep->grant > t->flying ? rep->grant - t->flying : 0;
     commit_verifier(t, rep->verifier);
 }
@@ -195,7 +203,7 @@ static void refreshed(struct mds_op *op, int status)
     io->attr_op = NULL;
     if (!status) {
         inode_merge(io->inode, &rep->inode, true);
-        io_go(io);
+        oss_io_go(io);
         return;
     }
     io_finish(io, status == -AIFS_ECANCELLED ? -EIO : status);
@@ -243,7 +251,15 @@ static void io_failed(struct oss_io *io, int status)
     reactor_timer_start(c->reactor, &io->timer, reactor_now_ns(c->reactor) + r.delay_ns);
 }
 
-static void target_pump(struct oss_target *t);
+void oss_io_over(struct oss_io *io, int status)
+{
+    if (status == -AIFS_ECANCELLED && !io->cancelled)
+        status = -AIFS_ECONN; /* the peer was replaced */
+    if (status)
+        io_failed(io, status);
+    else
+        io_finish(io, 0);
+}
 
 static void io_called(struct rpc_call *call, int status)
 {
@@ -254,17 +270,12 @@ static void io_called(struct rpc_call *call, int status)
     t->in_flight--;
     if (io->kind == OSS_IO_WRITE && !io->stable)
         t->flying -= MIN(t->flying, io->len);
-    if (status == -AIFS_ECANCELLED && !io->cancelled)
-        status = -AIFS_ECONN; /* the peer was replaced */
     if (!status && io->kind == OSS_IO_READ)
         status = read_verify(io, call->rep);
     if (!status && io->kind == OSS_IO_WRITE)
-        write_noted(io, call->rep);
-    if (status)
-        io_failed(io, status);
-    else
-        io_finish(io, 0);
-    target_pump(t);
+        oss_write_noted(t, call->rep);
+    oss_io_over(io, status);
+    oss_target_pump(t);
 }
 
 /* ---- sending ---- */
@@ -298,18 +309,20 @@ static void crc_iov(struct oss_io *io)
     io->msg.write.n_crcs = n;
 }
 
+bool oss_write_stable(struct oss_target *t, const struct core_inode *i, uint32_t len, bool stable)
+{
+    if (stable || t->grant < len || i->lease != MSG_LEASE_WRITE)
+        return true; /* no room promised: durable before the reply, or ENOSPC */
+    t->grant -= len;
+    t->flying += len;
+    return false;
+}
+
 static void fill_write(struct oss_io *io)
 {
     struct oss_target *t = io->target;
 
-    if (!io->stable) {
-        if (t->grant < io->len || io->inode->lease != MSG_LEASE_WRITE) {
-            io->stable = true; /* no room promised: durable before the reply, or ENOSPC */
-        } else {
-            t->grant -= io->len;
-            t->flying += io->len;
-        }
-    }
+    io->stable = oss_write_stable(t, io->inode, io->len, io->stable);
     io->msg.write = (struct msg_write_req){
         .target = t->id,
         .ino = io->inode->ino,
@@ -354,39 +367,62 @@ static void io_send(struct oss_io *io, struct oss_node *o)
     rpc_peer_call(o->peer, &io->call);
 }
 
-static void target_pump(struct oss_target *t)
-{
-    struct list *l;
-
-    while (t->in_flight < CORE_TARGET_INFLIGHT && (l = list_pop_front(&t->queue)) != NULL) {
-        struct oss_io *io = list_entry(l, struct oss_io, link);
-
-        io->queued = false;
-        io_go(io);
-    }
-}
-
-static void io_go(struct oss_io *io)
+/* Where it goes now; NULL: nowhere, and that has been dealt with. */
+static struct oss_node *io_route(struct oss_io *io)
 {
     struct core *c = io->core;
     struct oss_node *node;
 
     if (io->cancelled || c->forced) {
         io_finish(io, c->forced ? -EIO : -EINTR);
-        return;
+        return NULL;
     }
     io->target = oss_target_of(c, &io->inode->layout, io->range.chunk);
     node = io->target ? oss_node_of(c, io->target->id) : NULL;
-    if (!node) {
+    if (!node)
         io_failed(io, io->target ? -AIFS_EDOWN : -AIFS_ESTALE_MAP);
-        return;
+    return node;
+}
+
+static void io_queue(struct oss_io *io)
+{
+    io->queued = true;
+    list_push_back(&io->target->queue, &io->link);
+}
+
+void oss_target_pump(struct oss_target *t)
+{
+    struct list *l;
+
+    while (t->in_flight < CORE_TARGET_INFLIGHT && (l = list_pop_front(&t->queue)) != NULL) {
+        struct oss_io *io = list_entry(l, struct oss_io, link);
+        struct oss_node *node;
+
+        io->queued = false;
+        node = io_route(io);
+        if (node && !share_send(io, node))
+            io_send(io, node);
     }
-    if (io->target->in_flight >= CORE_TARGET_INFLIGHT) {
-        io->queued = true;
-        list_push_back(&io->target->queue, &io->link);
+}
+
+void oss_io_go(struct oss_io *io)
+{
+    struct oss_node *node = io_route(io);
+    struct oss_target *t;
+
+    if (!node)
         return;
+    t = io->target;
+    if (oss_io_shares(io)) { /* with what else this turn brings */
+        io_queue(io);
+        if (!t->pump_due)
+            reactor_defer(io->core->reactor, &t->pump);
+        t->pump_due = true;
+    } else if (t->in_flight >= CORE_TARGET_INFLIGHT) {
+        io_queue(io);
+    } else {
+        io_send(io, node);
     }
-    io_send(io, node);
 }
 
 void oss_io_submit(struct oss_io *io)
@@ -396,14 +432,14 @@ void oss_io_submit(struct oss_io *io)
     if (io->core->forced || !io->core->map)
         reactor_timer_start(io->core->reactor, &io->timer, 0); /* done() never runs inside submit */
     else
-        io_go(io);
+        oss_io_go(io);
 }
 
 void oss_io_cancel(struct oss_io *io)
 {
     io->cancelled = true;
     if (io->sent) {
-        rpc_call_cancel(&io->call);
+        rpc_call_cancel(oss_io_call(io));
     } else if (io->queued || reactor_timer_running(&io->timer)) {
         list_remove(&io->link);
         io->queued = false;
@@ -456,6 +492,7 @@ void oss_fini(struct core *c)
     while ((l = list_pop_front(&c->free_ios)) != NULL)
         mem_free(list_entry(l, struct oss_io, link));
     c->n_free_ios = 0;
+    share_fini(c);
     hmap_for_each (h, next, pos, &c->oss_targets) {
         struct oss_target *t = container_of(h, struct oss_target, node);
 

@@ -15,9 +15,15 @@
 #define CORE_TARGET_INFLIGHT 16u /* transfers to one target at once; more wait in its queue */
 #define CORE_LARGE_BYTES     MSG_BULK_MAX
 
+/* Transfers that share a call: how many, how large each, how large together. */
+#define OSS_SHARE_MAX      64u
+#define OSS_SHARE_IO_BYTES (64u * KIB)
+#define OSS_SHARE_BYTES    (256u * KIB)
+
 struct core_inode;
 struct block;
 struct mds_op;
+struct oss_share;
 
 struct oss_node {
     struct hmap_node node;
@@ -34,7 +40,9 @@ struct oss_target {
     struct hmap_node node;
     struct core *core;
     uint32_t id;
-    struct list queue; /* struct oss_io: waiting for its turn */
+    struct list queue;        /* struct oss_io: waiting for its turn */
+    struct reactor_work pump; /* due: sends what is small and was queued in this turn */
+    bool pump_due;
     uint32_t in_flight;
     uint64_t verifier; /* 0: not yet known */
     uint64_t grant;    /* unstable bytes the server promises room for */
@@ -67,7 +75,8 @@ struct oss_io {
     struct core_req *q;       /* direct: whom it works for */
     struct buf *buf;          /* referenced while the transfer lasts, or NULL */
     struct oss_target *target;
-    struct oss_node *node; /* sent to */
+    struct oss_node *node;   /* sent to */
+    struct oss_share *share; /* the call it shares while it is sent; NULL: its own */
     struct rpc_call call;
     union {
         struct msg_read_req read;
@@ -84,6 +93,7 @@ struct oss_io {
     unsigned attempt;
     uint32_t session_epoch;
     bool stable, sent, cancelled, queued, hung_logged, ahead;
+    bool alone;   /* not in a shared call: one has failed */
     uint32_t got; /* bytes that exist, of a read; the rest of iov has been zeroed */
     void (*done)(struct oss_io *io, int status);
 };
@@ -104,6 +114,23 @@ void oss_fail_all(struct core *c);
 void oss_fini(struct core *c);
 uint64_t oss_want_grant(const struct core *c);
 void oss_call_header(struct core *c, struct rpc_call *call, const struct oss_node *o);
+
+/* ---- between oss.c and share.c ---- */
+
+void oss_io_go(struct oss_io *io);               /* sends it, or puts it into a queue */
+void oss_io_over(struct oss_io *io, int status); /* what its call brought: again, or done() */
+/* Its memory begins with the len bytes that exist: are they right? Zeroes the rest. */
+int oss_read_check(struct oss_io *io, uint32_t len, const uint32_t *crcs) MUST_USE;
+/* May a write of so much only be stable? If not, it takes from the target's promise. */
+bool oss_write_stable(struct oss_target *t, const struct core_inode *i, uint32_t len, bool stable);
+void oss_write_noted(struct oss_target *t, const struct msg_write_rep *rep);
+void oss_target_pump(struct oss_target *t); /* sends from its queue */
+struct rpc_call *oss_io_call(struct oss_io *io);
+bool oss_io_shares(const struct oss_io *io); /* small, and allowed to */
+/* Sends first and what the queue has for the same call; false: there is no company. */
+bool share_send(struct oss_io *first, struct oss_node *o);
+void share_fini(struct core *c);
+
 void oss_new_link(struct core *c,
                   const struct oss_node *o); /* unanswered calls carry the new incarnation */
 void commit_new_link(struct core *c, const struct oss_node *o);

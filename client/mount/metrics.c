@@ -25,6 +25,7 @@ static const struct {
     FIELD("readahead_bytes_total", readahead_bytes, "Bytes read ahead"),
     FIELD("mds_calls_total", mds_calls, "Calls to the metadata server"),
     FIELD("oss_calls_total", oss_calls, "Calls to object storage servers"),
+    FIELD("oss_shared_total", oss_shared, "Transfers that shared a call with others"),
     FIELD("retries_total", retries, "Calls sent again"),
     FIELD("replays_total", replays, "Uncommitted writes sent again after a server restart"),
     FIELD("recalls_total", recalls, "Leases recalled"),

@@ -75,10 +75,12 @@ struct fake_oss {
     int fail_writes;        /* status for writes; 0: none */
     unsigned fail_writes_n; /* how many; UINT_MAX: all */
     unsigned corrupt_reads; /* so many replies carry damaged data */
+    unsigned fail_reads;    /* so many reads fail with EIO */
     bool hold;              /* requests wait until it is cleared with fake_oss_release() */
     uint64_t grant;         /* in write replies */
     /* what it saw */
-    unsigned reads, writes, unstable, commits, held_now;
+    unsigned reads, writes, unstable, commits, held_now; /* calls */
+    unsigned read_ranges, write_ranges;
     uint64_t bytes_written;
 };
 

@@ -33,45 +33,71 @@ static struct fake_chunk *chunk_get(struct fake_oss *o, uint64_t ino, uint64_t c
 static void serve_read(struct fake_oss *o, struct rpc_req *req)
 {
     const struct msg_read_req *m = req->msg;
-    const struct msg_range *r = &m->ranges[0];
-    struct fake_chunk *c = chunk_get(o, m->ino, r->chunk, false);
-    uint32_t len = c && c->now_len > r->offset ? MIN(c->now_len - r->offset, r->len) : 0, n;
-    uint32_t *crcs = arena_alloc(&req->arena, (crc_pieces(r->offset, len) + 1) * sizeof *crcs);
-    struct msg_read_rep rep = {.n_lens = 1, .lens = &len, .crcs = crcs};
-    struct iovec *iov = arena_alloc(&req->arena, sizeof *iov);
+    uint32_t *lens = arena_alloc(&req->arena, m->n_ranges * sizeof *lens), n_iov = 0;
+    uint32_t *crcs = arena_alloc(&req->arena, 2048 * sizeof *crcs);
+    struct msg_read_rep rep = {.n_lens = m->n_ranges, .lens = lens, .crcs = crcs};
+    struct iovec *iov = arena_alloc(&req->arena, m->n_ranges * sizeof *iov);
 
     o->reads++;
-    ck_assert_uint_eq(m->n_ranges, 1);
-    ck_assert_uint_eq(r->offset % CRC_BLOCK_BYTES, 0);
-    ck_assert_uint_eq(r->len % CRC_BLOCK_BYTES, 0);
+    o->read_ranges += m->n_ranges;
     if (m->truncate_gen < o->truncate_gen[m->ino]) {
         rpc_reply(req, -AIFS_ESTALE_TRUNC, NULL);
         return;
     }
-    n = len ? (uint32_t)crc32c_blocks(r->offset, c->now + r->offset, len, crcs) : 0;
-    rep.n_crcs = n;
-    if (n && o->corrupt_reads) {
+    if (o->fail_reads) {
+        o->fail_reads--;
+        rpc_reply(req, -EIO, NULL);
+        return;
+    }
+    for (uint32_t k = 0; k < m->n_ranges; k++) {
+        const struct msg_range *r = &m->ranges[k];
+        struct fake_chunk *c = chunk_get(o, m->ino, r->chunk, false);
+
+        ck_assert_uint_eq(r->offset % CRC_BLOCK_BYTES, 0);
+        ck_assert_uint_eq(r->len % CRC_BLOCK_BYTES, 0);
+        lens[k] = c && c->now_len > r->offset ? MIN(c->now_len - r->offset, r->len) : 0;
+        if (!lens[k])
+            continue;
+        rep.n_crcs +=
+            (uint32_t)crc32c_blocks(r->offset, c->now + r->offset, lens[k], crcs + rep.n_crcs);
+        iov[n_iov++] = (struct iovec){c->now + r->offset, lens[k]};
+    }
+    if (rep.n_crcs && o->corrupt_reads) {
         o->corrupt_reads--;
         crcs[0] ^= 1;
     }
-    *iov = (struct iovec){len ? c->now + r->offset : NULL, len};
-    rpc_reply_bulk(req, 0, &rep, iov, len ? 1 : 0, NULL, NULL);
+    rpc_reply_bulk(req, 0, &rep, iov, n_iov, NULL, NULL);
+}
+
+static void write_range(struct fake_oss *o, const struct msg_write_req *m,
+                        const struct msg_range *r, const uint8_t *data, uint32_t *n_crcs)
+{
+    struct fake_chunk *c = chunk_get(o, m->ino, r->chunk, true);
+    uint32_t crcs[260];
+    size_t n = crc32c_blocks(r->offset, data, r->len, crcs);
+
+    ck_assert_uint_le(r->offset + r->len, FAKE_CHUNK);
+    ck_assert_uint_le(*n_crcs + n, m->n_crcs);
+    ck_assert_int_eq(memcmp(crcs, m->crcs + *n_crcs, n * sizeof crcs[0]), 0);
+    *n_crcs += (uint32_t)n;
+    memcpy(c->now + r->offset, data, r->len);
+    c->now_len = MAX(c->now_len, r->offset + r->len);
+    o->bytes_written += r->len;
+    if (m->stable) {
+        memcpy(c->durable + r->offset, data, r->len);
+        c->durable_len = MAX(c->durable_len, r->offset + r->len);
+    }
 }
 
 static void serve_write(struct fake_oss *o, struct rpc_req *req)
 {
     const struct msg_write_req *m = req->msg;
-    const struct msg_range *r = &m->ranges[0];
     struct msg_write_rep rep = {.verifier = o->verifier, .grant = o->grant};
-    uint32_t crcs[260];
-    struct fake_chunk *c;
-    size_t n;
+    uint32_t bytes = 0, n_crcs = 0;
 
     o->writes++;
+    o->write_ranges += m->n_ranges;
     o->unstable += !m->stable;
-    ck_assert_uint_eq(m->n_ranges, 1);
-    ck_assert_uint_eq(r->len, req->header.bulk_len);
-    ck_assert_uint_le(r->offset + r->len, FAKE_CHUNK);
     if (m->truncate_gen < o->truncate_gen[m->ino]) {
         rpc_reply(req, -AIFS_ESTALE_TRUNC, NULL);
         return;
@@ -81,19 +107,12 @@ static void serve_write(struct fake_oss *o, struct rpc_req *req)
         rpc_reply(req, o->fail_writes, NULL);
         return;
     }
-    n = crc32c_blocks(r->offset, req->bulk->data, r->len, crcs);
-    if (n != m->n_crcs || memcmp(crcs, m->crcs, n * sizeof crcs[0]) != 0) {
-        rpc_reply(req, -AIFS_ECHECKSUM, NULL);
-        return;
+    for (uint32_t k = 0; k < m->n_ranges; k++) {
+        write_range(o, m, &m->ranges[k], req->bulk->data + bytes, &n_crcs);
+        bytes += m->ranges[k].len;
     }
-    c = chunk_get(o, m->ino, r->chunk, true);
-    memcpy(c->now + r->offset, req->bulk->data, r->len);
-    c->now_len = MAX(c->now_len, r->offset + r->len);
-    o->bytes_written += r->len;
-    if (m->stable) {
-        memcpy(c->durable + r->offset, req->bulk->data, r->len);
-        c->durable_len = MAX(c->durable_len, r->offset + r->len);
-    }
+    ck_assert_uint_eq(bytes, req->header.bulk_len);
+    ck_assert_uint_eq(n_crcs, m->n_crcs);
     rpc_reply(req, 0, &rep);
 }
 
