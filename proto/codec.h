@@ -2,8 +2,8 @@
 /*
  * Between plain messages (msg.h) and protobuf. Encoding fails only for lack of memory or a message
  * over NET_HEAD_MAX; decoding checks every length, count, enum and depth against its bound,
- * allocates from the caller's arena only, and fails with -AIFS_EPROTO. Unknown fields are skipped.
- * Any thread.
+ * allocates from the caller's arena only, and fails with -AIFS_EPROTO, or -ENOMEM when there is
+ * none. Unknown fields are skipped. Any thread.
  */
 #ifndef AIFS_PROTO_CODEC_H
 #define AIFS_PROTO_CODEC_H

@@ -13,8 +13,6 @@
 
 int inode_cache_init(struct core *c)
 {
-    list_init(&c->inode_lru);
-    list_init(&c->dirty_inodes);
     c->max_inodes =
         (uint32_t)MIN(c->o.memory_limit / 8 / (sizeof(struct core_inode) + 64), 1u << 20);
     return hmap_init(&c->inodes, 1024);

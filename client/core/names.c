@@ -12,8 +12,6 @@
 
 int names_init(struct core *c)
 {
-    list_init(&c->name_lru);
-    list_init(&c->invalidations);
     c->max_names = (uint32_t)MIN(c->o.memory_limit / 16 / 160, 1u << 20);
     return hmap_init(&c->names, 1024);
 }

@@ -86,6 +86,7 @@ void arena_init(struct arena *a, size_t limit_bytes)
     a->head = NULL;
     a->used_bytes = 0;
     a->limit_bytes = limit_bytes;
+    a->starved = false;
     a->first_used = 0;
 }
 
@@ -99,8 +100,10 @@ static struct arena_block *arena_grow(struct arena *a, size_t size)
     if (cap > SIZE_MAX - sizeof *b)
         return NULL;
     b = mem_alloc(sizeof *b + cap);
-    if (!b)
+    if (!b) {
+        a->starved = true;
         return NULL;
+    }
     b->next = a->head;
     b->used = 0;
     b->cap = cap;

@@ -8,6 +8,7 @@
 #ifndef AIFS_COMMON_BASE_MEM_H
 #define AIFS_COMMON_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,8 +31,9 @@ void mem_free(void *ptr); /* NULL is a no-op */
 struct arena_block;
 struct arena {
     struct arena_block *head;
-    size_t used_bytes;                                      /* handed out */
-    size_t limit_bytes;                                     /* 0 = none */
+    size_t used_bytes;  /* handed out */
+    size_t limit_bytes; /* 0 = none */
+    bool starved;       /* an allocation failed for want of memory, not for the limit */
     unsigned char first[1024] __attribute__((aligned(16))); /* most requests need no more */
     size_t first_used;
 };

@@ -5,8 +5,8 @@
  *
  * Happy path: the generated structs are built in a scratch area on the stack and packed straight
  * into the caller's arena (or unpacked there and copied into a plain struct in the arena). Failure:
- * encoding fails with -ENOMEM or -EMSGSIZE; decoding with -AIFS_EPROTO, whatever was wrong, memory
- * included: the arena's limit bounds what a message may cost.
+ * encoding fails with -ENOMEM or -EMSGSIZE; decoding with -AIFS_EPROTO, whatever was wrong, a
+ * message that costs more than the arena's limit included, or with -ENOMEM.
  */
 #include "proto/codec.h"
 
@@ -277,6 +277,12 @@ struct msg_bytes *dec_bytes_array(struct dec *d, size_t n, const ProtobufCBinary
     return to;
 }
 
+/* The sender's fault, unless there was no memory. */
+static int dec_failed(const struct arena *a)
+{
+    return a->starved ? -ENOMEM : -AIFS_EPROTO;
+}
+
 static int decode(const struct codec *c, const void *data, uint32_t len, struct arena *a,
                   void **ret_msg)
 {
@@ -286,13 +292,13 @@ static int decode(const struct codec *c, const void *data, uint32_t len, struct 
     void *msg = arena_zalloc(a, c->msg_size);
 
     if (!msg)
-        return -AIFS_EPROTO;
+        return dec_failed(a);
     if (c->pb->n_fields) {
         d.arena = a;
         d.used = 0;
         pb = protobuf_c_message_unpack(c->pb, &alloc, len, data);
         if (!pb || !c->dec(&d, pb, msg))
-            return -AIFS_EPROTO;
+            return dec_failed(a);
     }
     *ret_msg = msg;
     return 0;

@@ -214,11 +214,11 @@ static int call_decode(struct rpc_call *c, const struct rpc_header *h, const voi
     c->arena.limit_bytes = c->arena.used_bytes + header_arena_limit(h->body_len);
     rc = codec_decode(c->op, true, body, h->body_len, &c->arena, &rep);
     c->arena.limit_bytes = 0;
-    if (rc)
-        LOG_WARN("rpc", "%s: malformed reply to %s", c->via->describe, rpc_op_name(c->op));
-    else
+    if (rc == 0)
         c->rep = rep;
-    return rc;
+    else
+        LOG_WARN("rpc", "%s: reply to %s: %s", c->via->describe, rpc_op_name(c->op), err_text(rc));
+    return rc == -ENOMEM ? -AIFS_ECONN : rc; /* an answer that cannot be kept is a lost one */
 }
 
 int call_head(struct rpc_link *l, const struct rpc_header *h, const void *body, struct net_rx *rx)

@@ -140,14 +140,14 @@ static int req_decode(struct req *r, const void *body)
 
     copy = arena_dup(a, body, len);
     if (!copy)
-        return -ENOMEM;
+        return -AIFS_EBUSY_SERVER;
     a->limit_bytes = a->used_bytes + header_arena_limit(len);
     rc = codec_decode(r->pub.header.op, false, copy, len, a, &msg);
     a->limit_bytes = 0; /* what the handler needs is not the sender's doing */
     r->pub.body = copy;
     if (rc == 0)
         r->pub.msg = msg;
-    return rc;
+    return rc == -ENOMEM ? -AIFS_EBUSY_SERVER : rc;
 }
 
 int req_head(struct rpc_link *l, const struct rpc_header *h, const void *body, struct net_rx *rx)
@@ -303,6 +303,11 @@ void rpc_reply_bulk(struct rpc_req *req, int status, const void *msg, const stru
              ? -ENOMEM
              : codec_encode_room(req->header.op, true, msg, sizeof(struct rpc_header_wire),
                                  &r->reply, &wire, &body_len);
+    if (rc == -ENOMEM) {
+        link_fail(req->from, rc); /* it has been executed: the caller has to ask again */
+        req_drop(r);
+        return;
+    }
     if (rc) {
         LOG_ERROR("rpc", "%s: cannot encode the reply to %s: %s", req->from->describe,
                   rpc_op_name(req->header.op), err_text(rc));

@@ -86,11 +86,13 @@ static void serve(struct rpc_req *req)
 static void handle(struct rpc_req *req)
 {
     struct fake_cluster *f = req->handler_arg;
+    int armed = fake_spare();
 
     if (f->mds_hold)
         list_push_back(&f->mds_held, &req->link);
     else
         serve(req);
+    fake_unspare(armed);
 }
 
 void fake_mds_release(struct fake_cluster *f)

@@ -10,6 +10,7 @@
 #ifndef AIFS_TESTS_SUPPORT_FAKE_CLUSTER_H
 #define AIFS_TESTS_SUPPORT_FAKE_CLUSTER_H
 
+#include "common/fault/fault.h"
 #include "common/net/buf.h"
 #include "proto/map.h"
 #include "proto/rpc.h"
@@ -126,6 +127,15 @@ void fake_contents(struct fake_cluster *f, struct fake_inode *i, uint64_t offset
                    uint32_t len, bool durable);
 
 /* Shared by the two halves. */
+/* Armed fault points are the client's, on the one reactor of all: a server works without them. */
+static inline int fake_spare(void)
+{
+    return atomic_exchange(&fault_armed, 0);
+}
+static inline void fake_unspare(int armed)
+{
+    atomic_store(&fault_armed, armed);
+}
 void fake_mds_start(struct fake_cluster *f);
 void fake_oss_start(struct fake_cluster *f, unsigned index);
 struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req);

@@ -151,13 +151,15 @@ static void serve(struct fake_oss *o, struct rpc_req *req)
 static void handle(struct rpc_req *req)
 {
     struct fake_oss *o = req->handler_arg;
+    int armed = fake_spare();
 
     if (o->hold) {
         o->held_now++;
         list_push_back(&o->held, &req->link);
-        return;
+    } else {
+        serve(o, req);
     }
-    serve(o, req);
+    fake_unspare(armed);
 }
 
 void fake_oss_release(struct fake_oss *o)
