@@ -80,6 +80,7 @@ struct channel_req {
         } name;
         struct { /* GETATTR, SETATTR: set is MSG_SET_*; fh only if has_fh */
             bool has_fh;
+            bool statx; /* the kernel wants the birth time too: channel_reply_attr() knows */
             uint64_t fh;
             uint32_t set, mode, uid, gid;
             uint64_t size;
@@ -132,7 +133,8 @@ struct channel_req {
     unsigned char priv[CHANNEL_PRIV_BYTES] __attribute__((aligned(16)));
 
     /* the channel's own */
-    void *raw;
+    void *raw;       /* libfuse's request */
+    uint64_t unique; /* the kernel's number of it */
     void (*interrupt)(struct channel_req *q);
     void *copy; /* of a target or value */
     char text[CHANNEL_TEXT_BYTES];
@@ -150,8 +152,15 @@ struct channel_ops {
     void (*gone)(void *user);  /* unmounted or aborted: no more requests. May be NULL */
 };
 
+enum channel_kind {
+    CHANNEL_KIND_AUTO, /* the own one; libfuse where that cannot be set up */
+    CHANNEL_KIND_FUSE,
+    CHANNEL_KIND_LIBFUSE,
+};
+
 struct channel_options {
     struct reactor *reactor;
+    enum channel_kind kind;
     const struct channel_ops *ops;
     void *user;
     const char *source, *mountpoint;

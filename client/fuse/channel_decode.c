@@ -7,57 +7,30 @@
  *
  * A few flags that libfuse 3.14 drops are read from the message itself.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/fuse/channel_int.h"
+#include "client/fuse/libfuse_int.h"
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 
 /* ---- begin and run ---- */
 
-struct channel_req *channel_req_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node)
+struct channel_req *libfuse_req_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node)
 {
-    struct channel *c = fuse_req_userdata(raw);
     const struct fuse_ctx *ctx = fuse_req_ctx(raw);
-    struct list *l = list_pop_front(&c->idle);
-    struct channel_req *q = l ? list_entry(l, struct channel_req, link) : mem_alloc(sizeof(*q));
+    struct channel_req *q =
+        channel_req_begin(fuse_req_userdata(raw), op, node, ctx->uid, ctx->gid, (uint32_t)ctx->pid);
 
-    if (!q) {
+    if (!q)
         fuse_reply_err(raw, ENOMEM);
-        return NULL;
-    }
-    if (l)
-        c->n_idle--;
-    q->channel = c;
-    q->user = c->o.user;
-    q->op = op;
-    q->node = node;
-    q->uid = ctx->uid;
-    q->gid = ctx->gid;
-    q->pid = (uint32_t)ctx->pid;
-    q->interrupted = false;
-    q->interrupt = NULL;
-    q->raw = raw;
-    q->copy = NULL;
-    q->buf = NULL;
-    q->start_ns = reactor_now_ns(c->o.reactor);
-    list_push_back(&c->requests, &q->link);
-    c->n_requests++;
-    return q;
-}
-
-void channel_req_run(struct channel_req *q)
-{
-    void (*fn)(struct channel_req *) = q->channel->o.ops->op[q->op];
-
-    if (fn)
-        fn(q);
     else
-        channel_reply_err(q, -ENOSYS);
+        q->raw = raw;
+    return q;
 }
 
 /* Names live in q->text: the first at its start, a second behind MSG_NAME_MAX. False: answered. */
@@ -92,18 +65,11 @@ static const void *message_body(const struct channel *c)
 
 static void on_raw_interrupt(fuse_req_t raw UNUSED, void *data)
 {
-    struct channel_req *q = data;
-    void (*fn)(struct channel_req *) = q->interrupt;
-
-    q->interrupted = true;
-    q->interrupt = NULL;
-    if (fn)
-        fn(q);
+    channel_req_interrupted(data);
 }
 
-void channel_on_interrupt(struct channel_req *q, void (*fn)(struct channel_req *q))
+void libfuse_on_interrupt(struct channel_req *q)
 {
-    q->interrupt = fn;
     fuse_req_interrupt_func(q->raw, on_raw_interrupt, q);
 }
 
@@ -112,10 +78,11 @@ void channel_on_interrupt(struct channel_req *q, void (*fn)(struct channel_req *
 static void on_init(void *user, struct fuse_conn_info *conn)
 {
     struct channel *c = user;
-    const struct fuse_init_in *in = message_body(c);
+    const struct wire_init_in *in = message_body(c);
     unsigned want = FUSE_CAP_ASYNC_DIO | FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS |
                     FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_DONT_MASK |
                     FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_CACHE_SYMLINKS;
+    uint64_t flags2 = 0;
 
     if (c->o.posix_acl)
         want |= FUSE_CAP_POSIX_ACL;
@@ -125,27 +92,26 @@ static void on_init(void *user, struct fuse_conn_info *conn)
     conn->max_write = CHANNEL_IO_MAX;
     conn->max_read = CHANNEL_IO_MAX;
     conn->max_readahead = CHANNEL_IO_MAX;
-    conn->max_background = 64;
-    conn->congestion_threshold = 48;
+    conn->max_background = CHANNEL_MAX_BACKGROUND;
+    conn->congestion_threshold = CHANNEL_CONGESTION;
     conn->time_gran = 1;
-    c->killpriv = (in->flags & FUSE_HANDLE_KILLPRIV_V2) != 0;
-    c->direct_mmap = (in->flags & FUSE_INIT_EXT) != 0 &&
-                     c->message->len >= sizeof(*c->message) + sizeof(*in) &&
-                     (in->flags2 & WIRE_DIRECT_IO_ALLOW_MMAP) != 0;
+    c->killpriv = (in->flags & WIRE_HANDLE_KILLPRIV_V2) != 0;
+    if ((in->flags & WIRE_INIT_EXT) != 0 && c->message->len >= sizeof(*c->message) + sizeof(*in))
+        flags2 = (uint64_t)in->flags2 << 32;
+    c->direct_mmap = (flags2 & WIRE_DIRECT_IO_ALLOW_MMAP) != 0;
+    c->expire_only = (flags2 & WIRE_HAS_EXPIRE_ONLY) != 0;
     c->init_reply = true;
     c->proto_minor = in->minor;
     LOG_DEBUG("fuse", "kernel protocol %u.%u, offered %#x, used %#x", conn->proto_major,
               conn->proto_minor, conn->capable, conn->want);
-    if (!c->ready_told && c->o.ops->ready)
-        c->o.ops->ready(c->o.user);
-    c->ready_told = true;
+    channel_tell_ready(c);
 }
 
 /* ---- inodes and names ---- */
 
 static void on_named(fuse_req_t raw, enum channel_op op, fuse_ino_t node, const char *name)
 {
-    struct channel_req *q = channel_req_begin(raw, op, node);
+    struct channel_req *q = libfuse_req_begin(raw, op, node);
 
     if (q && take_name(q, 0, name, &q->name.name))
         channel_req_run(q);
@@ -191,7 +157,7 @@ static void on_forget_multi(fuse_req_t raw, size_t count, struct fuse_forget_dat
 
 static void on_getattr(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi)
 {
-    struct channel_req *q = channel_req_begin(raw, CHANNEL_GETATTR, node);
+    struct channel_req *q = libfuse_req_begin(raw, CHANNEL_GETATTR, node);
 
     if (!q)
         return;
@@ -214,7 +180,7 @@ static uint32_t set_mask(int to_set, uint32_t wire_valid)
                {FUSE_SET_ATTR_MTIME, MSG_SET_MTIME},
                {FUSE_SET_ATTR_ATIME_NOW, MSG_SET_ATIME_NOW},
                {FUSE_SET_ATTR_MTIME_NOW, MSG_SET_MTIME_NOW}};
-    uint32_t set = wire_valid & FATTR_KILL_SUIDGID ? MSG_SET_KILL_PRIV : 0;
+    uint32_t set = wire_valid & WIRE_FATTR_KILL_SUIDGID ? MSG_SET_KILL_PRIV : 0;
 
     for (unsigned i = 0; i < ARRAY_LEN(map); i++)
         set |= to_set & map[i].fuse ? map[i].msg : 0;
@@ -228,8 +194,8 @@ static uint32_t set_mask(int to_set, uint32_t wire_valid)
 static void on_setattr(fuse_req_t raw, fuse_ino_t node, struct stat *st, int to_set,
                        struct fuse_file_info *fi)
 {
-    struct channel_req *q = channel_req_begin(raw, CHANNEL_SETATTR, node);
-    const struct fuse_setattr_in *in;
+    struct channel_req *q = libfuse_req_begin(raw, CHANNEL_SETATTR, node);
+    const struct wire_setattr_in *in;
 
     if (!q)
         return;
@@ -249,7 +215,7 @@ static void on_setattr(fuse_req_t raw, fuse_ino_t node, struct stat *st, int to_
 
 static void on_readlink(fuse_req_t raw, fuse_ino_t node)
 {
-    struct channel_req *q = channel_req_begin(raw, CHANNEL_READLINK, node);
+    struct channel_req *q = libfuse_req_begin(raw, CHANNEL_READLINK, node);
 
     if (q)
         channel_req_run(q);
@@ -259,7 +225,7 @@ static void on_readlink(fuse_req_t raw, fuse_ino_t node)
 static struct channel_req *make_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t parent,
                                       const char *name, mode_t mode)
 {
-    struct channel_req *q = channel_req_begin(raw, op, parent);
+    struct channel_req *q = libfuse_req_begin(raw, op, parent);
 
     if (!q)
         return NULL;
@@ -314,7 +280,7 @@ static void on_create(fuse_req_t raw, fuse_ino_t parent, const char *name, mode_
 static void on_rename(fuse_req_t raw, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
                       const char *new_name, unsigned flags)
 {
-    struct channel_req *q = channel_req_begin(raw, CHANNEL_RENAME, parent);
+    struct channel_req *q = libfuse_req_begin(raw, CHANNEL_RENAME, parent);
 
     if (!q || !take_name(q, 0, name, &q->rename.name))
         return;
@@ -327,7 +293,7 @@ static void on_rename(fuse_req_t raw, fuse_ino_t parent, const char *name, fuse_
 
 static void on_link(fuse_req_t raw, fuse_ino_t node, fuse_ino_t new_parent, const char *new_name)
 {
-    struct channel_req *q = channel_req_begin(raw, CHANNEL_LINK, node);
+    struct channel_req *q = libfuse_req_begin(raw, CHANNEL_LINK, node);
 
     if (!q || !take_name(q, 0, new_name, &q->link_to.new_name))
         return;
@@ -339,14 +305,14 @@ static void on_link(fuse_req_t raw, fuse_ino_t node, fuse_ino_t new_parent, cons
 
 static void open_run(fuse_req_t raw, enum channel_op op, fuse_ino_t node, struct fuse_file_info *fi)
 {
-    struct channel_req *q = channel_req_begin(raw, op, node);
-    const struct fuse_open_in *in;
+    struct channel_req *q = libfuse_req_begin(raw, op, node);
+    const struct wire_open_in *in;
 
     if (!q)
         return;
     in = message_body(q->channel);
     q->open.flags = (uint32_t)fi->flags;
-    q->open.kill_priv = q->channel->killpriv && (in->open_flags & FUSE_OPEN_KILL_SUIDGID) != 0;
+    q->open.kill_priv = q->channel->killpriv && (in->open_flags & WIRE_OPEN_KILL_SUIDGID) != 0;
     channel_req_run(q);
 }
 
@@ -363,7 +329,7 @@ static void on_opendir(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *f
 static struct channel_req *io_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node, size_t len,
                                     off_t offset, const struct fuse_file_info *fi)
 {
-    struct channel_req *q = channel_req_begin(raw, op, node);
+    struct channel_req *q = libfuse_req_begin(raw, op, node);
 
     if (!q)
         return NULL;
@@ -393,13 +359,13 @@ static void on_write(fuse_req_t raw, fuse_ino_t node, const char *data, size_t l
 {
     struct channel *c = fuse_req_userdata(raw);
     struct channel_req *q = io_begin(raw, CHANNEL_WRITE, node, len, offset, fi);
-    const struct fuse_write_in *in;
+    const struct wire_write_in *in;
 
     if (!q)
         return;
     in = message_body(c);
     q->io.data = data;
-    q->io.kill_priv = c->killpriv && (in->write_flags & FUSE_WRITE_KILL_SUIDGID) != 0;
+    q->io.kill_priv = c->killpriv && (in->write_flags & WIRE_WRITE_KILL_SUIDGID) != 0;
     q->buf = c->message_buf; /* the data stays where it is until the reply */
     c->message_buf = NULL;
     channel_req_run(q);
@@ -431,7 +397,7 @@ static void on_readdirplus(fuse_req_t raw, fuse_ino_t node, size_t len, off_t of
 static void file_run(fuse_req_t raw, enum channel_op op, fuse_ino_t node,
                      const struct fuse_file_info *fi, int datasync)
 {
-    struct channel_req *q = channel_req_begin(raw, op, node);
+    struct channel_req *q = libfuse_req_begin(raw, op, node);
 
     if (!q)
         return;
@@ -471,7 +437,7 @@ static void on_fsyncdir(fuse_req_t raw, fuse_ino_t node, int datasync, struct fu
 
 static void on_statfs(fuse_req_t raw, fuse_ino_t node)
 {
-    struct channel_req *q = channel_req_begin(raw, CHANNEL_STATFS, node);
+    struct channel_req *q = libfuse_req_begin(raw, CHANNEL_STATFS, node);
 
     if (q)
         channel_req_run(q);
@@ -480,7 +446,7 @@ static void on_statfs(fuse_req_t raw, fuse_ino_t node)
 static void on_setxattr(fuse_req_t raw, fuse_ino_t node, const char *name, const char *value,
                         size_t size, int flags)
 {
-    struct channel_req *q = channel_req_begin(raw, CHANNEL_SETXATTR, node);
+    struct channel_req *q = libfuse_req_begin(raw, CHANNEL_SETXATTR, node);
 
     if (!q || !take_name(q, 0, name, &q->xattr.name))
         return;
@@ -498,7 +464,7 @@ static void on_setxattr(fuse_req_t raw, fuse_ino_t node, const char *name, const
 
 static void on_getxattr(fuse_req_t raw, fuse_ino_t node, const char *name, size_t size)
 {
-    struct channel_req *q = channel_req_begin(raw, CHANNEL_GETXATTR, node);
+    struct channel_req *q = libfuse_req_begin(raw, CHANNEL_GETXATTR, node);
 
     if (!q || !take_name(q, 0, name, &q->xattr.name))
         return;
@@ -508,7 +474,7 @@ static void on_getxattr(fuse_req_t raw, fuse_ino_t node, const char *name, size_
 
 static void on_listxattr(fuse_req_t raw, fuse_ino_t node, size_t size)
 {
-    struct channel_req *q = channel_req_begin(raw, CHANNEL_LISTXATTR, node);
+    struct channel_req *q = libfuse_req_begin(raw, CHANNEL_LISTXATTR, node);
 
     if (!q)
         return;

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of the libfuse channel: receive loop (channel_libfuse.c), requests (channel_decode.c),
- * replies (channel_reply.c) and the notification thread (channel_notify.c). */
+/*
+ * Inside of the channel. What both kinds share: buffers, requests and the receive loop (channel.c),
+ * replies (channel_reply.c), the notification threads (channel_notify.c). A kind mounts, receives
+ * and sends: the protocol itself over /dev/fuse (channel_dev.c), or libfuse (channel_libfuse.c).
+ */
 #ifndef AIFS_CLIENT_FUSE_CHANNEL_INT_H
 #define AIFS_CLIENT_FUSE_CHANNEL_INT_H
 
-#define FUSE_USE_VERSION 314
-#include <fuse_lowlevel.h>
-#include <linux/fuse.h>
 #include <pthread.h>
 
 #include "client/fuse/channel.h"
+#include "client/fuse/wire.h"
 #include "common/base/list.h"
 
-/* Not in every <linux/fuse.h>. */
-#define WIRE_FOPEN_PARALLEL_DIRECT_WRITES (1u << 6)
-#define WIRE_DIRECT_IO_ALLOW_MMAP         (1u << 4) /* in the second word of INIT's flags */
-#define WIRE_NOTIFY_INC_EPOCH             8
-#define PROTO_MINOR_INC_EPOCH             44u
+#define CHANNEL_REPLY_PIECES   32 /* of a reply with data */
+#define CHANNEL_MAX_BACKGROUND 64 /* requests of read-ahead and asynchronous I/O at once */
+#define CHANNEL_CONGESTION     48
 
 /* A receive buffer: message header and WRITE header end where a page begins, so that the data of a
  * WRITE is page aligned. */
-#define CHANNEL_HEAD_BYTES (sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
+#define CHANNEL_HEAD_BYTES (sizeof(struct wire_in_header) + sizeof(struct wire_write_in))
 #define CHANNEL_PAGE_BYTES 4096u
 #define CHANNEL_BUF_BYTES  (CHANNEL_IO_MAX + 2u * CHANNEL_PAGE_BYTES)
 #define CHANNEL_BUFS       256u /* receive buffers at most: address space, touched when used */
@@ -31,6 +30,13 @@ struct channel_buf {
     struct channel_buf *next;
     unsigned index;
 };
+
+static inline void *channel_buf_message(const struct channel_buf *b)
+{
+    return b->mem + CHANNEL_PAGE_BYTES - CHANNEL_HEAD_BYTES;
+}
+
+#define CHANNEL_MESSAGE_MAX (CHANNEL_BUF_BYTES - CHANNEL_PAGE_BYTES + CHANNEL_HEAD_BYTES)
 
 struct channel_notice {
     struct list link;
@@ -56,19 +62,36 @@ struct channel_notifier {
     struct reactor_work work; /* delivers what is finished */
 };
 
+struct channel_transport {
+    const char *name;
+    /* Mounts: watch.fd is where the kernel is heard, non-blocking. -errno, text in err. */
+    int (*open)(struct channel *c, char *err, size_t err_len);
+    /* Reads one message into message_buf and handles it: its length, or -errno. */
+    int (*receive)(struct channel *c);
+    /* Answers a request: error (positive) or data, one of them. -errno of the kernel. */
+    int (*send)(struct channel_req *q, int error, const struct iovec *iov, int n);
+    void (*on_interrupt)(struct channel_req *q); /* is wanted from now on. May be NULL */
+    /* Unmounts unless the kernel has done so, frees. */
+    void (*close)(struct channel *c);
+};
+
+extern const struct channel_transport channel_dev, channel_libfuse;
+
 struct channel {
     struct channel_options o;
-    struct fuse_session *session;
+    const struct channel_transport *transport;
     char *mountpoint;
     struct reactor_watch watch;
     bool paused, gone, mounted, ready_told;
-    bool init_reply;      /* the next message sent answers INIT */
     bool killpriv;        /* the kernel leaves clearing set-id bits to us */
     uint32_t proto_minor; /* of the kernel */
-    bool direct_mmap;     /* the kernel can map files opened for direct I/O */
+    bool expire_only;     /* the kernel knows WIRE_EXPIRE_ONLY */
 
-    const struct fuse_in_header *message; /* being decoded */
+    struct fuse_session *session;         /* libfuse's */
+    const struct wire_in_header *message; /* being decoded */
     struct channel_buf *message_buf;      /* where it is; NULL once a request has taken it */
+    bool init_reply;                      /* libfuse: the next message sent answers INIT */
+    bool direct_mmap;                     /* the kernel can map files opened for direct I/O */
 
     uint8_t *buf_memory;
     struct channel_buf bufs[CHANNEL_BUFS], *buf_free, *buf_cold;
@@ -84,19 +107,14 @@ struct channel {
     struct channel_notifier names, contents;
 };
 
-extern const struct fuse_lowlevel_ops channel_libfuse_ops;
-
-/* A new request; NULL: out of memory, answered. Run: its handler is called. */
-struct channel_req *channel_req_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t node);
-void channel_req_run(struct channel_req *q);
-void channel_on_getlk(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi, struct flock *f);
-void channel_on_setlk(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi, struct flock *f,
-                      int sleep);
-void channel_on_flock(fuse_req_t raw, fuse_ino_t node, struct fuse_file_info *fi, int op);
-struct channel_buf *channel_buf_get(struct channel *c);
-void channel_buf_put(struct channel *c, struct channel_buf *b);
-void channel_resume(struct channel *c); /* a request has ended: read again if paused */
+/* A new request for the message in hand, from this caller; NULL: out of memory. */
+struct channel_req *channel_req_begin(struct channel *c, enum channel_op op, uint64_t node,
+                                      uint32_t uid, uint32_t gid, uint32_t pid);
+void channel_req_run(struct channel_req *q); /* calls its handler */
+void channel_req_interrupted(struct channel_req *q);
 void channel_req_free(struct channel_req *q);
+/* INIT has been understood: the mount answers. */
+void channel_tell_ready(struct channel *c);
 
 int channel_notifier_start(struct channel *c) MUST_USE;
 void channel_notifier_stop(struct channel *c);

@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include "client/fuse/channel_int.h"
+#include "client/fuse/libfuse_int.h"
 
 static void lock_run(fuse_req_t raw, enum channel_op op, fuse_ino_t node,
                      const struct fuse_file_info *fi, const struct msg_lock *l, bool wait)
 {
-    struct channel_req *q = channel_req_begin(raw, op, node);
+    struct channel_req *q = libfuse_req_begin(raw, op, node);
 
     if (!q)
         return;

@@ -17,23 +17,42 @@
 #include "common/base/mem.h"
 #include "common/rt/thread.h"
 
-/* Expired: looked up again at its next use, and forgotten only if it has changed, so that what is
- * mounted below it or has it as working directory stays. */
-static int entry_expire(struct channel *c, const struct channel_notice *n)
+static int notice_write(const struct channel *c, int32_t code, struct iovec *iov, int n)
 {
-    int rc = fuse_lowlevel_notify_expire_entry(c->session, n->node, n->name, strlen(n->name),
-                                               FUSE_LL_EXPIRE_ONLY);
+    struct wire_out_header h = {.len = sizeof(h), .error = code};
 
-    if (rc == -ENOSYS || rc == -EINVAL) /* kernels before 6.2 */
-        rc = fuse_lowlevel_notify_inval_entry(c->session, n->node, n->name, strlen(n->name));
-    return rc;
+    for (int i = 1; i < n; i++)
+        h.len += (uint32_t)iov[i].iov_len;
+    iov[0] = (struct iovec){&h, sizeof(h)};
+    return writev(c->watch.fd, iov, n) < 0 ? -errno : 0;
+}
+
+/* Expired: looked up again at its next use, and forgotten only if it has changed, so that what is
+ * mounted below it or has it as working directory stays. Kernels before 6.2 forget it. */
+static int inval_entry(const struct channel *c, uint64_t parent, const char *name)
+{
+    struct wire_inval_entry_out out = {.parent = parent,
+                                       .namelen = (uint32_t)strlen(name),
+                                       .flags = c->expire_only ? WIRE_EXPIRE_ONLY : 0};
+    struct iovec iov[3] = {
+        [1] = {&out, sizeof(out)}, [2] = {(void *)(uintptr_t)name, strlen(name) + 1}};
+
+    return notice_write(c, WIRE_NOTIFY_INVAL_ENTRY, iov, 3);
+}
+
+static int inval_inode(const struct channel *c, uint64_t node, int64_t offset, int64_t len)
+{
+    struct wire_inval_inode_out out = {.ino = node, .off = offset, .len = len};
+    struct iovec iov[2] = {[1] = {&out, sizeof(out)}};
+
+    return notice_write(c, WIRE_NOTIFY_INVAL_INODE, iov, 2);
 }
 
 static int notice_send(struct channel *c, const struct channel_notice *n)
 {
     if (n->kind == NOTICE_ENTRY)
-        return entry_expire(c, n);
-    return fuse_lowlevel_notify_inval_inode(c->session, n->node, n->offset, n->len);
+        return inval_entry(c, n->node, n->name);
+    return inval_inode(c, n->node, n->offset, n->len);
 }
 
 static void *notifier_main(void *arg)
@@ -149,21 +168,21 @@ int channel_notify_entry(struct channel *c, uint64_t parent, const char *name, u
 
 bool channel_can_expire_names(const struct channel *c)
 {
-    return c->proto_minor >= PROTO_MINOR_INC_EPOCH;
+    return c->proto_minor >= WIRE_MINOR_INC_EPOCH;
 }
 
 void channel_expire_names(struct channel *c)
 {
-    struct fuse_out_header all = {.len = sizeof(all), .error = WIRE_NOTIFY_INC_EPOCH};
+    struct iovec iov;
+    int rc = channel_can_expire_names(c) ? notice_write(c, WIRE_NOTIFY_INC_EPOCH, &iov, 1) : 0;
 
-    if (channel_can_expire_names(c) && write(c->watch.fd, &all, sizeof(all)) < 0 &&
-        errno != ENOTCONN && errno != ENODEV)
-        LOG_WARN("fuse", "the kernel keeps names: %s", strerror(errno));
+    if (rc != 0 && rc != -ENOTCONN && rc != -ENODEV)
+        LOG_WARN("fuse", "the kernel keeps names: %s", strerror(-rc));
 }
 
 void channel_expire_attr(struct channel *c, uint64_t node)
 {
-    int rc = fuse_lowlevel_notify_inval_inode(c->session, node, -1, 0);
+    int rc = inval_inode(c, node, -1, 0);
 
     if (rc != 0 && rc != -ENOENT && rc != -ENODEV)
         LOG_WARN("fuse", "the kernel keeps attributes of inode %llu: %s", (unsigned long long)node,

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replies. OPEN and CREATE are built by hand, because libfuse 3.14 has no field for parallel direct
- * writes. A reply that the kernel no longer wants (the caller was killed, the file system was
- * unmounted) is not an error; an open whose reply was lost that way is never released by the
- * kernel, so the file system is told (open_lost).
+ * Replies, as the kernel reads them, for both kinds of channel. A reply that the kernel no longer
+ * wants (the caller was killed, the file system was unmounted) is not an error; an open whose reply
+ * was lost that way is never released by the kernel, so the file system is told (open_lost).
  */
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 
 #include "client/fuse/channel_int.h"
 #include "common/base/err.h"
@@ -20,114 +18,9 @@
 
 #define BLOCK_BYTES 131072 /* st_blksize: what stdio and cp(1) use as buffer */
 
-static double seconds(uint64_t ns)
+static void to_attr(const struct msg_attr *a, struct wire_attr *w)
 {
-    return (double)ns / 1e9;
-}
-
-static void to_stat(const struct msg_attr *a, struct stat *st)
-{
-    memset(st, 0, sizeof(*st));
-    st->st_ino = a->ino;
-    st->st_mode = a->mode;
-    st->st_nlink = a->nlink;
-    st->st_uid = a->uid;
-    st->st_gid = a->gid;
-    st->st_rdev = a->rdev;
-    st->st_size = (off_t)a->size;
-    st->st_blksize = BLOCK_BYTES;
-    st->st_blocks = (blkcnt_t)((a->size + 511) / 512);
-    st->st_atim = (struct timespec){a->atime.sec, a->atime.nsec};
-    st->st_mtim = (struct timespec){a->mtime.sec, a->mtime.nsec};
-    st->st_ctim = (struct timespec){a->ctime.sec, a->ctime.nsec};
-}
-
-static void to_entry(const struct channel_entry *e, struct fuse_entry_param *p)
-{
-    memset(p, 0, sizeof(*p));
-    p->ino = e->attr->ino;
-    p->attr_timeout = seconds(e->attr_timeout_ns);
-    p->entry_timeout = seconds(e->entry_timeout_ns);
-    to_stat(e->attr, &p->attr);
-}
-
-/* rc of the send. True when the kernel has taken it. */
-static bool req_end(struct channel_req *q, int rc)
-{
-    if (rc != 0 && rc != -ENOENT && rc != -ENODEV && rc != -EINTR && !q->channel->gone)
-        LOG_WARN("fuse", "reply to %s of inode %llu: %s", channel_op_name(q->op),
-                 (unsigned long long)q->node, err_text(rc));
-    channel_req_free(q);
-    return rc == 0;
-}
-
-void channel_reply_err(struct channel_req *q, int err)
-{
-    req_end(q, fuse_reply_err(q->raw, err_to_errno(err)));
-}
-
-void channel_reply_entry(struct channel_req *q, const struct channel_entry *e)
-{
-    struct fuse_entry_param p;
-
-    to_entry(e, &p);
-    req_end(q, fuse_reply_entry(q->raw, &p));
-}
-
-void channel_reply_no_entry(struct channel_req *q, uint64_t entry_timeout_ns)
-{
-    struct fuse_entry_param p = {0};
-
-    p.entry_timeout = seconds(entry_timeout_ns);
-    if (entry_timeout_ns)
-        req_end(q, fuse_reply_entry(q->raw, &p));
-    else
-        channel_reply_err(q, -ENOENT);
-}
-
-void channel_reply_attr(struct channel_req *q, const struct msg_attr *a, uint64_t timeout_ns)
-{
-    struct stat st;
-
-    to_stat(a, &st);
-    req_end(q, fuse_reply_attr(q->raw, &st, seconds(timeout_ns)));
-}
-
-/* ---- open and create ---- */
-
-static void to_open_out(uint64_t fh, uint32_t flags, struct fuse_open_out *out)
-{
-    memset(out, 0, sizeof(*out));
-    out->fh = fh;
-    if (flags & CHANNEL_OPEN_DIRECT)
-        out->open_flags |= FOPEN_DIRECT_IO | WIRE_FOPEN_PARALLEL_DIRECT_WRITES;
-    if (flags & CHANNEL_OPEN_KEEP_CACHE)
-        out->open_flags |= FOPEN_KEEP_CACHE;
-    if (flags & CHANNEL_OPEN_NOFLUSH)
-        out->open_flags |= FOPEN_NOFLUSH;
-}
-
-/* The kernel has no file for this open: close it again. */
-static void open_lost(struct channel_req *q, enum channel_op op, uint64_t node, uint64_t fh)
-{
-    if (q->channel->o.ops->open_lost)
-        q->channel->o.ops->open_lost(q->user, op, node, fh);
-}
-
-void channel_reply_open(struct channel_req *q, uint64_t fh, uint32_t flags)
-{
-    struct fuse_open_out out;
-    int rc;
-
-    to_open_out(fh, flags, &out);
-    rc = fuse_reply_buf(q->raw, (const char *)&out, sizeof(out));
-    if (rc != 0)
-        open_lost(q, q->op, q->node, fh);
-    req_end(q, rc);
-}
-
-static void to_wire_attr(const struct msg_attr *a, struct fuse_attr *w)
-{
+    memset(w, 0, sizeof(*w));
     w->ino = a->ino;
     w->size = a->size;
     w->blocks = (a->size + 511) / 512;
@@ -145,24 +38,146 @@ static void to_wire_attr(const struct msg_attr *a, struct fuse_attr *w)
     w->blksize = BLOCK_BYTES;
 }
 
+static void to_entry(const struct channel_entry *e, struct wire_entry_out *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->nodeid = e->attr->ino;
+    out->entry_valid = e->entry_timeout_ns / NS_PER_S;
+    out->entry_valid_nsec = (uint32_t)(e->entry_timeout_ns % NS_PER_S);
+    out->attr_valid = e->attr_timeout_ns / NS_PER_S;
+    out->attr_valid_nsec = (uint32_t)(e->attr_timeout_ns % NS_PER_S);
+    to_attr(e->attr, &out->attr);
+}
+
+/* rc of the send. True when the kernel has taken it. */
+static bool req_end(struct channel_req *q, int rc)
+{
+    if (rc != 0 && rc != -ENOENT && rc != -ENODEV && rc != -EINTR && !q->channel->gone)
+        LOG_WARN("fuse", "reply to %s of inode %llu: %s", channel_op_name(q->op),
+                 (unsigned long long)q->node, err_text(rc));
+    channel_req_free(q);
+    return rc == 0;
+}
+
+static int send_iov(struct channel_req *q, const struct iovec *iov, int n)
+{
+    return q->channel->transport->send(q, 0, iov, n);
+}
+
+static int send_bytes(struct channel_req *q, const void *data, size_t len)
+{
+    struct iovec iov = {(void *)(uintptr_t)data, len};
+
+    return send_iov(q, &iov, 1);
+}
+
+void channel_reply_err(struct channel_req *q, int err)
+{
+    req_end(q, q->channel->transport->send(q, err_to_errno(err), NULL, 0));
+}
+
+void channel_reply_entry(struct channel_req *q, const struct channel_entry *e)
+{
+    struct wire_entry_out out;
+
+    to_entry(e, &out);
+    req_end(q, send_bytes(q, &out, sizeof(out)));
+}
+
+void channel_reply_no_entry(struct channel_req *q, uint64_t entry_timeout_ns)
+{
+    struct wire_entry_out out = {.entry_valid = entry_timeout_ns / NS_PER_S,
+                                 .entry_valid_nsec = (uint32_t)(entry_timeout_ns % NS_PER_S)};
+
+    if (entry_timeout_ns)
+        req_end(q, send_bytes(q, &out, sizeof(out)));
+    else
+        channel_reply_err(q, -ENOENT);
+}
+
+static struct wire_time to_time(struct msg_time t)
+{
+    return (struct wire_time){.sec = t.sec, .nsec = t.nsec};
+}
+
+static void reply_statx(struct channel_req *q, const struct msg_attr *a, uint64_t timeout_ns)
+{
+    struct wire_statx_out out = {.attr_valid = timeout_ns / NS_PER_S,
+                                 .attr_valid_nsec = (uint32_t)(timeout_ns % NS_PER_S)};
+
+    out.stat = (struct wire_statx){.mask = STATX_BASIC_STATS | STATX_BTIME,
+                                   .blksize = BLOCK_BYTES,
+                                   .nlink = a->nlink,
+                                   .uid = a->uid,
+                                   .gid = a->gid,
+                                   .mode = (uint16_t)a->mode,
+                                   .ino = a->ino,
+                                   .size = a->size,
+                                   .blocks = (a->size + 511) / 512,
+                                   .atime = to_time(a->atime),
+                                   .btime = to_time(a->btime),
+                                   .ctime = to_time(a->ctime),
+                                   .mtime = to_time(a->mtime),
+                                   .rdev_major = major(a->rdev),
+                                   .rdev_minor = minor(a->rdev)};
+    req_end(q, send_bytes(q, &out, sizeof(out)));
+}
+
+void channel_reply_attr(struct channel_req *q, const struct msg_attr *a, uint64_t timeout_ns)
+{
+    struct wire_attr_out out = {.attr_valid = timeout_ns / NS_PER_S,
+                                .attr_valid_nsec = (uint32_t)(timeout_ns % NS_PER_S)};
+
+    if (q->attr.statx) {
+        reply_statx(q, a, timeout_ns);
+        return;
+    }
+    to_attr(a, &out.attr);
+    req_end(q, send_bytes(q, &out, sizeof(out)));
+}
+
+/* ---- open and create ---- */
+
+static void to_open(uint64_t fh, uint32_t flags, struct wire_open_out *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->fh = fh;
+    if (flags & CHANNEL_OPEN_DIRECT)
+        out->open_flags |= WIRE_FOPEN_DIRECT_IO | WIRE_FOPEN_PARALLEL_DIRECT_WRITES;
+    if (flags & CHANNEL_OPEN_KEEP_CACHE)
+        out->open_flags |= WIRE_FOPEN_KEEP_CACHE;
+    if (flags & CHANNEL_OPEN_NOFLUSH)
+        out->open_flags |= WIRE_FOPEN_NOFLUSH;
+}
+
+/* The kernel has no file for this open: close it again. */
+static void open_lost(struct channel_req *q, enum channel_op op, uint64_t node, uint64_t fh)
+{
+    if (q->channel->o.ops->open_lost)
+        q->channel->o.ops->open_lost(q->user, op, node, fh);
+}
+
+void channel_reply_open(struct channel_req *q, uint64_t fh, uint32_t flags)
+{
+    struct wire_open_out out;
+    int rc;
+
+    to_open(fh, flags, &out);
+    rc = send_bytes(q, &out, sizeof(out));
+    if (rc != 0)
+        open_lost(q, q->op, q->node, fh);
+    req_end(q, rc);
+}
+
 void channel_reply_create(struct channel_req *q, const struct channel_entry *e, uint64_t fh,
                           uint32_t flags)
 {
-    struct {
-        struct fuse_entry_out entry;
-        struct fuse_open_out open;
-    } out;
+    struct wire_create_out out;
     int rc;
 
-    memset(&out, 0, sizeof(out));
-    out.entry.nodeid = e->attr->ino;
-    out.entry.entry_valid = e->entry_timeout_ns / NS_PER_S;
-    out.entry.entry_valid_nsec = (uint32_t)(e->entry_timeout_ns % NS_PER_S);
-    out.entry.attr_valid = e->attr_timeout_ns / NS_PER_S;
-    out.entry.attr_valid_nsec = (uint32_t)(e->attr_timeout_ns % NS_PER_S);
-    to_wire_attr(e->attr, &out.entry.attr);
-    to_open_out(fh, flags, &out.open);
-    rc = fuse_reply_buf(q->raw, (const char *)&out, sizeof(out));
+    to_entry(e, &out.entry);
+    to_open(fh, flags, &out.open);
+    rc = send_bytes(q, &out, sizeof(out));
     if (rc != 0)
         open_lost(q, q->op, e->attr->ino, fh);
     req_end(q, rc);
@@ -170,15 +185,22 @@ void channel_reply_create(struct channel_req *q, const struct channel_entry *e, 
 
 /* ---- data ---- */
 
+static void reply_size(struct channel_req *q, uint32_t len)
+{
+    struct wire_size_out out = {.size = len};
+
+    req_end(q, send_bytes(q, &out, sizeof(out)));
+}
+
 void channel_reply_write(struct channel_req *q, uint32_t len)
 {
-    req_end(q, fuse_reply_write(q->raw, len));
+    reply_size(q, len);
 }
 
 void channel_reply_data(struct channel_req *q, const struct iovec *iov, int n,
                         void (*sent)(struct channel_req *q))
 {
-    int rc = fuse_reply_iov(q->raw, iov, n);
+    int rc = send_iov(q, iov, n);
 
     if (sent)
         sent(q);
@@ -187,42 +209,41 @@ void channel_reply_data(struct channel_req *q, const struct iovec *iov, int n,
 
 void channel_reply_readlink(struct channel_req *q, const void *target, uint32_t len)
 {
-    req_end(q, fuse_reply_buf(q->raw, target, len));
+    req_end(q, send_bytes(q, target, len));
 }
 
 void channel_reply_statfs(struct channel_req *q, const struct msg_statfs_rep *s)
 {
-    struct statvfs v = {0};
+    struct wire_statfs_out out = {.blocks = s->total_bytes / 4096,
+                                  .bfree = s->free_bytes / 4096,
+                                  .bavail = s->avail_bytes / 4096,
+                                  .files = s->files,
+                                  .ffree = s->files_free,
+                                  .bsize = 4096,
+                                  .frsize = 4096,
+                                  .namelen = MSG_NAME_MAX};
 
-    v.f_bsize = v.f_frsize = 4096;
-    v.f_blocks = s->total_bytes / 4096;
-    v.f_bfree = s->free_bytes / 4096;
-    v.f_bavail = s->avail_bytes / 4096;
-    v.f_files = s->files;
-    v.f_ffree = v.f_favail = s->files_free;
-    v.f_namemax = MSG_NAME_MAX;
-    req_end(q, fuse_reply_statfs(q->raw, &v));
+    req_end(q, send_bytes(q, &out, sizeof(out)));
 }
 
 void channel_reply_lock(struct channel_req *q, const struct msg_lock *l)
 {
-    struct flock f = {.l_whence = SEEK_SET,
-                      .l_start = (off_t)l->start,
-                      .l_len = l->end >= MSG_LOCK_END ? 0 : (off_t)(l->end - l->start + 1),
-                      .l_pid = (pid_t)l->pid};
+    struct wire_lk_out out = {.lk = {.start = l->start, .end = l->end, .pid = l->pid}};
 
-    f.l_type = l->type == MSG_LOCK_READ ? F_RDLCK : l->type == MSG_LOCK_WRITE ? F_WRLCK : F_UNLCK;
-    req_end(q, fuse_reply_lock(q->raw, &f));
+    out.lk.type = l->type == MSG_LOCK_READ    ? F_RDLCK
+                  : l->type == MSG_LOCK_WRITE ? F_WRLCK
+                                              : F_UNLCK;
+    req_end(q, send_bytes(q, &out, sizeof(out)));
 }
 
 void channel_reply_xattr(struct channel_req *q, const void *value, uint32_t len)
 {
     if (q->xattr.size == 0)
-        req_end(q, fuse_reply_xattr(q->raw, len));
+        reply_size(q, len);
     else if (len > q->xattr.size)
         channel_reply_err(q, -ERANGE);
     else
-        req_end(q, fuse_reply_buf(q->raw, value, len));
+        req_end(q, send_bytes(q, value, len));
 }
 
 /* ---- directories ---- */
@@ -248,36 +269,30 @@ bool channel_dir_add(struct channel_req *q, const char *name, uint64_t ino, uint
                      uint64_t cookie, const struct channel_entry *e)
 {
     struct channel *c = q->channel;
-    char *to = (char *)c->dir + c->dir_len;
-    size_t room = c->dir_room - c->dir_len, used;
+    size_t name_len = strlen(name);
+    struct wire_dirent d = {.ino = ino, .off = cookie, .namelen = (uint32_t)name_len, .type = type};
+    size_t used = (q->io.plus ? sizeof(struct wire_entry_out) : 0) + sizeof(d) + name_len;
+    size_t padding = -used & 7u;
+    uint8_t *to = c->dir + c->dir_len;
 
+    if (used + padding > c->dir_room - c->dir_len)
+        return false;
+    c->dir_len += used + padding;
     if (q->io.plus) {
-        struct fuse_entry_param p = {0};
+        struct wire_entry_out entry = {0};
 
         if (e)
-            to_entry(e, &p);
-        p.attr.st_ino = ino;
-        p.attr.st_mode = e ? p.attr.st_mode : DTTOIF(type);
-        used = fuse_add_direntry_plus(q->raw, to, room, name, &p, (off_t)cookie);
-    } else {
-        struct stat st = {.st_ino = ino, .st_mode = DTTOIF(type)};
-
-        used = fuse_add_direntry(q->raw, to, room, name, &st, (off_t)cookie);
+            to_entry(e, &entry);
+        memcpy(to, &entry, sizeof(entry));
+        to += sizeof(entry);
     }
-    if (used > room)
-        return false;
-    c->dir_len += used;
+    memcpy(to, &d, sizeof(d));
+    memcpy(to + sizeof(d), name, name_len);
+    memset(to + sizeof(d) + name_len, 0, padding);
     return true;
 }
 
 void channel_reply_dir(struct channel_req *q)
 {
-    req_end(q, fuse_reply_buf(q->raw, (const char *)q->channel->dir, q->channel->dir_len));
-}
-
-int channel_req_groups(const struct channel_req *q, uint32_t *groups, unsigned max)
-{
-    static_assert(sizeof(gid_t) == sizeof(uint32_t), "groups are copied as they are");
-
-    return fuse_req_getgroups(q->raw, (int)max, groups);
+    req_end(q, send_bytes(q, q->channel->dir, q->channel->dir_len));
 }

@@ -51,7 +51,7 @@ struct null_inode *null_inode_create(struct null_fs *fs, uint32_t mode, uint32_t
     i->attr.nlink = S_ISDIR(mode) ? 2 : 1;
     i->attr.uid = uid;
     i->attr.gid = gid;
-    i->attr.atime = i->attr.mtime = i->attr.ctime = null_time_now();
+    i->attr.atime = i->attr.mtime = i->attr.ctime = i->attr.btime = null_time_now();
     i->kept = true;
     list_init(&i->entries);
     hmap_insert(&fs->inodes, &i->node, hash_u64(i->attr.ino));
@@ -201,7 +201,8 @@ int null_fs_serve(const char *mountpoint, const struct null_fs_options *options,
                   void (*ready)(void *arg), void *arg, char *err, size_t err_len)
 {
     struct reactor_options ro = {.name = "null-fs"};
-    struct channel_options co = {.ops = &null_fs_ops,
+    struct channel_options co = {.kind = options->channel,
+                                 .ops = &null_fs_ops,
                                  .source = "null",
                                  .mountpoint = mountpoint,
                                  .read_ahead_bytes = CHANNEL_IO_MAX};

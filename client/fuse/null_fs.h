@@ -13,6 +13,7 @@
 struct null_fs;
 
 struct null_fs_options {
+    enum channel_kind channel;
     uint64_t timeout_ns; /* attributes and names are believed by the kernel for so long */
     uint64_t keep_bytes; /* of each file; 0: no data is kept */
     bool direct;         /* no page cache in any open */

@@ -182,6 +182,7 @@ static void mount_now(struct mount_daemon *d)
 {
     char flags[2048], err[MOUNT_ERROR_BYTES];
     struct channel_options o = {.reactor = d->fs.reactor,
+                                .kind = (enum channel_kind)conf_enum(d->m->conf, "channel"),
                                 .ops = &fs_channel_ops,
                                 .user = &d->fs,
                                 .source = d->m->source_text,

@@ -16,6 +16,8 @@
 #include "common/base/err.h"
 #include "common/base/mem.h"
 
+static const char *const channel_values[] = {"auto", "fuse", "libfuse", NULL}; /* channel_kind */
+
 const struct conf_option mount_conf_options[] = {
     {.name = "mds",
      .type = CONF_STRING,
@@ -78,6 +80,11 @@ const struct conf_option mount_conf_options[] = {
      .default_value = "1Mi",
      .max = 64 * MIB,
      .help = "Read-ahead of the kernel on this mount; 0: the kernel's default."},
+    {.name = "channel",
+     .type = CONF_ENUM,
+     .default_value = "libfuse",
+     .values = channel_values,
+     .help = "How to speak to the kernel: by ourselves (fuse: root only) or through libfuse."},
     {.name = "mount_timeout",
      .type = CONF_DURATION,
      .unit = "time",

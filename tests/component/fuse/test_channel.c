@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The channel on the real kernel, under the file system in memory: what goes in comes out, large
- * requests arrive whole, readers that nobody answers can be killed, unmounting ends the server. The
- * file system runs in a process of its own, since a process that waits for itself would hang.
+ * requests arrive whole, readers that nobody answers can be killed, unmounting ends the server; all
+ * of it through both kinds of channel. The file system runs in a process of its own, since a
+ * process that waits for itself would hang.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -27,6 +28,7 @@
 
 static struct tmp t;
 static pid_t server;
+static enum channel_kind kind;
 
 static void tell_ready(void *arg)
 {
@@ -36,8 +38,9 @@ static void tell_ready(void *arg)
     close(fd);
 }
 
-static void serve(const struct null_fs_options *o)
+static void serve(const struct null_fs_options *options)
 {
+    struct null_fs_options o = *options;
     int fds[2];
     char byte, err[256];
 
@@ -49,7 +52,8 @@ static void serve(const struct null_fs_options *o)
         int rc;
 
         close(fds[0]);
-        rc = null_fs_serve(t.dir, o, tell_ready, &fds[1], err, sizeof err);
+        o.channel = kind;
+        rc = null_fs_serve(t.dir, &o, tell_ready, &fds[1], err, sizeof err);
         if (rc != 0)
             fprintf(stderr, "%s\n", err);
         _exit(rc != 0);
@@ -74,6 +78,28 @@ static void setup(void)
     struct null_fs_options o = {.timeout_ns = NS_PER_S, .keep_bytes = 8 * MIB};
 
     serve(&o);
+}
+
+static void own(void)
+{
+    kind = CHANNEL_KIND_FUSE;
+}
+
+static void through_libfuse(void)
+{
+    kind = CHANNEL_KIND_LIBFUSE;
+}
+
+static void own_setup(void)
+{
+    own();
+    setup();
+}
+
+static void libfuse_setup(void)
+{
+    through_libfuse();
+    setup();
 }
 
 static int open_at(const char *name, int flags)
@@ -460,10 +486,75 @@ START_TEST(a_mount_point_must_be_a_directory_that_is_there)
 }
 END_TEST
 
+START_TEST(the_birth_time_of_a_file_stays)
+{
+    struct statx first, second;
+
+    close(open_at("f", O_WRONLY | O_CREAT));
+    ck_assert_int_eq(statx(AT_FDCWD, tmp_path(&t, "f"), 0, STATX_BTIME, &first), 0);
+    ck_assert_uint_ne(first.stx_mask & STATX_BTIME, 0);
+    ck_assert_int_eq(chmod(tmp_path(&t, "f"), 0600), 0);
+    ck_assert_int_eq(
+        statx(AT_FDCWD, tmp_path(&t, "f"), 0, STATX_BASIC_STATS | STATX_BTIME, &second), 0);
+    ck_assert_int_eq(second.stx_btime.tv_sec, first.stx_btime.tv_sec);
+    ck_assert_uint_eq(second.stx_btime.tv_nsec, first.stx_btime.tv_nsec);
+    ck_assert_uint_eq(second.stx_mode & 07777u, 0600);
+    ck_assert(first.stx_btime.tv_sec > 0);
+}
+END_TEST
+
+START_TEST(the_own_channel_is_for_root)
+{
+    char err[256] = "";
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct null_fs_options o = {.channel = CHANNEL_KIND_FUSE};
+        int rc;
+
+        if (setgid(1234) != 0 || setuid(1234) != 0)
+            _exit(255);
+        rc = null_fs_serve("/", &o, NULL, NULL, err, sizeof err);
+        _exit(rc == -EPERM || rc == -EACCES ? 0 : 1); /* of mount(2), or of /dev/fuse */
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+static void add(Suite *s, const char *name, SFun before, SFun after, const TTest *const *tests,
+                size_t n)
+{
+    TCase *c = tcase_create(name);
+
+    tcase_add_checked_fixture(c, before, after);
+    tcase_set_timeout(c, 60);
+    for (size_t i = 0; i < n; i++)
+        tcase_add_test(c, tests[i]);
+    suite_add_tcase(s, c);
+}
+
 int main(void)
 {
+    const TTest *const serving[] = {what_is_written_is_read_back,
+                                    a_mapped_file_shows_what_was_written,
+                                    names_links_and_attributes_work,
+                                    the_umask_applies_once,
+                                    every_entry_of_a_large_directory_is_listed_once,
+                                    a_write_by_somebody_unprivileged_clears_set_id_bits,
+                                    another_user_may_not_pass_a_closed_directory,
+                                    statfs_and_unknown_attributes_have_answers,
+                                    the_mount_reads_ahead_a_megabyte,
+                                    many_readers_are_served_at_once,
+                                    a_mount_point_in_use_is_refused_unless_multi};
+    const TTest *const held[] = {a_dead_mount_is_named_and_cleaned_up_when_asked,
+                                 a_mount_point_must_be_a_directory_that_is_there,
+                                 a_reader_that_nobody_answers_can_be_killed,
+                                 a_forced_unmount_ends_waiting_readers_and_the_server};
+    const TTest *const own_only[] = {the_birth_time_of_a_file_stays};
+    const TTest *const refused[] = {the_own_channel_is_for_root};
     Suite *s = suite_create("fuse-channel");
-    TCase *normal = tcase_create("serving"), *held = tcase_create("held");
     SRunner *runner;
     int failed;
 
@@ -471,26 +562,12 @@ int main(void)
         printf("skipped: mounting needs root and /dev/fuse\n");
         return 77;
     }
-    tcase_add_checked_fixture(normal, setup, unserve);
-    tcase_add_test(normal, what_is_written_is_read_back);
-    tcase_add_test(normal, a_mapped_file_shows_what_was_written);
-    tcase_add_test(normal, names_links_and_attributes_work);
-    tcase_add_test(normal, the_umask_applies_once);
-    tcase_add_test(normal, every_entry_of_a_large_directory_is_listed_once);
-    tcase_add_test(normal, a_write_by_somebody_unprivileged_clears_set_id_bits);
-    tcase_add_test(normal, another_user_may_not_pass_a_closed_directory);
-    tcase_add_test(normal, statfs_and_unknown_attributes_have_answers);
-    tcase_add_test(normal, the_mount_reads_ahead_a_megabyte);
-    tcase_add_test(normal, many_readers_are_served_at_once);
-    tcase_add_test(normal, a_mount_point_in_use_is_refused_unless_multi);
-    tcase_add_test(held, a_dead_mount_is_named_and_cleaned_up_when_asked);
-    tcase_add_test(held, a_mount_point_must_be_a_directory_that_is_there);
-    tcase_add_test(held, a_reader_that_nobody_answers_can_be_killed);
-    tcase_add_test(held, a_forced_unmount_ends_waiting_readers_and_the_server);
-    tcase_set_timeout(normal, 60);
-    tcase_set_timeout(held, 60);
-    suite_add_tcase(s, normal);
-    suite_add_tcase(s, held);
+    add(s, "serving", own_setup, unserve, serving, ARRAY_LEN(serving));
+    add(s, "serving, own only", own_setup, unserve, own_only, ARRAY_LEN(own_only));
+    add(s, "serving, libfuse", libfuse_setup, unserve, serving, ARRAY_LEN(serving));
+    add(s, "held", own, NULL, held, ARRAY_LEN(held));
+    add(s, "held, libfuse", through_libfuse, NULL, held, ARRAY_LEN(held));
+    add(s, "refused", NULL, NULL, refused, ARRAY_LEN(refused));
     runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
