@@ -78,6 +78,7 @@ void bench_print(const struct bench *b); /* output.c */
 struct bench_progress;
 struct bench_progress *bench_progress_begin(const char *name, double limit_s);
 void bench_progress_end(struct bench_progress *p);
+void bench_progress_off(void); /* of this process, for ever */
 /* Is name in the comma-separated list? */
 bool bench_listed(const char *list, const char *name);
 /* Empties the kernel's caches, after a sync. -errno after printing: root only. */
@@ -104,7 +105,7 @@ struct bench_scenario {
     int (*run)(struct bench *b, int argc, char **argv); /* 0, 1 failed, 2 usage */
 };
 extern const struct bench_scenario bench_io, bench_md, bench_small, bench_ckpt, bench_train,
-    bench_kv, bench_net, bench_limits;
+    bench_kv, bench_scale, bench_net, bench_limits;
 
 /* ---- scenarios that limits runs as well ---- */
 

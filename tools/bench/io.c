@@ -226,6 +226,8 @@ static int measure_kind(struct bench *b, struct io *io, const char *prefix)
         rc = lay_out(b, io);
     if (rc == 0 && o->cold && io->kind->reads)
         rc = io->place.backend->drop_caches(io->place.fs);
+    if (rc == 0 && o->before)
+        rc = o->before(o->before_arg, !io->kind->writes);
     snprintf(size, sizeof size, o->bs % MIB ? "%lluKi" : "%lluMi",
              (unsigned long long)(o->bs % MIB ? o->bs / KIB : o->bs / MIB));
     snprintf(name, sizeof name, "%s.%s.%s.x%u", prefix, io->kind->name, size, o->jobs);

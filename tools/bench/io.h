@@ -51,6 +51,8 @@ struct io_options {
     unsigned jobs, depth;
     double seconds;
     bool direct, fsync, cold, verify, keep;
+    int (*before)(void *arg, bool reads); /* called before each row; -errno ends it. May be NULL */
+    void *before_arg;
 };
 #define IO_OPTIONS_DEFAULT                                                                         \
     (struct io_options)                                                                            \

@@ -148,6 +148,13 @@ struct bench_progress {
     uint64_t begin_ns;
 };
 
+static bool progress_off;
+
+void bench_progress_off(void)
+{
+    progress_off = true;
+}
+
 static void show(const struct bench_progress *p)
 {
     static const char full[] = "##############################", wheel[] = "|/-\\";
@@ -184,7 +191,7 @@ static void *show_until_over(void *arg)
 
 struct bench_progress *bench_progress_begin(const char *name, double limit_s)
 {
-    struct bench_progress *p = isatty(STDERR_FILENO) ? calloc(1, sizeof *p) : NULL;
+    struct bench_progress *p = !progress_off && isatty(STDERR_FILENO) ? calloc(1, sizeof *p) : NULL;
 
     if (!p)
         return NULL;
