@@ -299,7 +299,11 @@ int chunk_store_open(const struct chunk_store_options *o, struct chunk_store **r
     s->options = *o;
     s->lock_fd = -1;
     s->path = mem_strdup(o->path);
-    rc = s->path ? store_open(s, o) : -ENOMEM;
+    if (!s->path) {
+        mem_free(s);
+        return -ENOMEM;
+    }
+    rc = store_open(s, o);
     if (rc) {
         store_free(s);
         return rc;
