@@ -153,6 +153,10 @@ enum net_kind net_conn_kind(const struct net_conn *c);
 const char *
 net_conn_describe(const struct net_conn *c); /* "10.0.0.1:7000 shm", valid until freed */
 
+/* In the child of a fork(), first of all: what the parent had is forgotten, and a library that was
+ * in use there is not used here. */
+void net_after_fork(void);
+
 void net_register_stats(void); /* the counters of all connections of this process; once */
 
 /* Loop transport faults: probabilities per message in parts of 65536, from a seeded generator.

@@ -49,7 +49,7 @@ static int on_progress(struct reactor_source *s)
     int n = 0;
 
     for (int i = 0; i < PROGRESS_ROUNDS && conn_alive(u->conn); i++) {
-        unsigned k = ucp_worker_progress(u->worker);
+        unsigned k = ucx_api.ucp_worker_progress(u->worker);
 
         if (k == 0)
             break;
@@ -66,7 +66,7 @@ static bool on_arm(struct reactor_source *s)
 {
     struct net_ucx *u = container_of(s, struct net_ucx, source);
 
-    if (!conn_alive(u->conn) || ucp_worker_arm(u->worker) == UCS_OK)
+    if (!conn_alive(u->conn) || ucx_api.ucp_worker_arm(u->worker) == UCS_OK)
         return true;
     if (++u->busy_arms < BUSY_ARMS)
         return false;
@@ -111,16 +111,16 @@ static int worker_open(struct net_ucx *u)
 
     if (rc < 0)
         return rc;
-    s = ucp_worker_create(ctx, &wp, &u->worker);
+    s = ucx_api.ucp_worker_create(ctx, &wp, &u->worker);
     if (s != UCS_OK) {
         u->worker = NULL;
         return ucx_err(s);
     }
-    s = ucp_worker_query(u->worker, &attr);
+    s = ucx_api.ucp_worker_query(u->worker, &attr);
     if (s == UCS_OK)
-        s = ucp_worker_set_am_recv_handler(u->worker, &h);
+        s = ucx_api.ucp_worker_set_am_recv_handler(u->worker, &h);
     if (s == UCS_OK)
-        s = ucp_worker_get_efd(u->worker, &fd);
+        s = ucx_api.ucp_worker_get_efd(u->worker, &fd);
     if (s != UCS_OK)
         return ucx_err(s);
     u->max_header = (uint32_t)MIN(attr.max_am_header, MAX_HEADER_BYTES);
@@ -140,15 +140,16 @@ static void endpoint_close(struct net_ucx *u)
                              .flags = UCP_EP_CLOSE_FLAG_FORCE};
     const struct clock *clk = clock_real();
     uint64_t until = clock_mono_ns(clk) + CLOSE_NS;
-    void *request = ucp_ep_close_nbx(u->ep, &p);
+    void *request = ucx_api.ucp_ep_close_nbx(u->ep, &p);
 
     if (!UCS_PTR_IS_PTR(request))
         return;
-    while (ucp_request_check_status(request) == UCS_INPROGRESS && clock_mono_ns(clk) < until)
-        ucp_worker_progress(u->worker);
-    if (ucp_request_check_status(request) == UCS_INPROGRESS)
+    while (ucx_api.ucp_request_check_status(request) == UCS_INPROGRESS &&
+           clock_mono_ns(clk) < until)
+        ucx_api.ucp_worker_progress(u->worker);
+    if (ucx_api.ucp_request_check_status(request) == UCS_INPROGRESS)
         LOG_ERROR("ucx", "%s: an endpoint does not close", u->conn->describe);
-    ucp_request_free(request);
+    ucx_api.ucp_request_free(request);
 }
 
 static void worker_close(struct net_ucx *u)
@@ -166,7 +167,7 @@ static void worker_close(struct net_ucx *u)
     }
     if (u->ep && u->choice == CHOICE_RDMA && !ucx_lib_rdma_is_fake())
         endpoint_close(u);
-    ucp_worker_destroy(u->worker);
+    ucx_api.ucp_worker_destroy(u->worker);
     u->worker = NULL;
     u->ep = NULL;
 }
@@ -206,12 +207,12 @@ static void on_give_up(struct reactor_timer *t)
         stay(u, "no answer over the other transport", true);
 }
 
-/* Inside ucp_worker_progress(): the worker cannot be destroyed here. */
+/* Inside ucx_api.ucp_worker_progress(): the worker cannot be destroyed here. */
 static void on_endpoint_error(void *arg, ucp_ep_h ep UNUSED, ucs_status_t s)
 {
     struct net_ucx *u = arg;
 
-    LOG_WARN("ucx", "%s: %s", u->conn->describe, ucs_status_string(s));
+    LOG_WARN("ucx", "%s: %s", u->conn->describe, ucx_api.ucs_status_string(s));
     if (u->state == UCX_TRYING)
         reactor_timer_start(u->conn->reactor, &u->give_up, reactor_now_ns(u->conn->reactor));
     else if (u->state == UCX_SENDING)
@@ -244,12 +245,12 @@ static void connect_endpoint(struct net_ucx *u)
         p.err_mode = UCP_ERR_HANDLING_MODE_PEER;
         p.err_handler = (ucp_err_handler_t){.cb = on_endpoint_error, .arg = u};
     }
-    s = ucp_ep_create(u->worker, &p, &u->ep);
+    s = ucx_api.ucp_ep_create(u->worker, &p, &u->ep);
     mem_free(u->their_address);
     u->their_address = NULL;
     if (s != UCS_OK) {
         u->ep = NULL;
-        stay(u, ucs_status_string(s), true);
+        stay(u, ucx_api.ucs_status_string(s), true);
         return;
     }
     rc = ucx_post_probe(u);
@@ -288,7 +289,7 @@ static int send_address(struct net_ucx *u)
 {
     ucp_address_t *a;
     size_t len;
-    ucs_status_t s = ucp_worker_get_address(u->worker, &a, &len);
+    ucs_status_t s = ucx_api.ucp_worker_get_address(u->worker, &a, &len);
 
     if (s != UCS_OK)
         return ucx_err(s);
@@ -296,7 +297,7 @@ static int send_address(struct net_ucx *u)
         memcpy(u->address, a, len);
         u->address_len = (uint32_t)len;
     }
-    ucp_worker_release_address(u->worker, a);
+    ucx_api.ucp_worker_release_address(u->worker, a);
     if (len > UCX_ADDRESS_MAX)
         return -ENOTSUP;
     sock_control_data(u->conn, FRAME_ADDRESS, u->address, u->address_len);
@@ -370,7 +371,8 @@ int ucx_offer(struct net_conn *c, void *offer, uint32_t *len)
         u->mine = (struct offer){0};
         memcpy(u->mine.boot_id, cookie.b, sizeof cookie.b); /* nobody's */
     } else if (c->options.want != NET_WANT_TCP) {
-        u->mine.flags = (uint16_t)(OFFER_SHM | (ucx_lib_has_rdma() ? OFFER_RDMA : 0));
+        u->mine.flags =
+            (uint16_t)((ucx_lib_has_shm() ? OFFER_SHM : 0) | (ucx_lib_has_rdma() ? OFFER_RDMA : 0));
     }
     u->mine.want = (uint8_t)c->options.want;
     memcpy(u->mine.cookie, cookie.b, OFFER_COOKIE_BYTES);

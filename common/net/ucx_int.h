@@ -21,6 +21,9 @@
 
 #include <assert.h>
 #include <ucp/api/ucp.h>
+#include <ucs/config/global_opts.h>
+#include <ucs/debug/debug.h>
+#include <ucs/debug/log_def.h>
 
 #include "common/net/net_int.h"
 #include "common/net/offer.h"
@@ -132,9 +135,50 @@ struct net_ucx {
     unsigned n_held;
 };
 
+/*
+ * What we use of UCX. The library is not linked: it is loaded when a connection first wants it,
+ * because it costs every program that starts some milliseconds, threads, and signal handlers of its
+ * own, and most short-lived ones never need it.
+ */
+#define UCX_FUNCTIONS(X)                                                                           \
+    X(ucp_am_data_release)                                                                         \
+    X(ucp_am_recv_data_nbx)                                                                        \
+    X(ucp_am_send_nbx)                                                                             \
+    X(ucp_config_modify)                                                                           \
+    X(ucp_config_read)                                                                             \
+    X(ucp_config_release)                                                                          \
+    X(ucp_ep_close_nbx)                                                                            \
+    X(ucp_ep_create)                                                                               \
+    X(ucp_init_version)                                                                            \
+    X(ucp_request_check_status)                                                                    \
+    X(ucp_request_free)                                                                            \
+    X(ucp_worker_arm)                                                                              \
+    X(ucp_worker_create)                                                                           \
+    X(ucp_worker_destroy)                                                                          \
+    X(ucp_worker_get_address)                                                                      \
+    X(ucp_worker_get_efd)                                                                          \
+    X(ucp_worker_progress)                                                                         \
+    X(ucp_worker_query)                                                                            \
+    X(ucp_worker_release_address)                                                                  \
+    X(ucp_worker_set_am_recv_handler)                                                              \
+    X(ucs_debug_disable_signal)                                                                    \
+    X(ucs_global_opts_set_value)                                                                   \
+    X(ucs_log_push_handler)                                                                        \
+    X(ucs_status_string)
+
+struct ucx_api {
+#define UCX_FUNCTION(name) __typeof__(name) *name;
+    UCX_FUNCTIONS(UCX_FUNCTION)
+#undef UCX_FUNCTION
+};
+extern struct ucx_api ucx_api; /* filled in once a context exists */
+
 /* ucx_lib.c: one context per class for the whole process, made when first needed, any thread;
- * -ENOTSUP. */
+ * -ENOTSUP, also when UCX is not installed; the next connection tries again. */
 int ucx_lib_context(enum offer_choice choice, ucp_context_h *ret_context) MUST_USE;
+/* Can shared memory be offered? Not in the child of a process that had loaded UCX: its state is in
+ * the middle of whatever the parent's threads were doing. */
+bool ucx_lib_has_shm(void);
 bool ucx_lib_has_rdma(void);
 int ucx_err(ucs_status_t s); /* as -errno or -AIFS_E... */
 /* Tests: let `rdma` mean these UCX transports, so that its code runs without a device. Before first

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * UCX as a guest in our process: contexts, configuration, log, signals.
+ * UCX as a guest in our process: loading it, contexts, configuration, log, signals.
  *
  * Configuration comes from here only, never from the user's environment. UCX's tcp transport and
  * its listeners are never enabled: their ports abort the process on bytes from anyone. The handlers
  * that libucs installs for SIGSEGV and the like when it is loaded are taken back, and its log goes
  * through ours, which also keeps a message of level "fatal" from aborting the process: a dead peer
  * is not fatal to us.
+ *
+ * Failure: a library that is not there, or has not one of the functions, makes the connection stay
+ * on its socket. Nothing is remembered of it.
  */
+#include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <ucs/config/global_opts.h>
-#include <ucs/debug/debug.h>
-#include <ucs/debug/log_def.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/err.h"
@@ -26,6 +27,14 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ucp_context_h contexts[CHOICE_RDMA + 1];
 static const char *fake_rdma_tls;
+static bool loaded, inherited;
+struct ucx_api ucx_api;
+
+#ifdef __SANITIZE_ADDRESS__ /* LeakSanitizer breaks down over thread-local memory of what comes    \
+                               late */
+__attribute__((used)) static void (*const linked)(unsigned *, unsigned *,
+                                                  unsigned *) = ucp_get_version;
+#endif
 
 static ucs_log_func_rc_t on_log(const char *file, unsigned line, const char *function UNUSED,
                                 ucs_log_level_t level,
@@ -43,17 +52,57 @@ static ucs_log_func_rc_t on_log(const char *file, unsigned line, const char *fun
 
 /* Runs after the constructor of libucs, which has read the environment and installed its
  * handlers. */
-__attribute__((constructor)) static void tame(void)
+static void tame(void)
 {
     static const int signals[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE};
 
     for (unsigned i = 0; i < ARRAY_LEN(signals); i++)
-        ucs_debug_disable_signal(signals[i]);
-    ucs_global_opts_set_value("LOG_LEVEL", "warn");
-    ucs_global_opts_set_value("HANDLE_ERRORS", "none");
-    ucs_global_opts_set_value("ERROR_SIGNALS", "");
-    ucs_global_opts_set_value("WARN_UNUSED_ENV_VARS", "n");
-    ucs_log_push_handler(on_log);
+        ucx_api.ucs_debug_disable_signal(signals[i]);
+    ucx_api.ucs_global_opts_set_value("LOG_LEVEL", "warn");
+    ucx_api.ucs_global_opts_set_value("HANDLE_ERRORS", "none");
+    ucx_api.ucs_global_opts_set_value("ERROR_SIGNALS", "");
+    ucx_api.ucs_global_opts_set_value("WARN_UNUSED_ENV_VARS", "n");
+    ucx_api.ucs_log_push_handler(on_log);
+}
+
+static bool find(void *library, const char *name, void *ret_function)
+{
+    void *f = dlsym(library, name);
+
+    if (f)
+        memcpy(ret_function, &f, sizeof f);
+    return f != NULL;
+}
+
+/* For good: the library does not like to be unloaded. Functions of libucs come with it. */
+static int load(void)
+{
+    void *library;
+    bool all = true;
+
+    if (loaded)
+        return 0;
+    library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!library) {
+        LOG_INFO("ucx", "not used: %s", dlerror());
+        return -ENOTSUP;
+    }
+#define UCX_FUNCTION(name) all = all && find(library, #name, &ucx_api.name);
+    UCX_FUNCTIONS(UCX_FUNCTION)
+#undef UCX_FUNCTION
+    if (!all) {
+        LOG_WARN("ucx", "not used: libucp.so.0 is not the version this was built for");
+        return -ENOTSUP;
+    }
+    tame();
+    loaded = true;
+    return 0;
+}
+
+void net_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    inherited |= loaded;
 }
 
 int ucx_err(ucs_status_t s)
@@ -85,16 +134,17 @@ static int open_context(const struct setting *settings, unsigned n, ucp_context_
                            .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
                            .mt_workers_shared = 1};
     ucp_config_t *config;
-    ucs_status_t s = ucp_config_read(NULL, NULL, &config);
+    ucs_status_t s = ucx_api.ucp_config_read(NULL, NULL, &config);
 
     for (unsigned i = 0; i < n && s == UCS_OK; i++)
-        s = ucp_config_modify(config, settings[i].name, settings[i].value);
+        s = ucx_api.ucp_config_modify(config, settings[i].name, settings[i].value);
     if (s == UCS_OK) {
-        s = ucp_init(&params, config, ret_context);
-        ucp_config_release(config);
+        s = ucx_api.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, ret_context);
+        ucx_api.ucp_config_release(config);
     }
     if (s != UCS_OK)
-        LOG_WARN("ucx", "cannot start UCX with %s: %s", settings[0].value, ucs_status_string(s));
+        LOG_WARN("ucx", "cannot start UCX with %s: %s", settings[0].value,
+                 ucx_api.ucs_status_string(s));
     return ucx_err(s);
 }
 
@@ -121,13 +171,20 @@ static int open_rdma(ucp_context_h *ret_context)
 int ucx_lib_context(enum offer_choice choice, ucp_context_h *ret_context)
 {
     AUTO_LOCK(&lock);
-    int rc = 0;
+    int rc = inherited ? -ENOTSUP : load();
 
-    if (!contexts[choice])
+    if (rc == 0 && !contexts[choice])
         rc = choice == CHOICE_SHM ? open_shm(&contexts[choice]) : open_rdma(&contexts[choice]);
     if (rc == 0)
         *ret_context = contexts[choice];
     return rc;
+}
+
+bool ucx_lib_has_shm(void)
+{
+    AUTO_LOCK(&lock);
+
+    return !inherited;
 }
 
 static bool has_active_port(struct ibv_device *d)

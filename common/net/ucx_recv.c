@@ -91,7 +91,7 @@ static void on_fetched(void *request, ucs_status_t s, size_t len UNUSED, void *a
     struct net_ucx *u = r->ucx;
     void *token = r->token;
 
-    ucp_request_free(request);
+    ucx_api.ucp_request_free(request);
     if (u->state == UCX_DESTROYED)
         return; /* ucx_rx_fail_all() follows */
     list_remove(&r->link);
@@ -145,12 +145,13 @@ static bool land_rndv(struct net_ucx *u, const struct arrival *a, const struct n
     p.user_data = r;
     p.datatype = n > 1 ? UCP_DATATYPE_IOV : ucp_dt_make_contig(1);
     list_push_back(&u->rx, &r->link);
-    request =
-        ucp_am_recv_data_nbx(u->worker, a->desc, n > 1 ? (void *)r->parts : r->parts[0].buffer,
-                             n > 1 ? n : r->parts[0].length, &p);
+    request = ucx_api.ucp_am_recv_data_nbx(u->worker, a->desc,
+                                           n > 1 ? (void *)r->parts : r->parts[0].buffer,
+                                           n > 1 ? n : r->parts[0].length, &p);
     if (UCS_PTR_IS_PTR(request))
         return true;
-    LOG_WARN("ucx", "%s: receive: %s", c->describe, ucs_status_string(UCS_PTR_STATUS(request)));
+    LOG_WARN("ucx", "%s: receive: %s", c->describe,
+             ucx_api.ucs_status_string(UCS_PTR_STATUS(request)));
     list_remove(&r->link);
     mem_free(r);
     net_conn_close(c, -AIFS_ECONN);
@@ -234,7 +235,7 @@ void ucx_take_held(struct net_ucx *u)
         if (t == NOT_TAKEN)
             break;
         if (t == TAKEN && m->desc)
-            ucp_am_data_release(u->worker, m->desc);
+            ucx_api.ucp_am_data_release(u->worker, m->desc);
         held_free(u, m);
     }
     if (u->hold_said && u->held_bytes < UCX_HOLD_BYTES / 2 && u->n_held < UCX_HOLD_MESSAGES / 2) {
@@ -257,7 +258,7 @@ void ucx_drop_held(struct net_ucx *u)
         struct ucx_held *m = list_entry(u->held.next, struct ucx_held, link);
 
         if (m->desc)
-            ucp_am_data_release(u->worker, m->desc);
+            ucx_api.ucp_am_data_release(u->worker, m->desc);
         held_free(u, m);
     }
 }

@@ -65,7 +65,7 @@ static void on_sent(void *request, ucs_status_t s, void *arg)
 {
     struct ucx_tx *r = arg;
 
-    ucp_request_free(request);
+    ucx_api.ucp_request_free(request);
     r->in_ucx = false;
     if (r->ucx->state == UCX_DESTROYED)
         return; /* ucx_tx_fail_all() follows */
@@ -98,13 +98,13 @@ static void post(struct ucx_tx *r, size_t header_len, unsigned n, uint32_t flags
     r->in_ucx = true;
     u->n_posted++;
     list_push_back(&u->posted, &r->link);
-    request = ucp_am_send_nbx(u->ep, UCX_AM_ID, r->header, header_len, buffer, count, &p);
+    request = ucx_api.ucp_am_send_nbx(u->ep, UCX_AM_ID, r->header, header_len, buffer, count, &p);
     if (UCS_PTR_IS_PTR(request))
         return; /* on_sent() */
     r->in_ucx = false;
     if (request) {
         LOG_WARN("ucx", "%s: send: %s", u->conn->describe,
-                 ucs_status_string(UCS_PTR_STATUS(request)));
+                 ucx_api.ucs_status_string(UCS_PTR_STATUS(request)));
         r->status = -AIFS_ECONN;
         r->wants_ack = false;
     }
