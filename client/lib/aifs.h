@@ -10,16 +10,20 @@
  * Rights are those of the process at aifs_mount() (effective user, group and supplementary groups),
  * checked by the servers.
  *
- * Each mounted file system has one thread of its own. A child of fork(2) does not inherit it: there
- * every call fails with ENOTCONN until the child mounts for itself; the parent's memory is not
- * harmed by the child's aifs_unmount() or exit.
+ * Each mounted file system has one thread of its own. A child of fork(2) may go on with what it
+ * finds: the first call there makes a mount of the child's own (session, connections, thread, and
+ * memory_limit), the first call on a file opens it again by its inode, and queues begin empty. A
+ * call fails with ENOTCONN when that does not work, and the next one tries again. Locks and what
+ * the parent has submitted stay the parent's. Nothing the child does, its exit included, disturbs
+ * the parent. If the parent uses shared memory or RDMA, its children use TCP: those libraries
+ * cannot be used on both sides of a fork.
  *
  * Data written is visible to every other client when aifs_close() has returned, and durable when
  * aifs_fsync() has. An error of writing in the background is reported by the next aifs_fsync() or
  * aifs_close() of the file, once.
  *
- * The ABI is stable: structures here only ever grow at their ends by way of new functions, and
- * options are text.
+ * The ABI is stable: functions are added under a new version and never change or go, structures
+ * never change, and options are text.
  */
 #ifndef AIFS_H
 #define AIFS_H
@@ -35,10 +39,11 @@
 extern "C" {
 #endif
 
-struct aifs;       /* a mounted file system */
-struct aifs_file;  /* an open file */
-struct aifs_dir;   /* a directory stream */
-struct aifs_queue; /* a queue of asynchronous reads and writes */
+struct aifs;        /* a mounted file system */
+struct aifs_file;   /* an open file */
+struct aifs_dir;    /* a directory stream */
+struct aifs_queue;  /* a queue of asynchronous reads and writes */
+struct aifs_buffer; /* memory for them */
 
 const char *aifs_version(void); /* "0.1.0" */
 
@@ -142,8 +147,22 @@ int aifs_removexattr(struct aifs *fs, const char *path, const char *name);
 
 enum aifs_op { AIFS_READ = 0, AIFS_WRITE = 1 };
 
+/* Where a buffer is. Only host memory is served; others are refused with EOPNOTSUPP. */
+enum aifs_memory { AIFS_MEMORY_HOST = 0, AIFS_MEMORY_CUDA = 1, AIFS_MEMORY_ROCM = 2 };
+
+/*
+ * Memory from the library's pool: page-aligned, touched, and used again after aifs_buffer_put(),
+ * which is faster than fresh memory and what transports register only once. At least bytes long; of
+ * all together, half of memory_limit (ENOMEM). To be put back before aifs_unmount(). Any memory of
+ * the caller's serves as well.
+ */
+struct aifs_buffer *aifs_buffer_get(struct aifs *fs, size_t bytes,
+                                    int memory /* enum aifs_memory */);
+void *aifs_buffer_data(const struct aifs_buffer *buffer);
+void aifs_buffer_put(struct aifs_buffer *buffer); /* NULL is a no-op */
+
 /* Owned by the caller; from aifs_submit() until aifs_wait() returns it, it and buf belong to the
- * library. */
+ * library. Set fields that are not named to zero. */
 struct aifs_io {
     struct aifs_file *file;
     int op; /* enum aifs_op */
@@ -152,11 +171,15 @@ struct aifs_io {
     off_t offset;
     void *user;     /* the caller's */
     ssize_t result; /* bytes, or a negative errno */
+    int memory;     /* enum aifs_memory: where buf is */
 };
 
 struct aifs_queue *aifs_queue_create(struct aifs *fs);
 int aifs_queue_destroy(
     struct aifs_queue *q); /* -1, EBUSY: something is still in flight or not yet waited for */
+/* A descriptor for poll(2) and epoll(7), readable while there is something to collect. It belongs
+ * to the queue: not to be read, written or closed. -1 on error. */
+int aifs_queue_fd(struct aifs_queue *q);
 /* All n, or none (-1). They run at once, in no order. */
 int aifs_submit(struct aifs_queue *q, struct aifs_io *const *ios, unsigned n);
 /*

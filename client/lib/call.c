@@ -1,36 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocking calls over the reactor: post, sleep on a semaphore, wake. Failure: after fork(2) the
- * child has no reactor thread, which is noticed by a counter that only children raise.
+ * Blocking calls over the reactor: post, sleep on a semaphore, wake. Failure: in the child of a
+ * fork() the mount or the file may not come back to life (fork.c).
  */
 #include "client/lib/lib_int.h"
 
 #include <errno.h>
-#include <stdatomic.h>
-
-static _Atomic unsigned generation;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void in_child(void)
-{
-    atomic_fetch_add(&generation, 1);
-}
-
-static void arm(void)
-{
-    (void)pthread_atfork(NULL, NULL, in_child);
-}
-
-unsigned lib_generation(void)
-{
-    pthread_once(&once, arm);
-    return atomic_load_explicit(&generation, memory_order_relaxed);
-}
-
-int lib_usable(struct aifs *fs)
-{
-    return fs->generation == lib_generation() ? 0 : -ENOTCONN;
-}
 
 int lib_errno(int err)
 {
@@ -67,9 +42,15 @@ void lib_call_init(struct lib_call *c, struct aifs *fs, void (*fn)(struct lib_ca
     sem_init(&c->sem, 0, 0);
 }
 
+void lib_file_call_init(struct lib_call *c, struct aifs_file *f, void (*fn)(struct lib_call *c))
+{
+    lib_call_init(c, f->fs, fn);
+    c->file = f;
+}
+
 int lib_call_run(struct lib_call *c)
 {
-    int err = lib_usable(c->fs);
+    int err = c->file ? lib_file_usable(c->file) : lib_usable(c->fs);
 
     if (err) {
         sem_destroy(&c->sem);

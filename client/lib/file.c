@@ -23,6 +23,7 @@ static void opened(struct core_req *q, int status)
     if (!status) {
         f->file = q->out.opened.file;
         f->ino = core_file_ino(f->file);
+        f->flags = core_file_flags(f->file);
     }
     lib_call_done(c, status);
 }
@@ -71,11 +72,30 @@ static struct aifs_file *open_with(struct aifs *fs, const char *path, const stru
             err = lib_path_call(fs, path, a->flags & O_NOFOLLOW ? 0 : LIB_FOLLOW, open_walked, &c);
         }
     }
-    if (!err)
+    if (!err) {
+        f->generation = lib_generation();
         return f;
+    }
     mem_free(f);
     (void)lib_errno(err);
     return NULL;
+}
+
+static void reopen_begin(struct lib_call *c)
+{
+    const struct aifs_file *f = c->arg;
+
+    core_open(c->fs->core, &c->q, f->ino, f->flags & (O_ACCMODE | O_APPEND | O_SYNC | O_DSYNC));
+}
+
+int lib_file_reopen(struct aifs_file *f)
+{
+    struct lib_call c;
+
+    lib_call_init(&c, f->fs, reopen_begin);
+    c.q.done = opened;
+    c.arg = c.out = f;
+    return lib_call_run(&c);
 }
 
 struct aifs_file *aifs_open(struct aifs *fs, const char *path, int flags, mode_t mode)
@@ -119,7 +139,11 @@ int aifs_close(struct aifs_file *f)
     struct lib_call c;
     int err;
 
-    lib_call_init(&c, f->fs, flush_begin);
+    if (f->generation != lib_generation()) { /* the parent's, and never used here */
+        mem_free(f);
+        return 0;
+    }
+    lib_file_call_init(&c, f, flush_begin);
     c.arg = f;
     c.q.done = close_done;
     err = lib_call_run(&c);
@@ -138,7 +162,7 @@ static int sync_file(struct aifs_file *f, bool data_only)
 {
     struct lib_call c;
 
-    lib_call_init(&c, f->fs, fsync_begin);
+    lib_file_call_init(&c, f, fsync_begin);
     c.arg = f;
     c.n1 = data_only;
     return lib_errno(lib_call_run(&c));
@@ -166,9 +190,9 @@ int aifs_ftruncate(struct aifs_file *f, off_t size)
 {
     struct lib_call c;
 
-    if (size < 0 || (core_file_flags(f->file) & O_ACCMODE) == O_RDONLY)
+    if (size < 0 || (f->flags & O_ACCMODE) == O_RDONLY)
         return lib_errno(-EINVAL);
-    lib_call_init(&c, f->fs, ftruncate_begin);
+    lib_file_call_init(&c, f, ftruncate_begin);
     c.arg = f;
     c.n1 = (uint64_t)size;
     return lib_errno(lib_call_run(&c));
@@ -186,7 +210,7 @@ int aifs_fstat(struct aifs_file *f, struct stat *st)
     struct lib_call c;
     int err;
 
-    lib_call_init(&c, f->fs, fstat_begin);
+    lib_file_call_init(&c, f, fstat_begin);
     c.arg = f;
     err = lib_call_run(&c);
     if (!err)

@@ -77,8 +77,7 @@ static void piece_start(struct lib_io *io, struct lib_piece *p)
 
 static void go_on(struct lib_io *io)
 {
-    unsigned at_once =
-        io->op == AIFS_WRITE && core_file_flags(io->file->file) & O_APPEND ? 1 : io->n_pieces;
+    unsigned at_once = io->op == AIFS_WRITE && io->file->flags & O_APPEND ? 1 : io->n_pieces;
     unsigned k;
 
     io->starting = true; /* pieces that end at once do not come back here */
@@ -120,7 +119,7 @@ static ssize_t blocking(struct aifs_file *f, int op, void *buf, size_t len, off_
     io = lib_io_new(f, op, buf, len, (uint64_t)offset);
     if (!io)
         return lib_errno(-ENOMEM);
-    lib_call_init(&c, f->fs, blocking_begin);
+    lib_file_call_init(&c, f, blocking_begin);
     io->over = blocking_over;
     io->cookie = (uint64_t)(uintptr_t)&c;
     c.out = io;

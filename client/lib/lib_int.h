@@ -4,9 +4,11 @@
  * stack that is posted to it and waited for.
  *
  *   mount.c   options, the thread, mounting and unmounting
+ *   fork.c    what a fork() does to it, and how a child gets a mount of its own
  *   call.c    posting and waiting; errors to errno
  *   walk.c    paths to inodes
- *   file.c    open, close, sync; lock.c locks; io.c reads and writes; queue.c asynchronous ones
+ *   file.c    open, close, sync; lock.c locks; io.c reads and writes; queue.c asynchronous ones;
+ *             buffer.c memory for them
  *   name.c    calls on names; attr.c attributes, xattr; dir.c directory streams
  */
 #ifndef AIFS_CLIENT_LIB_LIB_INT_H
@@ -16,6 +18,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "client/core/core.h"
@@ -32,7 +35,15 @@ struct aifs {
     struct reactor *reactor;
     struct core *core;
     pthread_t thread;
-    unsigned generation; /* of forks: another one means that we are in a child */
+    char *source, *options; /* to mount again in a child */
+    /* Of forks: another one than lib_generation() means that we are in a child and all above is the
+     * parent's. */
+    _Atomic unsigned generation;
+    pthread_mutex_t reviving;
+    struct list link; /* of all mounts of this process */
+    struct reactor_work park;
+    sem_t parked, resume;
+    struct lib_buffers *buffers;
     struct msg_cred cred;
     uint32_t *groups;
     uint64_t mount_timeout_ns;
@@ -40,8 +51,10 @@ struct aifs {
 
 struct aifs_file {
     struct aifs *fs;
-    struct core_file *file;
+    struct core_file *file; /* of the mount of this generation */
+    _Atomic unsigned generation;
     uint64_t ino;
+    int flags; /* as opened */
 };
 
 /* A path on its way to an inode; on the reactor. */
@@ -68,6 +81,7 @@ struct lib_walk {
 struct lib_call {
     struct reactor_work work;
     struct aifs *fs;
+    struct aifs_file *file; /* the call is about it; or NULL */
     struct core_req q;
     void (*begin)(struct lib_call *c); /* on the reactor; ends in lib_call_done() */
     void (*then)(struct lib_call *c);  /* after a walk */
@@ -85,9 +99,8 @@ struct lib_call {
 
 /* ---- call.c ---- */
 
-unsigned lib_generation(void);
-int lib_usable(struct aifs *fs); /* 0, or -ENOTCONN in a child */
 void lib_call_init(struct lib_call *c, struct aifs *fs, void (*begin)(struct lib_call *c));
+void lib_file_call_init(struct lib_call *c, struct aifs_file *f, void (*begin)(struct lib_call *c));
 int lib_call_run(struct lib_call *c); /* posts and waits: 0 or negative error */
 void lib_call_done(struct lib_call *c, int status);
 void lib_core_done(struct core_req *q, int status); /* a core_done_fn for c->q: ends the call */
@@ -96,6 +109,31 @@ int lib_errno(int err);                             /* 0 → 0; else sets errno,
 int lib_path_call(struct aifs *fs, const char *path, unsigned walk_flags,
                   void (*then)(struct lib_call *c), struct lib_call *c);
 void lib_req(struct aifs *fs, struct core_req *q, core_done_fn *done, void *arg);
+
+/* ---- fork.c ---- */
+
+unsigned lib_generation(void);
+/* fs (f) belongs to this process: in a child it is mounted (opened) again when first used. 0, or
+ * why that does not work: -ENOTCONN, or the error of opening. */
+int lib_usable(struct aifs *fs);
+int lib_file_usable(struct aifs_file *f);
+bool lib_is_parents(const struct aifs *fs);
+void lib_live(struct aifs *fs); /* its thread runs: a fork has to wait for it */
+void lib_dead(struct aifs *fs); /* its thread is about to end */
+
+/* ---- mount.c ---- */
+
+int lib_mount_again(struct aifs *fs); /* in a child, when the parent's is not to be touched */
+
+/* ---- buffer.c ---- */
+
+int lib_buffers_create(uint64_t limit_bytes, struct lib_buffers **ret_buffers) MUST_USE;
+void lib_buffers_destroy(struct lib_buffers *b);
+void lib_buffers_after_fork(struct lib_buffers *b); /* in the child: the copies are its own */
+
+/* ---- file.c ---- */
+
+int lib_file_reopen(struct aifs_file *f);
 
 /* ---- walk.c ---- */
 

@@ -55,7 +55,7 @@ int aifs_flock(struct aifs_file *f, int operation)
     default:
         return lib_errno(-EINVAL);
     }
-    lib_call_init(&c, f->fs, lock_begin);
+    lib_file_call_init(&c, f, lock_begin);
     c.arg = &l;
     return lib_errno(lib_call_run(&c));
 }
@@ -82,7 +82,7 @@ static int range_of(const struct flock *l, struct msg_lock *m)
 
 static int record_of(const struct aifs_file *f, int cmd, const struct flock *l, struct msg_lock *m)
 {
-    int access = core_file_flags(f->file) & O_ACCMODE;
+    int access = f->flags & O_ACCMODE;
 
     *m = (struct msg_lock){
         .kind = MSG_LOCK_RECORD, .owner = (uintptr_t)f, .pid = (uint32_t)getpid()};
@@ -129,7 +129,7 @@ int aifs_lock(struct aifs_file *f, int cmd, struct flock *lock)
         err = -EINVAL;
     if (err)
         return lib_errno(err);
-    lib_call_init(&c, f->fs, cmd == F_GETLK ? test_begin : lock_begin);
+    lib_file_call_init(&c, f, cmd == F_GETLK ? test_begin : lock_begin);
     c.arg = &l;
     err = lib_call_run(&c);
     if (!err && cmd == F_GETLK)

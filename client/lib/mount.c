@@ -224,12 +224,24 @@ static void unmount_begin(struct lib_call *c)
     core_unmount(c->fs->core, &c->q, c->n1 != 0);
 }
 
-static void fs_free(struct aifs *fs)
+static void engine_free(struct aifs *fs)
 {
     if (fs->core)
         core_destroy(fs->core);
     if (fs->reactor)
         reactor_destroy(fs->reactor);
+    fs->core = NULL;
+    fs->reactor = NULL;
+}
+
+static void fs_free(struct aifs *fs)
+{
+    lib_buffers_destroy(fs->buffers);
+    pthread_mutex_destroy(&fs->reviving);
+    sem_destroy(&fs->parked);
+    sem_destroy(&fs->resume);
+    mem_free(fs->source);
+    mem_free(fs->options);
     mem_free(fs->groups);
     mem_free(fs);
 }
@@ -243,25 +255,29 @@ static int take_down(struct aifs *fs, bool force)
     lib_call_init(&c, fs, unmount_begin);
     c.n1 = force;
     err = lib_call_run(&c);
+    lib_dead(fs);
     reactor_stop(fs->reactor);
     pthread_join(fs->thread, NULL);
-    fs_free(fs);
+    engine_free(fs);
     return err;
 }
 
-static int fs_start(struct aifs *fs, struct mount_args *m)
+/* Reactor, thread and core, connected. When it fails nothing is left of them. */
+static int engine_start(struct aifs *fs, struct mount_args *m)
 {
     struct reactor_options ro = {.name = "aifs-lib"};
     struct mount_call call = {0};
-    int err = take_rights(fs);
+    int err = reactor_create(&ro, &fs->reactor);
 
-    err = err ? err : reactor_create(&ro, &fs->reactor);
     err = err ? err : core_create(fs->reactor, &m->core, &fs->core);
     err = err ? err : thread_start(&fs->thread, "aifs-lib", reactor_main, fs->reactor);
     if (err) {
-        fs_free(fs);
+        engine_free(fs);
         return fail(err, "cannot start: %s", err_text(err));
     }
+    lib_live(fs);
+    fs->mount_timeout_ns = m->timeout_ns;
+    fs->generation = lib_generation();
     lib_call_init(&call.call, fs, mount_begin);
     call.call.q.done = mount_over;
     err = lib_call_run(&call.call);
@@ -271,11 +287,9 @@ static int fs_start(struct aifs *fs, struct mount_args *m)
     return fail(err, "cannot mount from %s: %s", m->core.mds[0], err_text(err));
 }
 
-static int mount(struct mount_args *m, const char *source, const char *options,
-                 struct aifs **ret_fs)
+static int args_prepare(struct mount_args *m, const char *source, const char *options)
 {
     char why[256] = "";
-    struct aifs *fs;
     int err;
 
     core_options_default(&m->core);
@@ -287,16 +301,53 @@ static int mount(struct mount_args *m, const char *source, const char *options,
     if (err)
         return err;
     err = crypto_key_load(m->key_file, &m->core.key, why, sizeof why);
+    return err ? fail(err, "%s", why) : 0;
+}
+
+static int mount(struct mount_args *m, const char *source, const char *options,
+                 struct aifs **ret_fs)
+{
+    int err = args_prepare(m, source, options);
+    struct aifs *fs;
+
     if (err)
-        return fail(err, "%s", why);
+        return err;
     fs = mem_zalloc(sizeof *fs);
     if (!fs)
         return fail(-ENOMEM, "out of memory");
-    fs->generation = lib_generation();
-    fs->mount_timeout_ns = m->timeout_ns;
-    err = fs_start(fs, m);
-    if (!err)
+    list_init(&fs->link);
+    pthread_mutex_init(&fs->reviving, NULL);
+    sem_init(&fs->parked, 0, 0);
+    sem_init(&fs->resume, 0, 0);
+    fs->source = mem_strdup(source);
+    fs->options = options ? mem_strdup(options) : NULL;
+    err = fs->source && !fs->options == !options ? take_rights(fs) : -ENOMEM;
+    err = err ? err : lib_buffers_create(m->core.memory_limit / 2, &fs->buffers);
+    err = err ? fail(err, "cannot start: %s", err_text(err)) : engine_start(fs, m);
+    if (err)
+        fs_free(fs);
+    else
         *ret_fs = fs;
+    return err;
+}
+
+/* What the parent had stays as it is: its thread may have been anywhere in it. */
+int lib_mount_again(struct aifs *fs)
+{
+    struct mount_args *m = mem_zalloc(sizeof *m);
+    int err;
+
+    if (!m)
+        return -ENOMEM;
+    fs->core = NULL;
+    fs->reactor = NULL;
+    list_init(&fs->link);
+    sem_init(&fs->parked, 0, 0);
+    sem_init(&fs->resume, 0, 0);
+    err = args_prepare(m, fs->source, fs->options);
+    err = err ? err : engine_start(fs, m);
+    explicit_bzero(m, sizeof *m);
+    mem_free(m);
     return err;
 }
 
@@ -315,9 +366,13 @@ int aifs_mount(const char *source, const char *options, struct aifs **ret_fs)
 
 int aifs_unmount(struct aifs *fs)
 {
-    if (lib_usable(fs)) /* a child: the thread and the connections are the parent's */
+    int err;
+
+    if (lib_is_parents(fs)) /* and never used here: nothing to write back */
         return 0;
-    return lib_errno(take_down(fs, false));
+    err = take_down(fs, false);
+    fs_free(fs);
+    return lib_errno(err);
 }
 
 static void statfs_begin(struct lib_call *c)

@@ -8,6 +8,9 @@
 #include "client/lib/lib_int.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 struct aifs_queue {
     struct aifs *fs;
@@ -19,6 +22,8 @@ struct aifs_queue {
     struct list fresh;
     unsigned n_fresh;
     struct reactor_work hand_over;
+    _Atomic unsigned generation;
+    int event_fd; /* readable while n_done is not 0; -1: nobody has asked for it */
 };
 
 struct batch {
@@ -34,6 +39,8 @@ static void hand_over(struct reactor_work *w)
 
     q->n_fresh = 0;
     pthread_mutex_lock(&q->lock);
+    if (!q->n_done && q->event_fd >= 0)
+        (void)eventfd_write(q->event_fd, 1);
     list_splice(&q->done, &q->fresh);
     q->n_done += n;
     q->in_flight -= n;
@@ -41,38 +48,87 @@ static void hand_over(struct reactor_work *w)
     pthread_mutex_unlock(&q->lock);
 }
 
-struct aifs_queue *aifs_queue_create(struct aifs *fs)
+static void queue_init(struct aifs_queue *q)
 {
-    struct aifs_queue *q = mem_zalloc(sizeof *q);
     pthread_condattr_t attr;
 
-    if (!q) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    q->fs = fs;
     list_init(&q->done);
     list_init(&q->fresh);
+    q->n_done = q->in_flight = q->n_fresh = 0;
     q->hand_over.fn = hand_over;
     pthread_mutex_init(&q->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&q->some, &attr);
     pthread_condattr_destroy(&attr);
+    q->generation = lib_generation();
+}
+
+struct aifs_queue *aifs_queue_create(struct aifs *fs)
+{
+    struct aifs_queue *q = mem_zalloc(sizeof *q);
+
+    if (!q) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    q->fs = fs;
+    q->event_fd = -1;
+    queue_init(q);
     return q;
+}
+
+/* In a child the queue begins empty: what the parent has submitted is the parent's, and so is the
+ * descriptor behind event_fd. */
+static int queue_usable(struct aifs_queue *q)
+{
+    int err = lib_usable(q->fs), fd;
+
+    if (err || q->generation == lib_generation())
+        return err;
+    pthread_mutex_lock(&q->fs->reviving);
+    if (q->generation != lib_generation()) {
+        queue_init(q);
+        if (q->event_fd >= 0) {
+            fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+            err = fd < 0 || dup3(fd, q->event_fd, O_CLOEXEC) < 0 ? -errno : 0;
+            if (fd >= 0)
+                close(fd);
+        }
+    }
+    pthread_mutex_unlock(&q->fs->reviving);
+    return err;
+}
+
+int aifs_queue_fd(struct aifs_queue *q)
+{
+    int err = queue_usable(q), fd;
+
+    if (err)
+        return lib_errno(err);
+    pthread_mutex_lock(&q->lock);
+    if (q->event_fd < 0)
+        q->event_fd = eventfd(q->n_done != 0, EFD_CLOEXEC | EFD_NONBLOCK);
+    fd = q->event_fd;
+    pthread_mutex_unlock(&q->lock);
+    return fd;
 }
 
 int aifs_queue_destroy(struct aifs_queue *q)
 {
     bool busy;
 
-    pthread_mutex_lock(&q->lock);
-    busy = q->n_done || q->in_flight;
-    pthread_mutex_unlock(&q->lock);
-    if (busy)
-        return lib_errno(-EBUSY);
-    pthread_cond_destroy(&q->some);
-    pthread_mutex_destroy(&q->lock);
+    if (q->generation == lib_generation()) { /* else the parent's, and never used here */
+        pthread_mutex_lock(&q->lock);
+        busy = q->n_done || q->in_flight;
+        pthread_mutex_unlock(&q->lock);
+        if (busy)
+            return lib_errno(-EBUSY);
+        pthread_cond_destroy(&q->some);
+        pthread_mutex_destroy(&q->lock);
+    }
+    if (q->event_fd >= 0)
+        close(q->event_fd);
     mem_free(q);
     return 0;
 }
@@ -101,10 +157,16 @@ static int batch_fill(struct aifs_queue *q, struct batch *b, struct aifs_io *con
     for (b->n = 0; b->n < n; b->n++) {
         struct aifs_io *r = ios[b->n];
         struct lib_io *io;
+        int err;
 
         if ((r->op != AIFS_READ && r->op != AIFS_WRITE) || r->offset < 0 || r->file->fs != q->fs ||
             r->len > SSIZE_MAX)
             return -EINVAL;
+        if (r->memory != AIFS_MEMORY_HOST)
+            return -EOPNOTSUPP;
+        err = lib_file_usable(r->file);
+        if (err)
+            return err;
         io = lib_io_new(r->file, r->op, r->buf, r->len, (uint64_t)r->offset);
         if (!io)
             return -ENOMEM;
@@ -120,7 +182,7 @@ static int batch_fill(struct aifs_queue *q, struct batch *b, struct aifs_io *con
 
 int aifs_submit(struct aifs_queue *q, struct aifs_io *const *ios, unsigned n)
 {
-    int err = lib_usable(q->fs);
+    int err = queue_usable(q);
     struct batch *b;
 
     if (err || !n)
@@ -162,11 +224,13 @@ int aifs_wait(struct aifs_queue *q, struct aifs_io **done, unsigned min, unsigne
 {
     struct timespec until = deadline(MAX(timeout_ms, 0));
     unsigned n = 0;
+    int err;
 
     if (min > max || max > INT_MAX)
         return lib_errno(-EINVAL);
-    if (lib_usable(q->fs))
-        return lib_errno(-ENOTCONN);
+    err = queue_usable(q);
+    if (err)
+        return lib_errno(err);
     pthread_mutex_lock(&q->lock);
     min = MIN(min, q->n_done + q->in_flight);
     while (q->n_done < min && timeout_ms != 0) {
@@ -184,6 +248,8 @@ int aifs_wait(struct aifs_queue *q, struct aifs_io **done, unsigned min, unsigne
         done[n++]->result = r < 0 ? -err_to_errno((int)r) : r;
         mem_free(io);
     }
+    if (n && !q->n_done && q->event_fd >= 0)
+        (void)eventfd_read(q->event_fd, &(eventfd_t){0});
     pthread_mutex_unlock(&q->lock);
     return (int)n;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libaifs against real daemons: the calls, many threads, batches, forks, and daemons that are
+/* libaifs against real daemons: the calls, many threads, batches, and daemons that are
  * killed. */
 #include <check.h>
 #include <dirent.h>
@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/lib/aifs.h"
@@ -353,30 +352,6 @@ START_TEST(open_files_lock_each_other_out)
 }
 END_TEST
 
-START_TEST(a_child_after_fork_is_told_and_does_no_harm)
-{
-    struct stat st;
-    int status;
-    pid_t pid;
-
-    write_file("/f", 100);
-    pid = fork();
-    if (pid == 0) {
-        struct aifs *own;
-
-        if (aifs_stat(fs, "/f", &st) != -1 || errno != ENOTCONN || aifs_unmount(fs) != 0)
-            _exit(1);
-        if (aifs_mount(cluster.source, cluster.options, &own) || aifs_stat(own, "/f", &st) ||
-            aifs_unmount(own))
-            _exit(2);
-        _exit(0);
-    }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert_int_eq(status, 0);
-    check_file("/f", 100);
-}
-END_TEST
-
 START_TEST(data_that_was_synced_survives_the_kill_of_every_daemon)
 {
     struct aifs_file *f;
@@ -484,7 +459,6 @@ int main(void)
     tcase_add_test(tc, many_threads_share_a_mount);
     tcase_add_test(tc, a_batch_of_reads_and_writes_runs_at_once);
     tcase_add_test(tc, open_files_lock_each_other_out);
-    tcase_add_test(tc, a_child_after_fork_is_told_and_does_no_harm);
     tcase_add_test(tc, data_that_was_synced_survives_the_kill_of_every_daemon);
     tcase_add_test(tc, writes_go_on_over_the_kill_of_a_data_server);
     tcase_add_test(tc, two_mounts_see_each_others_writes);

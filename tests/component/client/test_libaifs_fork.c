@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libaifs in children of fork(2), as data loaders use it: mounted and opened by the parent, read by
+ * many workers while the parent goes on. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/lib/aifs.h"
+#include "common/base/compiler.h"
+#include "tests/support/cluster.h"
+
+#define ROOM     (6u * MIB)
+#define CHILDREN 12u
+#define CHECK(x)                                                                                   \
+    do {                                                                                           \
+        if (!(x)) {                                                                                \
+            fprintf(stderr, "child: line %d: %s (%s)\n", __LINE__, #x, strerror(errno));           \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* What the parent's threads had on their stacks is a leak in the child to who looks for leaks. */
+#ifdef __SANITIZE_ADDRESS__
+#define LEAVE _exit
+#else
+#define LEAVE exit
+#endif
+
+static struct cluster cluster;
+static struct aifs *fs;
+static uint8_t *data, *back;
+
+static void setup(void)
+{
+    memset(&cluster, 0, sizeof cluster);
+    ck_assert(cluster_start(&cluster, 2));
+    ck_assert_msg(aifs_mount(cluster.source, cluster.options, &fs) == 0, "%s", aifs_mount_error());
+    data = malloc(ROOM);
+    back = malloc(ROOM);
+    for (size_t k = 0; k < ROOM; k++)
+        data[k] = (uint8_t)(k * 2654435761u >> 9 ^ k);
+}
+
+static void teardown(void)
+{
+    ck_assert_int_eq(aifs_unmount(fs), 0);
+    free(data);
+    free(back);
+    cluster_stop(&cluster);
+}
+
+static struct aifs_file *make(const char *path, size_t len)
+{
+    struct aifs_file *f = aifs_open(fs, path, O_RDWR | O_CREAT, 0644);
+
+    ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
+    ck_assert_int_eq(aifs_pwrite(f, data, len, 0), (ssize_t)len);
+    return f;
+}
+
+static void join(pid_t pid)
+{
+    int status;
+
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+
+static void same(struct aifs_file *f, size_t len, off_t at)
+{
+    CHECK(aifs_pread(f, back, len, at) == (ssize_t)len);
+    CHECK(memcmp(back, data + at, len) == 0);
+}
+
+static void *read_on(void *arg)
+{
+    struct aifs_file *f = arg;
+    static uint8_t mine[100000];
+    unsigned k;
+
+    for (k = 0; k < 400; k++)
+        if (aifs_pread(f, mine, sizeof mine, k * 1000) != (ssize_t)sizeof mine ||
+            memcmp(mine, data + k * 1000, sizeof mine) != 0)
+            return (void *)"wrong";
+    return NULL;
+}
+
+START_TEST(many_children_go_on_reading_while_the_parent_does)
+{
+    struct aifs_file *f = make("/shard", ROOM);
+    pid_t pids[CHILDREN];
+    pthread_t reader;
+    void *wrong;
+    unsigned k;
+
+    ck_assert_int_eq(pthread_create(&reader, NULL, read_on, f), 0);
+    for (k = 0; k < CHILDREN; k++) {
+        pids[k] = fork();
+        if (pids[k] == 0) {
+            struct stat st;
+
+            same(f, MIB, k * 300000);
+            same(f, ROOM, 0);
+            CHECK(aifs_stat(fs, "/shard", &st) == 0 && st.st_size == (off_t)ROOM);
+            if (k % 2) { /* the others just end, as workers do */
+                CHECK(aifs_close(f) == 0);
+                CHECK(aifs_unmount(fs) == 0);
+            }
+            _exit(0);
+        }
+    }
+    for (k = 0; k < CHILDREN; k++)
+        join(pids[k]);
+    ck_assert_int_eq(pthread_join(reader, &wrong), 0);
+    ck_assert_ptr_null(wrong);
+    ck_assert_int_eq(aifs_pread(f, back, ROOM, 0), (ssize_t)ROOM);
+    ck_assert_int_eq(memcmp(back, data, ROOM), 0);
+    ck_assert_int_eq(aifs_close(f), 0);
+}
+END_TEST
+
+START_TEST(a_child_that_uses_nothing_leaves_everything_alone)
+{
+    struct aifs_file *f = make("/f", MIB);
+    struct aifs_queue *q = aifs_queue_create(fs);
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        CHECK(aifs_queue_destroy(q) == 0);
+        CHECK(aifs_close(f) == 0);
+        CHECK(aifs_unmount(fs) == 0);
+        LEAVE(0);
+    }
+    join(pid);
+    ck_assert_int_eq(aifs_pread(f, back, MIB, 0), (ssize_t)MIB);
+    ck_assert_int_eq(aifs_queue_destroy(q), 0);
+    ck_assert_int_eq(aifs_close(f), 0);
+}
+END_TEST
+
+START_TEST(what_a_child_writes_the_parent_reads_and_the_other_way_round)
+{
+    struct aifs_file *f = make("/both", MIB); /* dirty in the parent */
+    int go[2];
+    pid_t pid;
+    char c;
+
+    ck_assert_int_eq(pipe(go), 0);
+    pid = fork();
+    if (pid == 0) {
+        same(f, MIB, 0);
+        CHECK(aifs_pwrite(f, data + MIB, MIB, MIB) == (ssize_t)MIB);
+        CHECK(aifs_fsync(f) == 0 && aifs_close(f) == 0);
+        CHECK(write(go[1], "x", 1) == 1);
+        _exit(aifs_unmount(fs) != 0);
+    }
+    ck_assert_int_eq(read(go[0], &c, 1), 1);
+    ck_assert_int_eq(aifs_pread(f, back, 2 * MIB, 0), (ssize_t)(2 * MIB));
+    ck_assert_int_eq(memcmp(back, data, 2 * MIB), 0);
+    join(pid);
+    ck_assert_int_eq(aifs_close(f), 0);
+}
+END_TEST
+
+START_TEST(a_child_of_a_child_and_a_queue_of_the_parent_work_too)
+{
+    struct aifs_file *f = make("/deep", MIB);
+    struct aifs_queue *q = aifs_queue_create(fs);
+    int fd = aifs_queue_fd(q), status;
+    pid_t pid;
+
+    ck_assert_int_ge(fd, 0);
+    pid = fork();
+    if (pid == 0) {
+        same(f, 5000, 0);
+        pid = fork();
+        if (pid == 0) {
+            struct aifs_io io = {.file = f, .op = AIFS_READ, .buf = back, .len = MIB, .user = data};
+            struct aifs_io *list = &io, *done;
+            struct pollfd p = {.fd = fd, .events = POLLIN};
+
+            CHECK(aifs_submit(q, &list, 1) == 0);
+            CHECK(poll(&p, 1, -1) == 1);
+            CHECK(aifs_wait(q, &done, 1, 1, 0) == 1 && done == &io);
+            CHECK(io.result == (ssize_t)MIB && memcmp(back, data, MIB) == 0);
+            CHECK(poll(&p, 1, 0) == 0);
+            _exit(0);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+        same(f, 5000, 100);
+        _exit(0);
+    }
+    join(pid);
+    ck_assert_int_eq(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0), 0);
+    ck_assert_int_eq(aifs_queue_destroy(q), 0);
+    ck_assert_int_eq(aifs_close(f), 0);
+}
+END_TEST
+
+/* Which of the process' descriptors are sockets. */
+static unsigned sockets(void)
+{
+    char path[32], what[64];
+    unsigned n = 0;
+    int fd;
+
+    for (fd = 3; fd < 256; fd++) {
+        ssize_t len;
+
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        len = readlink(path, what, sizeof what - 1);
+        n += len > 7 && memcmp(what, "socket:", 7) == 0;
+    }
+    return n;
+}
+
+START_TEST(a_child_has_none_of_the_parents_sockets)
+{
+    struct aifs_file *f = make("/f", ROOM);
+    unsigned before = sockets();
+    pid_t pid;
+
+    ck_assert_uint_gt(before, 2); /* the MDS and two OSS */
+    pid = fork();
+    if (pid == 0)
+        _exit(sockets() != 0);
+    join(pid);
+    ck_assert_uint_eq(sockets(), before);
+    ck_assert_int_eq(aifs_close(f), 0);
+}
+END_TEST
+
+START_TEST(a_file_that_is_gone_is_an_error_in_the_child)
+{
+    struct aifs_file *f = make("/gone", 1000);
+    int go[2];
+    pid_t pid;
+    char c;
+
+    ck_assert_int_eq(pipe(go), 0);
+    pid = fork();
+    if (pid == 0) {
+        CHECK(read(go[0], &c, 1) == 1);
+        CHECK(aifs_pread(f, back, 10, 0) == -1);
+        _exit(0);
+    }
+    ck_assert_int_eq(aifs_close(f), 0);
+    ck_assert_int_eq(aifs_unlink(fs, "/gone"), 0);
+    ck_assert_int_eq(write(go[1], "x", 1), 1);
+    join(pid);
+}
+END_TEST
+
+START_TEST(buffers_are_used_again_and_bounded_and_on_the_host)
+{
+    struct aifs_buffer *b = aifs_buffer_get(fs, MIB + 1, AIFS_MEMORY_HOST), *again;
+    struct aifs_io io = {.op = AIFS_READ, .len = 1, .memory = AIFS_MEMORY_CUDA};
+    struct aifs_io *list = &io;
+    struct aifs_queue *q = aifs_queue_create(fs);
+    void *at;
+
+    ck_assert_ptr_nonnull(b);
+    at = aifs_buffer_data(b);
+    ck_assert_uint_eq((uintptr_t)at % 4096, 0);
+    memset(at, 1, MIB + 1);
+    aifs_buffer_put(b);
+    again = aifs_buffer_get(fs, 2 * MIB, AIFS_MEMORY_HOST);
+    ck_assert_ptr_eq(aifs_buffer_data(again), at);
+    aifs_buffer_put(again);
+    ck_assert_ptr_null(aifs_buffer_get(fs, (size_t)2 << 30, AIFS_MEMORY_HOST));
+    ck_assert_int_eq(errno, ENOMEM);
+    ck_assert_ptr_null(aifs_buffer_get(fs, 4096, AIFS_MEMORY_CUDA));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    io.file = make("/f", 1);
+    ck_assert_int_eq(aifs_submit(q, &list, 1), -1);
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    ck_assert_int_eq(aifs_close(io.file), 0);
+    ck_assert_int_eq(aifs_queue_destroy(q), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("libaifs and forks");
+    TCase *tc = tcase_create("libaifs and forks");
+    SRunner *runner = srunner_create(s);
+    struct cluster c = {0};
+    int failed;
+
+    if (!cluster_programs(&c)) {
+        fprintf(stderr, "skipped: the daemons have not been built\n");
+        return 77;
+    }
+    suite_add_tcase(s, tc);
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, many_children_go_on_reading_while_the_parent_does);
+    tcase_add_test(tc, a_child_that_uses_nothing_leaves_everything_alone);
+    tcase_add_test(tc, what_a_child_writes_the_parent_reads_and_the_other_way_round);
+    tcase_add_test(tc, a_child_of_a_child_and_a_queue_of_the_parent_work_too);
+    tcase_add_test(tc, a_child_has_none_of_the_parents_sockets);
+    tcase_add_test(tc, a_file_that_is_gone_is_an_error_in_the_child);
+    tcase_add_test(tc, buffers_are_used_again_and_bounded_and_on_the_host);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
