@@ -46,10 +46,17 @@ bool block_clean(const struct block *b)
            list_empty(&b->waiters) && !inline_unsaved(b);
 }
 
+void block_wanted(struct block *b)
+{
+    b->inode->core->ahead_bytes -= b->ahead;
+    b->ahead = 0;
+}
+
 static void block_free(struct block *b)
 {
     struct core *c = b->inode->core;
 
+    block_wanted(b);
     list_remove(&b->lru);
     list_remove(&b->unc_link);
     if (!b->dead) {
@@ -427,6 +434,10 @@ int block_fill(struct block *b, uint32_t start, uint32_t end, bool ahead)
     io->len = to - from;
     io->range = (struct msg_range){p.chunk, p.chunk_offset + from, to - from};
     io->ahead = ahead;
+    if (ahead) {
+        b->ahead += to - from;
+        c->ahead_bytes += to - from;
+    }
     io->done = block_filled;
     b->fill = io;
     b->fill_start = from;

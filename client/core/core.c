@@ -461,6 +461,7 @@ void core_get_stats(const struct core *c, struct core_stats *ret_stats)
     ret_stats->memory_limit = c->o.memory_limit;
     ret_stats->memory_used = mem_used(c);
     ret_stats->dirty_bytes = c->dirty_bytes;
+    ret_stats->ahead_bytes = c->ahead_bytes;
     ret_stats->uncommitted_bytes = c->uncommitted_bytes;
     ret_stats->inodes = c->inodes.count;
     ret_stats->names = c->n_names;

@@ -30,6 +30,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "client/core/readahead.h"
 #include "common/base/compiler.h"
 #include "common/base/list.h"
 #include "common/base/text.h"
@@ -213,9 +214,10 @@ struct core_req {
         void *dst;
         bool entered; /* counted in inode.active */
         uint64_t n1, n2, list_from;
-        uint64_t flush[16]; /* struct flush_wait, or struct inval_wait */
-        uint64_t timed_ns;  /* what the time-out of a soft mount counts from */
-        bool patient;       /* waits for another client: may take for ever, and ends at once */
+        struct readahead_plan ahead; /* a read's: what is still to be fetched in advance */
+        uint64_t flush[16];          /* struct flush_wait, or struct inval_wait */
+        uint64_t timed_ns;           /* what the time-out of a soft mount counts from */
+        bool patient; /* waits for another client: may take for ever, and ends at once */
         bool lock_woken, lock_held;
         uint64_t lock_wait; /* its name for the server; 0: does not wait */
         struct msg_lock lock;
@@ -328,6 +330,7 @@ struct core_stats {
     uint64_t read_hits, read_misses, readahead_bytes;
     uint64_t mds_calls, oss_calls, oss_shared, retries, replays, recalls, invalidations, glimpses,
         checksum_errors, sessions_lost, hung;
+    uint64_t ahead_bytes; /* read ahead, and nobody has asked for them yet */
     uint64_t memory_limit, memory_used, dirty_bytes, uncommitted_bytes;
     uint64_t inodes, names, open_files, in_flight, memory_waits;
 };

@@ -420,7 +420,8 @@ struct block {
     struct oss_io *fill;
     struct list waiters;                    /* struct core_req.p.wait */
     struct extent flying[BLOCK_FLYING_MAX]; /* ranges being sent */
-    bool dead; /* off the hash: dropped while busy, freed with the last transfer */
+    uint32_t ahead; /* bytes fetched in advance that no reader has asked for yet */
+    bool dead;      /* off the hash: dropped while busy, freed with the last transfer */
 };
 
 struct block *block_find(struct core *c, const struct core_inode *i, uint64_t index);
@@ -434,6 +435,7 @@ int block_fill(struct block *b, uint32_t start, uint32_t end,
                bool ahead);                    /* -ENOMEM; 0: under way */
 void block_send(struct block *b, bool stable); /* all dirty pieces of it */
 void block_drop(struct block *b);              /* forgets it; what is dirty is lost */
+void block_wanted(struct block *b);            /* a reader has come */
 bool block_own(
     struct block *b); /* its contents in a buffer that nobody else reads; false: no memory */
 bool blocks_all_sent(const struct core_inode *i, uint64_t from); /* nothing dirty before from */
@@ -578,6 +580,7 @@ struct core {
     uint32_t n_idle_inodes, max_inodes, n_names, max_names;
     struct core_mem mem;
     uint64_t dirty_bytes, uncommitted_bytes, max_dirty;
+    uint64_t ahead_bytes, max_ahead; /* sum of block.ahead */
 
     struct msg_close_item closes[CORE_CLOSE_BATCH];
     uint32_t n_closes;

@@ -165,13 +165,24 @@ static bool any_user(const struct core_inode *i)
     return false;
 }
 
+/* What was fetched in advance waits for nobody any more: others may fetch instead. */
+static void unread(struct core_inode *i)
+{
+    struct list *l;
+
+    list_for_each (l, &i->blocks) {
+        block_wanted(list_entry(l, struct block, by_inode));
+    }
+}
+
 void core_release(struct core *c, struct core_file *f)
 {
     struct core_inode *i = inode_ref(f->inode);
 
-    (void)c;
     f->released = true;
     locks_release(f);
+    if (c->ahead_bytes && !any_user(i))
+        unread(i);
     if (i->attr_known && i->attr.nlink == 0 && !any_user(i) && i->lease == MSG_LEASE_WRITE &&
         list_empty(&i->flushers)) {
         blocks_drop_all(i, true); /* nobody can ever read it again */

@@ -43,6 +43,7 @@ int mem_budget_init(struct core *c)
     if (!m->cls[0].max_slabs || !m->cls[MEM_CLASSES - 1].max_slabs)
         return -EINVAL;
     c->max_dirty = (uint64_t)m->cls[MEM_CLASSES - 1].max_slabs * SLAB_BYTES / 2;
+    c->max_ahead = c->max_dirty / 2;
     return 0;
 }
 

@@ -95,21 +95,36 @@ static uint32_t fetch_end(const struct core_inode *i, const struct stripe_piece 
     return round_up_block(MIN((uint64_t)unit, i->attr.size > base ? i->attr.size - base : 1));
 }
 
-static void read_ahead(struct core_req *q)
+/* false: no memory, without which it is not worth it. */
+static bool fetch_range(struct core_inode *i, uint64_t at, uint64_t range_end, bool whole)
 {
-    struct core_inode *i = q->p.inode;
-    uint64_t at = q->p.n1;
-
-    while (at < q->p.n2) {
-        struct stripe_piece p = stripe_cut(&i->layout, at, q->p.n2);
-        uint32_t end = fetch_end(i, &p, true);
+    while (at < range_end) {
+        struct stripe_piece p = stripe_cut(&i->layout, at, range_end);
+        uint32_t end = fetch_end(i, &p, whole);
         struct block *b = block_get(i, p.block, end, true);
 
-        if (!b || block_fill(b, 0, end, true))
-            return; /* only worth it when memory is there */
+        if (!b || block_fill(b, whole ? 0 : p.start, end, true))
+            return false;
         at += p.len;
     }
-    q->p.n1 = q->p.n2 = 0;
+    return true;
+}
+
+static void read_ahead(struct core_req *q)
+{
+    struct readahead_plan *a = &q->p.ahead;
+
+    while (a->start < a->end) {
+        if (!fetch_range(q->p.inode, a->start, a->end, a->sequential))
+            return;
+        if (a->count > 1) {
+            a->count--;
+            a->start += (uint64_t)a->step;
+            a->end += (uint64_t)a->step;
+        } else {
+            a->start = a->end = 0;
+        }
+    }
 }
 
 /* Starts fetching what is missing; the first block that is not complete is where the request
@@ -176,6 +191,7 @@ static void cached_read(struct core_req *q, uint64_t end)
             return;
         }
         read_pin(q, b->buf, p.start, p.len);
+        block_wanted(b);
         at += p.len;
         if (reader_keeps(q) && (p.start + p.len == unit || at == i->attr.size))
             block_spend(b);
@@ -201,26 +217,27 @@ static bool any_cached(struct core_req *q, uint64_t end)
     return false;
 }
 
+/* Enough for all stripes, and of what all files together may have fetched and not read yet no more
+ * than is left: one that begins while others hold everything gets a block. */
 static uint64_t readahead_max(const struct core_inode *i)
 {
     const struct core *c = i->core;
     uint64_t stripes = (uint64_t)i->layout.stripe_count * CORE_LARGE_BYTES * 2;
+    uint64_t max = MIN(MIN(MAX(stripes, (uint64_t)4 * MIB), (uint64_t)32 * MIB), c->max_dirty / 4);
+    uint64_t left = c->max_ahead > c->ahead_bytes ? c->max_ahead - c->ahead_bytes : 0;
 
     if (c->o.readahead_bytes)
-        return c->o.readahead_bytes;
-    return MIN(MIN(MAX(stripes, (uint64_t)4 * MIB), (uint64_t)32 * MIB), c->max_dirty / 4);
+        max = c->o.readahead_bytes;
+    return MAX(MIN(max, left), stripe_block_bytes(&i->layout));
 }
 
 static void plan(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
-    struct readahead_plan a =
-        readahead_next(&q->p.file->ra, q->p.offset, q->p.len, i->attr.size,
-                       stripe_block_bytes(&i->layout), i->lease ? readahead_max(i) : 0);
 
-    q->p.flags |= READ_PLANNED | (a.sequential ? READ_SEQUENTIAL : 0);
-    q->p.n1 = a.start;
-    q->p.n2 = a.end;
+    q->p.ahead = readahead_next(&q->p.file->ra, q->p.offset, q->p.len, i->attr.size,
+                                stripe_block_bytes(&i->layout), i->lease ? readahead_max(i) : 0);
+    q->p.flags |= READ_PLANNED | (q->p.ahead.sequential ? READ_SEQUENTIAL : 0);
 }
 
 /* Nothing of the range is here that the targets do not have. */
@@ -289,10 +306,13 @@ void read_run(struct core_req *q)
         plan(q);
     if (i->lease != MSG_LEASE_NONE &&
         (q->p.flags & READ_SEQUENTIAL || i->attr.size <= stripe_block_bytes(&i->layout) ||
-         any_cached(q, end)))
+         any_cached(q, end))) {
         cached_read(q, end);
-    else
-        direct_read(q);
+        return;
+    }
+    if (i->lease != MSG_LEASE_NONE)
+        read_ahead(q); /* the next records of a stride */
+    direct_read(q);
 }
 
 static void read_enter(struct core_req *q)

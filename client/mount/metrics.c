@@ -23,6 +23,7 @@ static const struct {
     FIELD("read_hits_total", read_hits, "Reads answered from memory"),
     FIELD("read_misses_total", read_misses, "Reads that waited for servers"),
     FIELD("readahead_bytes_total", readahead_bytes, "Bytes read ahead"),
+    FIELD("readahead_unread_bytes", ahead_bytes, "Bytes read ahead that nobody has asked for yet"),
     FIELD("mds_calls_total", mds_calls, "Calls to the metadata server"),
     FIELD("oss_calls_total", oss_calls, "Calls to object storage servers"),
     FIELD("oss_shared_total", oss_shared, "Transfers that shared a call with others"),

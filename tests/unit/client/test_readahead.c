@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The read-ahead detector: what it fetches for streams, and that it leaves random readers alone. */
+#include <string.h>
+
 #include "client/core/readahead.h"
 #include "common/base/compiler.h"
 #include "tests/support/suite.h"
@@ -83,8 +85,137 @@ START_TEST(a_reader_that_starts_in_the_middle_becomes_a_stream_with_its_second_r
 }
 END_TEST
 
+START_TEST(readers_of_one_file_keep_their_streams)
+{
+    struct readahead ra = {0};
+    uint64_t fetched[3] = {0};
+    unsigned seed = 5;
+
+    for (int k = 0; k < 400; k++) {
+        for (unsigned j = 0; j < 3; j++) {
+            uint64_t at = j * 300 * UNIT + (uint64_t)k * 128 * KIB;
+            struct readahead_plan p = readahead_next(&ra, at, 128 * KIB, SIZE, UNIT, MAX_);
+
+            if (k > 0)
+                ck_assert(p.sequential);
+            fetched[j] = p.start < p.end ? p.end : fetched[j];
+            ck_assert(k < 2 || fetched[j] > at); /* always ahead */
+        }
+        /* somebody looks something up in between */
+        readahead_next(&ra, ((uint64_t)rand_r(&seed) * 4096) % SIZE, 4096, SIZE, UNIT, MAX_);
+    }
+}
+END_TEST
+
+START_TEST(a_reader_that_goes_backwards_is_read_ahead_downwards)
+{
+    static const uint32_t lens[] = {4096, 128 * KIB, MIB};
+
+    for (unsigned j = 0; j < ARRAY_LEN(lens); j++) {
+        struct readahead ra = {0};
+        uint64_t at = 100 * UNIT, lowest = at, above = 0;
+
+        for (int k = 0; at >= lens[j]; k++) {
+            struct readahead_plan p;
+
+            at -= lens[j];
+            p = readahead_next(&ra, at, lens[j], SIZE, UNIT, MAX_);
+            ck_assert(k < 1 || p.sequential);
+            if (p.start == p.end)
+                continue;
+            above += p.start >= at;
+            ck_assert(k < 3 || p.end <= lowest); /* nothing twice */
+            lowest = MIN(lowest, p.start);
+            ck_assert(k < 8 || lowest < at || !at);
+            ck_assert_uint_ge(p.end - p.start + MAX_ + UNIT, at - p.start);
+        }
+        ck_assert_uint_le(above, 1); /* before it was clear */
+        ck_assert_uint_eq(lowest, 0);
+    }
+}
+END_TEST
+
+START_TEST(who_turns_round_is_followed)
+{
+    struct readahead ra = {0};
+    struct readahead_plan p = {0};
+    uint64_t at = 200 * UNIT, end = 0;
+
+    for (int k = 0; k < 20; k++, at -= MIB)
+        p = readahead_next(&ra, at, MIB, SIZE, UNIT, MAX_);
+    for (int k = 0; k < 20; k++, at += MIB) {
+        p = readahead_next(&ra, at, MIB, SIZE, UNIT, MAX_);
+        ck_assert(p.sequential);
+        end = p.start < p.end ? p.end : end;
+    }
+    ck_assert_uint_gt(end, at);
+}
+END_TEST
+
+static void expect_stride(int64_t step, uint64_t from, uint64_t size)
+{
+    struct readahead ra = {0};
+    static bool asked[4096];
+    uint64_t at = from;
+    unsigned deepest = 0;
+
+    memset(asked, 0, sizeof asked);
+    for (unsigned k = 0; at < size; k++, at += (uint64_t)step) {
+        struct readahead_plan p = readahead_next(&ra, at, 47008, size, UNIT, MAX_);
+
+        ck_assert(k == 0 || !p.sequential);
+        ck_assert(k < 3 || asked[k]);
+        deepest = MAX(deepest, p.count);
+        for (unsigned j = 0; p.start < p.end && j < MAX(p.count, 1u); j++) {
+            uint64_t begin = p.start + (uint64_t)(p.step * (int64_t)j);
+            unsigned n = (unsigned)((int64_t)(begin - from) / step);
+
+            ck_assert_uint_eq(begin, from + (uint64_t)(step * n));
+            ck_assert_uint_eq(p.end - p.start, 47008);
+            ck_assert_uint_le(begin + 47008, size);
+            ck_assert(!asked[n]); /* nothing twice */
+            asked[n] = true;
+        }
+    }
+    ck_assert_uint_ge(deepest, 2);
+    ck_assert_uint_le(deepest, READAHEAD_STRIDE_DEPTH);
+}
+
+START_TEST(records_at_equal_distances_are_fetched_and_not_what_lies_between)
+{
+    expect_stride(3 * UNIT + 12345, 7 * UNIT, SIZE);
+    expect_stride(-(int64_t)(2 * UNIT), 901 * UNIT, SIZE);
+}
+END_TEST
+
+START_TEST(reads_that_gather_in_one_place_bring_all_of_it_once)
+{
+    static const unsigned page[] = {0, 5, 2, 7, 1, 6, 3, 4};
+    struct readahead ra = {0};
+    unsigned fetched = 0;
+
+    for (unsigned k = 0; k < 8; k++) { /* pages of one mapping */
+        uint64_t at = 500 * UNIT + page[k] * 200 * KIB;
+        struct readahead_plan p = readahead_next(&ra, at, 4096, SIZE, UNIT, MAX_);
+
+        if (p.start == p.end)
+            continue;
+        ck_assert(p.sequential);
+        ck_assert_uint_eq(p.start, 500 * UNIT);
+        ck_assert_uint_eq(p.end, 502 * UNIT);
+        fetched++;
+    }
+    ck_assert_uint_ge(fetched, 1);
+    ck_assert_uint_le(fetched, 2);
+}
+END_TEST
+
 SUITE_MAIN("client-readahead", NULL, NULL,
            a_stream_is_seen_at_its_first_read_and_its_window_doubles_up_to_the_bound,
            random_reads_are_left_alone, requests_of_one_stream_may_overtake_each_other,
            nothing_is_fetched_behind_the_end_of_file,
-           a_reader_that_starts_in_the_middle_becomes_a_stream_with_its_second_read)
+           a_reader_that_starts_in_the_middle_becomes_a_stream_with_its_second_read,
+           readers_of_one_file_keep_their_streams,
+           a_reader_that_goes_backwards_is_read_ahead_downwards, who_turns_round_is_followed,
+           records_at_equal_distances_are_fetched_and_not_what_lies_between,
+           reads_that_gather_in_one_place_bring_all_of_it_once)

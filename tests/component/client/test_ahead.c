@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Read-ahead through the core: the right bytes whatever the pattern, nothing for random readers,
+ * and no more than its share of the memory for all files together. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/client_bed.h"
+#include "tests/support/suite.h"
+
+#define ROOM   (6u * MIB)
+#define FILES  8u
+#define BUDGET (12u * MIB) /* of 96 MiB, what may be fetched and not read yet; rounded up */
+
+static struct bed bed;
+static struct core *writer, *c;
+static struct core_file *files[FILES];
+static uint8_t *data, *back;
+static char names[FILES][8];
+
+static void setup(void)
+{
+    bed_setup(&bed, 3);
+    writer = bed_mount(&bed, NULL);
+    c = bed_mount(&bed, NULL);
+    data = malloc(ROOM);
+    back = malloc(MIB);
+    bed_pattern(data, ROOM, 0, 1);
+    for (unsigned k = 0; k < FILES; k++) {
+        struct core_file *f;
+
+        snprintf(names[k], sizeof names[k], "f%u", k);
+        f = bed_create(&bed, writer, names[k]);
+        ck_assert_int_eq(bed_write(&bed, writer, f, 0, data, ROOM), 0);
+        ck_assert_int_eq(bed_fsync(&bed, writer, f), 0);
+        core_release(writer, f);
+    }
+    bed_spin(&bed, 2 * NS_PER_S); /* closed: the other may have the lease */
+    for (unsigned k = 0; k < FILES; k++)
+        files[k] = bed_open(&bed, c, names[k], O_RDONLY, NULL);
+}
+
+static void teardown(void)
+{
+    for (unsigned k = 0; k < FILES; k++)
+        if (files[k])
+            core_release(c, files[k]);
+    bed_unmount(&bed, c, false, 0);
+    bed_unmount(&bed, writer, false, 0);
+    free(data);
+    free(back);
+    bed_teardown(&bed);
+}
+
+static struct core_stats stats(void)
+{
+    struct core_stats s;
+
+    core_get_stats(c, &s);
+    return s;
+}
+
+static void expect(unsigned file, uint64_t at, uint32_t len)
+{
+    ck_assert_int_eq(bed_read(&bed, c, files[file], at, back, len), (int)len);
+    ck_assert_int_eq(memcmp(back, data + at, len), 0);
+}
+
+START_TEST(records_at_equal_distances_are_right_and_come_in_advance)
+{
+    for (uint64_t at = 5000; at + 10000 <= ROOM; at += 300007)
+        expect(0, at, 10000);
+    ck_assert_uint_gt(stats().readahead_bytes, 0);
+    ck_assert_uint_lt(stats().readahead_bytes, ROOM / 4); /* not what lies between */
+}
+END_TEST
+
+START_TEST(a_file_read_backwards_is_right_and_comes_in_advance)
+{
+    for (uint64_t at = ROOM; at; at -= 64 * KIB)
+        expect(1, at - 64 * KIB, 64 * KIB);
+    ck_assert_uint_gt(stats().readahead_bytes, ROOM / 2);
+    ck_assert_uint_le(stats().readahead_bytes, ROOM);
+}
+END_TEST
+
+START_TEST(random_readers_fetch_nothing_in_advance)
+{
+    unsigned seed = 11;
+
+    for (unsigned k = 0; k < 3 * FILES; k++) /* too few in one place to mean all of it */
+        expect(k % FILES, 4096 + (uint64_t)rand_r(&seed) % (ROOM / 4096 - 1) * 4096, 4096);
+    ck_assert_uint_eq(stats().readahead_bytes, 0);
+}
+END_TEST
+
+START_TEST(many_streams_share_the_budget_and_what_a_closed_one_left_is_free)
+{
+    uint64_t most = 0;
+
+    for (uint64_t at = 0; at < 5 * MIB; at += 128 * KIB) {
+        for (unsigned k = 0; k < FILES; k++) {
+            expect(k, at, 128 * KIB);
+            most = MAX(most, stats().ahead_bytes);
+        }
+    }
+    ck_assert_uint_gt(most, 2 * MIB);
+    ck_assert_uint_le(most, BUDGET + FILES * MIB); /* each may have its next block */
+    ck_assert_uint_gt(stats().ahead_bytes, 0);
+    for (unsigned k = 0; k < FILES; k++) {
+        core_release(c, files[k]);
+        files[k] = NULL;
+    }
+    ck_assert_uint_eq(stats().ahead_bytes, 0);
+}
+END_TEST
+
+SUITE_MAIN("client-ahead", setup, teardown,
+           records_at_equal_distances_are_right_and_come_in_advance,
+           a_file_read_backwards_is_right_and_comes_in_advance,
+           random_readers_fetch_nothing_in_advance,
+           many_streams_share_the_budget_and_what_a_closed_one_left_is_free)
