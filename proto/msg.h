@@ -48,8 +48,10 @@ struct msg_cred {
     0x4u /* a writer died: its size is being recovered from the targets                            \
           */
 
-#define MSG_ATTR_KEPT      0x10u /* in a page of a directory: comes with a lease */
-#define MSG_ATTR_NO_XATTRS 0x8u  /* no extended attributes are stored with it */
+#define MSG_ATTR_KEPT        0x10u /* in a page of a directory: comes with a lease */
+#define MSG_ATTR_NO_XATTRS   0x8u  /* no extended attributes are stored with it */
+#define MSG_ATTR_ACL         0x20u /* has an access list beside its mode */
+#define MSG_ATTR_DEFAULT_ACL 0x40u /* a directory with a default list for what is made in it */
 
 /* Will change without anybody asking for it. */
 #define MSG_ATTR_UNSURE (MSG_ATTR_PUNCH_PENDING | MSG_ATTR_SIZE_UNSURE)
@@ -156,7 +158,8 @@ struct msg_create_req { /* CREATE MKDIR MKNOD SYMLINK: the type is in mode */
     struct msg_cred cred;
     uint64_t parent;
     struct msg_bytes name;
-    uint32_t mode; /* umask already applied */
+    uint32_t mode;   /* umask already applied */
+    uint32_t masked; /* what it took away: a directory's default list counts instead of it */
     uint32_t rdev;
     uint32_t flags;          /* MSG_CREATE_* */
     uint32_t open_flags;     /* O_ACCMODE bits */

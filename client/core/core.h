@@ -160,8 +160,10 @@ struct core_req {
     struct msg_cred cred;
     core_done_fn *done;
     void *arg;
-    bool direct; /* read into dst: the caller keeps many requests going itself, so what is not
-                  * cached comes straight into its memory and nothing is read ahead */
+    bool direct;     /* read into dst: the caller keeps many requests going itself, so what is not
+                      * cached comes straight into its memory and nothing is read ahead */
+    uint32_t masked; /* create, mkdir, mknod: what the umask took from mode; a default ACL of the
+                        directory counts instead of the umask */
     bool want_negative; /* lookup: a name that does not exist is status 0 with out.entry.ino 0 */
 
     /* out */

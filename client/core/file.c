@@ -366,6 +366,7 @@ void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const
     if (op) {
         op->n1 = 1;
         op->msg.create = (struct msg_create_req){
+            .masked = q->masked,
             .parent = parent,
             .name = mds_op_bytes(op, name, len),
             .mode = (mode & 07777) | S_IFREG,

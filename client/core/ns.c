@@ -185,6 +185,7 @@ static struct mds_op *make_op(struct core *c, struct core_req *q, unsigned opcod
     op->msg.create.parent = parent;
     op->msg.create.name = mds_op_bytes(op, name, len);
     op->msg.create.mode = mode;
+    op->msg.create.masked = q->masked;
     mds_op_cred(op, &op->msg.create.cred, &q->cred);
     if (stripe) {
         op->msg.create.has_stripe = true;

@@ -93,14 +93,21 @@ static void by_name(struct core *c, struct core_req *q, unsigned opcode, const c
     req_call(q, op, "waits for the metadata server: XATTR");
 }
 
-/* security.* is asked for by every write(2) and by ls -l; files that have such are rare, and
- * everybody may read it. */
+/* security.* is asked for by every write(2) and by ls -l, access lists by ls -l and by the kernel
+ * whenever it checks permissions; files that have such are rare, and everybody may read them. */
 static bool known_absent(struct core *c, uint64_t ino, const char *name, uint32_t len)
 {
+    static const char access[] = "system.posix_acl_access";
+    static const char inherited[] = "system.posix_acl_default";
     const struct core_inode *i = inode_find(c, ino);
 
-    return i && inode_attr_fresh(i) && i->attr.flags & MSG_ATTR_NO_XATTRS && len > 9 &&
-           memcmp(name, "security.", 9) == 0;
+    if (!i || !inode_attr_fresh(i))
+        return false;
+    if (len == sizeof(access) - 1 && memcmp(name, access, len) == 0)
+        return !(i->attr.flags & MSG_ATTR_ACL);
+    if (len == sizeof(inherited) - 1 && memcmp(name, inherited, len) == 0)
+        return !(i->attr.flags & MSG_ATTR_DEFAULT_ACL);
+    return (i->attr.flags & MSG_ATTR_NO_XATTRS) && len > 9 && memcmp(name, "security.", 9) == 0;
 }
 
 void core_getxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len)

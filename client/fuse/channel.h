@@ -89,6 +89,7 @@ struct channel_req {
         struct { /* MKNOD MKDIR SYMLINK CREATE: the type is in mode, the umask applied */
             const char *name;
             uint32_t mode, rdev;
+            uint32_t masked; /* what the umask took: a default ACL counts instead of it */
             const char *target;
             uint32_t flags; /* CREATE: as open(2) */
         } make;

@@ -221,7 +221,8 @@ static void on_readlink(fuse_req_t raw, fuse_ino_t node)
         channel_req_run(q);
 }
 
-/* The kernel leaves the umask to us (DONT_MASK): without default ACLs it always applies. */
+/* The kernel leaves the umask to us (DONT_MASK): it applies unless the directory has a default ACL,
+ * which the server knows. */
 static struct channel_req *make_begin(fuse_req_t raw, enum channel_op op, fuse_ino_t parent,
                                       const char *name, mode_t mode)
 {
@@ -232,7 +233,8 @@ static struct channel_req *make_begin(fuse_req_t raw, enum channel_op op, fuse_i
     memset(&q->make, 0, sizeof(q->make));
     if (!take_name(q, 0, name, &q->make.name))
         return NULL;
-    q->make.mode = mode & ~(fuse_req_ctx(raw)->umask & 0777u);
+    q->make.masked = mode & fuse_req_ctx(raw)->umask & 0777u;
+    q->make.mode = mode & ~q->make.masked;
     return q;
 }
 
@@ -260,6 +262,7 @@ static void on_symlink(fuse_req_t raw, const char *target, fuse_ino_t parent, co
 
     if (!q || !take_copy(q, target, strlen(target) + 1))
         return;
+    q->make.masked = 0;
     q->make.mode = S_IFLNK | 0777;
     q->make.target = q->copy;
     channel_req_run(q);

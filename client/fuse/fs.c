@@ -71,6 +71,7 @@ void op_start(struct channel_req *q, void (*run)(struct op *o),
     o->req.done = on_done;
     o->req.arg = o;
     o->req.direct = o->req.want_negative = false;
+    o->req.masked = 0;
     o->fs = fs_of(q);
     o->q = q;
     o->run = run;
@@ -121,11 +122,6 @@ void op_reply_entry(struct op *o)
     struct channel_entry e = {&in->attr, in->entry_valid_ns, in->attr_valid_ns};
 
     channel_reply_entry(op_end(o, 0), &e);
-}
-
-bool fs_xattr_is_acl(const char *name)
-{
-    return strncmp(name, "system.posix_acl_", 17) == 0;
 }
 
 /* ---- what others have changed ---- */

@@ -135,6 +135,5 @@ CHANNEL_OPS(FS_OP_DECLARE)
 
 uint32_t fs_open_flags(const struct core_opened *opened, uint32_t flags);
 void fs_dir_free(struct fs_dir *d);
-bool fs_xattr_is_acl(const char *name);
 
 #endif

@@ -124,11 +124,13 @@ static int in_setattr(struct rest *in, struct channel_req *q)
     return (q->attr.set & MSG_SET_SIZE) && a->size > INT64_MAX ? -EINVAL : 0;
 }
 
-/* The kernel leaves the umask to us (DONT_MASK): without default ACLs it always applies. */
+/* The kernel leaves the umask to us (DONT_MASK): it applies unless the directory has a default ACL,
+ * which the server knows. */
 static int make(struct rest *in, struct channel_req *q, uint32_t mode, uint32_t mask)
 {
     memset(&q->make, 0, sizeof(q->make));
-    q->make.mode = mode & ~(mask & 0777u);
+    q->make.masked = mode & mask & 0777u;
+    q->make.mode = mode & ~q->make.masked;
     return take_name(in, q, 0, &q->make.name);
 }
 

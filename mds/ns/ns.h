@@ -29,6 +29,8 @@
 /* ---- who may (perm.c) ---- */
 bool ns_is_root(const struct msg_cred *c);
 bool ns_in_group(const struct msg_cred *c, uint32_t gid);
+/* All rules that depend on permissions want the access list loaded (struct mds_inode.acl) of an
+ * inode that has one. */
 int ns_access(const struct mds_inode *in, const struct msg_cred *c,
               unsigned want) MUST_USE; /* -EACCES */
 int ns_may_create(const struct mds_inode *dir,
@@ -78,7 +80,14 @@ int ns_rename_flags_check(uint32_t flags) MUST_USE;
 #define NS_XATTR_LAYOUT "aifs.layout" /* virtual: what new files get, or where a file is */
 #define NS_XATTR_FID    "aifs.fid"    /* virtual, read-only: inode number and layout generation */
 #define NS_XATTR_DATA   "aifs.data"   /* virtual, read-only, of files: "inline" or "striped" */
-enum ns_xattr { NS_XATTR_PLAIN, NS_XATTR_IS_LAYOUT, NS_XATTR_IS_FID, NS_XATTR_IS_DATA };
+enum ns_xattr {
+    NS_XATTR_PLAIN,
+    NS_XATTR_IS_LAYOUT,
+    NS_XATTR_IS_FID,
+    NS_XATTR_IS_DATA,
+    NS_XATTR_IS_ACL, /* acl.h */
+    NS_XATTR_IS_DEFAULT_ACL,
+};
 /* What a name is, and whether the caller may read (or, with write, change) it. -ENODATA,
  * -EOPNOTSUPP, -EPERM, -EACCES, -ENAMETOOLONG, -EINVAL. */
 int ns_xattr_check(const struct mds_inode *in, const struct msg_cred *c,

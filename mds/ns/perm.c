@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may do what: the mode bits, supplementary groups, the sticky bit, and root.
+ * Who may do what: the mode bits, access lists, supplementary groups, the sticky bit, and root.
  *
  * Failure modes: -EACCES where bits deny, -EPERM where ownership does.
  */
@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "mds/ns/acl.h"
 #include "mds/ns/ns.h"
 
 bool ns_is_root(const struct msg_cred *c)
@@ -38,6 +39,8 @@ int ns_access(const struct mds_inode *in, const struct msg_cred *c, unsigned wan
     }
     if (c->uid == in->uid)
         mode >>= 6;
+    else if ((in->flags & INODE_ACL) && (mode & S_IRWXG)) /* as Linux: no mask, no list */
+        return ns_acl_access(in, c, want);
     else if (ns_in_group(c, in->gid))
         mode >>= 3;
     return (mode & want) == want ? 0 : -EACCES;

@@ -3,13 +3,14 @@
  * Who may read and change which extended attribute: xattr(7).
  *
  * user.* lives on files and directories and follows the mode bits; trusted.* is root's; security.*
- * is readable by all and changed by root; aifs.* is made up by the server. POSIX ACLs are not
- * stored: asked for one, the server has none.
+ * is readable by all and changed by root; aifs.* is made up by the server. POSIX ACLs (acl.h) are
+ * read by all and changed by the owner.
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "mds/ns/acl.h"
 #include "mds/ns/ns.h"
 
 static bool has_prefix(const struct msg_bytes *name, const char *prefix)
@@ -32,6 +33,19 @@ static int check_user(const struct mds_inode *in, const struct msg_cred *c, bool
     if (write && S_ISDIR(in->mode) && (in->mode & S_ISVTX) && c->uid != in->uid && !ns_is_root(c))
         return -EPERM;
     return ns_access(in, c, write ? NS_WRITE : NS_READ);
+}
+
+static int check_acl(const struct mds_inode *in, const struct msg_cred *c, bool is_default,
+                     bool write, enum ns_xattr *ret_kind)
+{
+    uint32_t flag = is_default ? INODE_DEFAULT_ACL : INODE_ACL;
+
+    *ret_kind = is_default ? NS_XATTR_IS_DEFAULT_ACL : NS_XATTR_IS_ACL;
+    if (S_ISLNK(in->mode))
+        return -EOPNOTSUPP;
+    if (!write)
+        return in->flags & flag ? 0 : -ENODATA;
+    return ns_is_root(c) || c->uid == in->uid ? 0 : -EPERM;
 }
 
 int ns_xattr_check(const struct mds_inode *in, const struct msg_cred *c,
@@ -62,8 +76,8 @@ int ns_xattr_check(const struct mds_inode *in, const struct msg_cred *c,
         return ns_is_root(c) ? 0 : write ? -EPERM : -ENODATA;
     if (has_prefix(name, "security."))
         return write && !ns_is_root(c) ? -EPERM : 0;
-    if (has_prefix(name, "system.posix_acl_") && !write)
-        return -ENODATA;
+    if (is_name(name, NS_ACL_ACCESS) || is_name(name, NS_ACL_DEFAULT))
+        return check_acl(in, c, is_name(name, NS_ACL_DEFAULT), write, ret_kind);
     return -EOPNOTSUPP;
 }
 

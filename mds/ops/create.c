@@ -45,6 +45,7 @@ static int create_inode(struct txn *t, struct shard_entry *e, const struct msg_c
                         uint32_t mode, struct mds_inode **ret_inode)
 {
     const struct mds_inode *dir;
+    struct msg_bytes acl;
     struct mds_inode *in;
     uint64_t ino;
     int rc = exec_new_ino(t, req->parent, &ino);
@@ -53,9 +54,16 @@ static int create_inode(struct txn *t, struct shard_entry *e, const struct msg_c
         rc = txn_inode_create(t, ino, &in);
     if (rc == 0)
         rc = txn_inode_get(t, req->parent, &dir);
+    if (rc == 0)
+        rc = exec_acl_default(t, dir, mode, &acl);
     if (rc < 0)
         return rc == -EEXIST ? -AIFS_ECORRUPT : rc;
+    if (acl.len)
+        mode |= req->masked & 0777;
     ns_new_inode(in, dir, &req->cred, mode, txn_now(t));
+    rc = exec_acl_inherit(t, in, &acl);
+    if (rc < 0)
+        return rc;
     e->result |= SHARD_R_CREATED;
     e->result_ino = ino;
     *ret_inode = in;
@@ -84,7 +92,9 @@ static int create_existing(struct txn *t, struct shard_entry *e, const struct ms
         return rc;
     if (!S_ISREG(in->mode))
         return S_ISDIR(in->mode) ? -EISDIR : -EEXIST;
-    rc = ns_may_open(in, &req->cred, flags);
+    rc = exec_acl(t, &in);
+    if (rc == 0)
+        rc = ns_may_open(in, &req->cred, flags);
     if (rc == 0 && (req->flags & MSG_CREATE_TRUNC))
         rc = exec_open_trunc(t, e, ino, &req->cred);
     if (rc == 0)

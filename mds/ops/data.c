@@ -35,12 +35,13 @@ static int data_inode(struct txn *t, uint64_t ino, bool is_inline, const uint32_
     return 0;
 }
 
-static void data_written(struct txn *t, struct mds_inode *in, struct msg_time mtime)
+static int data_written(struct txn *t, struct mds_inode *in, struct msg_time mtime)
 {
     struct msg_time now = txn_now(t);
 
     in->mtime = mtime.sec == 0 && mtime.nsec == 0 ? now : ns_clamp(mtime, now);
     ns_changed(in, now);
+    return exec_caps_drop(t, in);
 }
 
 /* The content after the write, in the entry's memory. */
@@ -103,8 +104,8 @@ int exec_write_inline(struct txn *t, struct shard_entry *e, const void **ret_rep
     in->size = req->replace ? len : MAX(in->size, (uint64_t)len);
     if (!ns_is_root(&req->cred))
         ns_kill_priv(in);
-    data_written(t, in, req->mtime);
-    return exec_reply_inode(t, e, req->ino, false, ret_rep);
+    rc = data_written(t, in, req->mtime);
+    return rc < 0 ? rc : exec_reply_inode(t, e, req->ino, false, ret_rep);
 }
 
 int exec_grow(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -127,8 +128,8 @@ int exec_grow(struct txn *t, struct shard_entry *e, const void **ret_rep)
     in->flags &= ~(INODE_INLINE | INODE_STRAY_CHUNKS);
     in->layout.generation++;
     in->size = MAX(in->size, req->size);
-    data_written(t, in, req->mtime);
-    return exec_reply_inode(t, e, req->ino, false, ret_rep);
+    rc = data_written(t, in, req->mtime);
+    return rc < 0 ? rc : exec_reply_inode(t, e, req->ino, false, ret_rep);
 }
 
 int exec_size(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -146,8 +147,8 @@ int exec_size(struct txn *t, struct shard_entry *e, const void **ret_rep)
             return -AIFS_ERETRY;
         in->size = req->size;
     }
-    data_written(t, in, req->mtime);
-    return exec_reply_inode(t, e, req->ino, false, ret_rep);
+    rc = data_written(t, in, req->mtime);
+    return rc < 0 ? rc : exec_reply_inode(t, e, req->ino, false, ret_rep);
 }
 
 int exec_append_range(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -168,6 +169,9 @@ int exec_append_range(struct txn *t, struct shard_entry *e, const void **ret_rep
     rep->offset = in->size;
     in->size += req->len;
     ns_modified(in, txn_now(t));
+    rc = exec_caps_drop(t, in);
+    if (rc < 0)
+        return rc;
     rec_inode_attr(in, &rep->attr);
     *ret_rep = rep;
     return 0;

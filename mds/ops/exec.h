@@ -23,7 +23,8 @@ shard_exec_fn exec_format, exec_create, exec_mkdir, exec_mknod, exec_symlink, ex
 
 /* -AIFS_ERETRY if the leader resolved place i to another inode (0: to none). */
 int exec_expect(const struct shard_entry *e, unsigned i, uint64_t ino) MUST_USE;
-int exec_dir(struct txn *t, uint64_t ino, const struct mds_inode **ret_dir) MUST_USE; /* -ENOTDIR */
+/* A directory, with its access list. -ENOTDIR */
+int exec_dir(struct txn *t, uint64_t ino, const struct mds_inode **ret_dir) MUST_USE;
 /* The next number of the directory's run; a new run when it is used up. */
 int exec_new_ino(struct txn *t, uint64_t dir, uint64_t *ret_ino) MUST_USE;
 /* Adds or removes a name, with what that does to the directory: entry count, link count, times. */
@@ -48,6 +49,19 @@ int exec_reply_inode(struct txn *t, const struct shard_entry *e, uint64_t ino, b
 /* Adds what has become of a directory to a reply, which is made if there is none. A second one goes
  * to the second place; the same again is nothing. */
 int exec_reply_dir(struct txn *t, uint64_t dir, const void **ret_rep) MUST_USE;
+/* ---- access lists (acl.c) ---- */
+/* If the inode has one: *in becomes a copy of it, with the list. */
+int exec_acl(struct txn *t, const struct mds_inode **in) MUST_USE;
+/* One of an inode is set, or removed if it is empty or says no more than a mode. */
+int exec_acl_set(struct txn *t, struct mds_inode *in, const struct msg_bytes *acl, bool is_default,
+                 const struct msg_cred *c) MUST_USE;
+/* What dir has for something new of this mode; nothing: len 0, and the umask counts. */
+int exec_acl_default(struct txn *t, const struct mds_inode *dir, uint32_t mode,
+                     struct msg_bytes *ret) MUST_USE;
+int exec_acl_inherit(struct txn *t, struct mds_inode *in, const struct msg_bytes *acl) MUST_USE;
+/* A file whose data or owner changes loses the capabilities it runs with. */
+int exec_caps_drop(struct txn *t, struct mds_inode *in) MUST_USE;
+
 /* Is anc dir itself or above it? Walks up the parents. */
 int exec_is_above(struct txn *t, uint64_t anc, uint64_t dir, bool *ret_above) MUST_USE;
 

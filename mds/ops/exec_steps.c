@@ -27,7 +27,7 @@ int exec_dir(struct txn *t, uint64_t ino, const struct mds_inode **ret_dir)
     if (!S_ISDIR(dir->mode))
         return -ENOTDIR;
     *ret_dir = dir;
-    return 0;
+    return exec_acl(t, ret_dir);
 }
 
 int exec_new_ino(struct txn *t, uint64_t dir_ino, uint64_t *ret_ino)

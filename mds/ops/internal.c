@@ -166,5 +166,5 @@ int exec_times(struct txn *t, struct shard_entry *e, const void **ret_rep)
     if (rc < 0)
         return rc == -ENOENT ? 0 : rc;
     size_apply(t, in, req);
-    return 0;
+    return exec_caps_drop(t, in);
 }

@@ -72,7 +72,9 @@ static int lookup(struct view *v, struct rpc_req *r, struct msg_inode *ret_inode
         return rc;
     if (!S_ISDIR(dir.mode))
         return -ENOTDIR;
-    rc = ns_access(&dir, &req->cred, NS_EXEC);
+    rc = op_acl(v, &r->arena, &dir);
+    if (rc == 0)
+        rc = ns_access(&dir, &req->cred, NS_EXEC);
     if (rc == 0)
         rc = lookup_name(v, req, &dir, &in);
     if (rc < 0)
@@ -116,6 +118,8 @@ static int getattr_with_data(struct mds_op *o, struct rpc_req *r)
 
     view_begin(o->shard, &v);
     rc = view_inode(&v, req->ino, &in);
+    if (rc == 0)
+        rc = op_acl(&v, &r->arena, &in);
     if (rc == 0 && ns_access(&in, &req->cred, NS_READ) < 0)
         rc = ns_access(&in, &req->cred, NS_WRITE);
     if (rc == 0)

@@ -74,6 +74,8 @@ struct mds_op *op_begin_inode(struct mds *m, struct rpc_req *req, uint64_t ino,
 void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag, const struct msg_time *born);
 /* OPEN without O_TRUNC, when its lease is granted: the reply, or the error. */
 int op_open_reply(struct mds_op *o, struct msg_inode_rep *ret_rep) MUST_USE;
+/* The access list of an inode that has one, into in->acl. */
+int op_acl(struct view *v, struct arena *a, struct mds_inode *in) MUST_USE;
 /* The same for an answer that was committed: attributes and content are added. */
 int op_open_data(struct mds_op *o, struct msg_inode_rep *rep) MUST_USE;
 

@@ -28,7 +28,7 @@ int exec_open_trunc(struct txn *t, struct shard_entry *e, uint64_t ino, const st
     if (!ns_is_root(cred))
         ns_kill_priv(in);
     ns_modified(in, txn_now(t));
-    return 0;
+    return exec_caps_drop(t, in);
 }
 
 int exec_open(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -41,7 +41,9 @@ int exec_open(struct txn *t, struct shard_entry *e, const void **ret_rep)
         return rc;
     if (!S_ISREG(in->mode))
         return S_ISDIR(in->mode) ? -EISDIR : -EINVAL;
-    rc = ns_may_open(in, &req->cred, req->flags);
+    rc = exec_acl(t, &in);
+    if (rc == 0)
+        rc = ns_may_open(in, &req->cred, req->flags);
     if (rc == 0 && (req->flags & O_TRUNC))
         rc = exec_open_trunc(t, e, req->ino, &req->cred);
     if (rc == 0)
@@ -79,6 +81,8 @@ int op_open_reply(struct mds_op *o, struct msg_inode_rep *rep)
 
     view_begin(o->shard, &v);
     rc = view_inode(&v, req->ino, &in);
+    if (rc == 0)
+        rc = op_acl(&v, &o->req->arena, &in);
     if (rc == 0)
         rc = ns_may_open(&in, &req->cred, req->flags);
     if (rc == 0 && !S_ISREG(in.mode) && !S_ISDIR(in.mode))

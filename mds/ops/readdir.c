@@ -237,8 +237,9 @@ static bool may_keep(void *arg, const struct mds_inode *in)
     return u->mds->session_ops->watch(u->mds, u->session, in->ino, &in->btime);
 }
 
-static int readdir_check(struct view *v, const struct msg_readdir_req *req, uint64_t *ret_parent)
+static int readdir_check(struct view *v, struct rpc_req *r, uint64_t *ret_parent)
 {
+    const struct msg_readdir_req *req = r->msg;
     struct mds_inode dir;
     int rc = view_inode(v, req->ino, &dir);
 
@@ -246,7 +247,9 @@ static int readdir_check(struct view *v, const struct msg_readdir_req *req, uint
         return rc;
     if (!S_ISDIR(dir.mode))
         return -ENOTDIR;
-    rc = ns_access(&dir, &req->cred, NS_READ);
+    rc = op_acl(v, &r->arena, &dir);
+    if (rc == 0)
+        rc = ns_access(&dir, &req->cred, NS_READ);
     if (rc == 0)
         rc = view_parent(v, req->ino, ret_parent);
     if (rc == 0 && *ret_parent == 0)
@@ -283,7 +286,7 @@ void op_readdir(struct mds *m, struct rpc_req *r)
         return;
     }
     view_pin(o->shard, &v);
-    rc = readdir_check(&v, req, &rep.parent);
+    rc = readdir_check(&v, r, &rep.parent);
     if (rc == 0)
         rc = readdir_page_fill(&p, &v, req->ino);
     view_unpin(&v);

@@ -23,6 +23,8 @@ static int rename_find(struct txn *t, uint64_t dir, const struct msg_bytes *name
     if (rc < 0)
         return rc;
     rc = txn_inode_get(t, d.ino, ret_inode);
+    if (rc == 0)
+        rc = exec_acl(t, ret_inode);
     return rc == -ENOENT ? -AIFS_ECORRUPT : rc;
 }
 

@@ -29,6 +29,12 @@ static bool find_file(struct view *v, uint64_t ino, struct mds_inode *ret_inode)
     return ino && view_inode(v, ino, ret_inode) == 0 && S_ISREG(ret_inode->mode);
 }
 
+/* With its access list, for the rules. */
+static bool see_file(struct mds_op *o, struct view *v, uint64_t ino, struct mds_inode *ret_inode)
+{
+    return find_file(v, ino, ret_inode) && op_acl(v, &o->req->arena, ret_inode) == 0;
+}
+
 /* This very request was executed before: an open in its kept answer must be known to the session
  * module, whatever the state would say to a new request. */
 static bool is_repeat(const struct mds_op *o, struct view *v)
@@ -96,7 +102,7 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
             op_touch(o, 0, MDS_ACCESS_OPEN, -1)->open_flags = open_flags;
         return 0;
     }
-    if (!find_file(v, ino, &in))
+    if (!see_file(o, v, ino, &in))
         return 0;
     if (((req->flags & MSG_CREATE_EXCL) || ns_may_open(&in, &req->cred, open_flags) < 0) &&
         !is_repeat(o, v))
@@ -186,7 +192,7 @@ uint64_t resolve_setattr(struct mds_op *o, struct view *v)
     struct mds_inode in;
 
     op_change(o, req->ino, NULL);
-    if (!find_file(v, req->ino, &in))
+    if (!see_file(o, v, req->ino, &in))
         return 0;
     if (ns_setattr_check(&in, req) < 0)
         return 0; /* nobody gives up a lease for somebody who may not */
@@ -204,7 +210,7 @@ uint64_t resolve_open(struct mds_op *o, struct view *v)
 {
     const struct msg_open_req *req = o->req->msg;
     struct mds_inode in;
-    bool file = find_file(v, req->ino, &in);
+    bool file = see_file(o, v, req->ino, &in);
 
     o->local = !(req->flags & O_TRUNC);
     if (file && (ns_may_open(&in, &req->cred, req->flags) == 0 || is_repeat(o, v))) {
@@ -223,7 +229,7 @@ uint64_t resolve_xattr(struct mds_op *o, struct view *v)
     enum ns_xattr kind;
 
     op_change(o, req->ino, NULL);
-    if (view_inode(v, req->ino, &in) < 0 ||
+    if (view_inode(v, req->ino, &in) < 0 || op_acl(v, &o->req->arena, &in) < 0 ||
         ns_xattr_check(&in, &req->cred, &req->name, true, &kind) < 0 ||
         kind != NS_XATTR_IS_LAYOUT || op_layout_parse(&req->value, &stripe) < 0)
         return 0;

@@ -12,16 +12,25 @@
 #include "mds/ns/ns.h"
 #include "mds/ops/exec.h"
 
+/* Whoever changes these takes the capabilities of a program away. */
+#define CAPS_GO (MSG_SET_SIZE | MSG_SET_UID | MSG_SET_GID | MSG_SET_KILL_PRIV)
+
 int exec_setattr(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_setattr_req *req = e->msg;
+    const struct mds_inode *seen;
     struct mds_inode *in;
     int rc = txn_inode_modify(t, req->ino, &in);
 
+    seen = in;
     if (rc == 0)
-        rc = ns_setattr_check(in, req);
+        rc = exec_acl(t, &seen);
+    if (rc == 0)
+        rc = ns_setattr_check(seen, req);
     if (rc == 0 && (req->set & MSG_SET_SIZE))
         rc = exec_resize(t, e, in, req->size);
+    if (rc == 0 && (req->set & CAPS_GO))
+        rc = exec_caps_drop(t, in);
     if (rc < 0)
         return rc;
     ns_setattr_apply(in, req, txn_now(t));

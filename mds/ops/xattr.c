@@ -11,6 +11,7 @@
 
 #include "common/base/err.h"
 #include "common/base/text.h"
+#include "mds/ns/acl.h"
 #include "mds/ns/ns.h"
 #include "mds/ops/op.h"
 
@@ -35,6 +36,34 @@ static int get_plain(struct view *v, struct rpc_req *r, const struct mds_inode *
     return 0;
 }
 
+static int get_acl(struct view *v, struct rpc_req *r, const struct mds_inode *in,
+                   struct msg_bytes *ret_value)
+{
+    struct msg_bytes acl;
+    int rc = get_plain(v, r, in, &acl);
+    void *shown = rc == 0 ? arena_alloc(&r->arena, acl.len) : NULL;
+
+    if (!shown)
+        return rc < 0 ? rc : -ENOMEM;
+    ns_acl_show(&acl, in->mode, shown);
+    *ret_value = (struct msg_bytes){shown, acl.len};
+    return 0;
+}
+
+static int get_value(struct view *v, struct rpc_req *r, enum ns_xattr kind,
+                     const struct mds_inode *in, struct msg_bytes *ret_value)
+{
+    switch (kind) {
+    case NS_XATTR_PLAIN:
+    case NS_XATTR_IS_DEFAULT_ACL:
+        return get_plain(v, r, in, ret_value);
+    case NS_XATTR_IS_ACL:
+        return get_acl(v, r, in, ret_value);
+    default: /* made up, without the view */
+        return 0;
+    }
+}
+
 void op_xattr_get(struct mds *m, struct rpc_req *r)
 {
     const struct msg_xattr_req *req = r->msg;
@@ -53,9 +82,11 @@ void op_xattr_get(struct mds *m, struct rpc_req *r)
         view_begin(o->shard, &v);
         rc = view_inode(&v, req->ino, &in);
         if (rc == 0)
+            rc = op_acl(&v, &r->arena, &in);
+        if (rc == 0)
             rc = ns_xattr_check(&in, &req->cred, &req->name, false, &kind);
-        if (rc == 0 && kind == NS_XATTR_PLAIN)
-            rc = get_plain(&v, r, &in, &rep.value);
+        if (rc == 0)
+            rc = get_value(&v, r, kind, &in, &rep.value);
         view_end(&v);
     }
     if (rc == 0 && kind == NS_XATTR_IS_FID) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * XATTR_SET, XATTR_REMOVE. The virtual attribute aifs.layout is understood by the leader, which
- * puts the wishes (directories) or the layout (new files) into the entry.
+ * puts the wishes (directories) or the layout (new files) into the entry. Access lists: acl.c.
  *
  * Failure modes: the errnos of setxattr(2), removexattr(2); a file that has content keeps its
  * layout: -ENOTEMPTY.
@@ -61,18 +61,36 @@ static int plain_set(struct txn *t, const struct msg_xattr_req *req, struct mds_
     return txn_record_put(t, &k, req->value.data, req->value.len);
 }
 
+static bool is_acl(enum ns_xattr kind)
+{
+    return kind == NS_XATTR_IS_ACL || kind == NS_XATTR_IS_DEFAULT_ACL;
+}
+
+/* The inode for change, and what the name is, if the caller may. */
+static int xattr_begin(struct txn *t, const struct msg_xattr_req *req, struct mds_inode **ret_inode,
+                       enum ns_xattr *ret_kind)
+{
+    const struct mds_inode *seen;
+    int rc = txn_inode_modify(t, req->ino, ret_inode);
+
+    seen = *ret_inode;
+    if (rc == 0)
+        rc = exec_acl(t, &seen);
+    return rc < 0 ? rc : ns_xattr_check(seen, &req->cred, &req->name, true, ret_kind);
+}
+
 int exec_xattr_set(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_xattr_req *req = e->msg;
     struct mds_inode *in;
     enum ns_xattr kind;
-    int rc = txn_inode_modify(t, req->ino, &in);
+    int rc = xattr_begin(t, req, &in, &kind);
 
     (void)ret_rep;
-    if (rc == 0)
-        rc = ns_xattr_check(in, &req->cred, &req->name, true, &kind);
     if (rc < 0)
         return rc;
+    if (is_acl(kind))
+        return exec_acl_set(t, in, &req->value, kind == NS_XATTR_IS_DEFAULT_ACL, &req->cred);
     return kind == NS_XATTR_IS_LAYOUT ? layout_set(t, e, in) : plain_set(t, req, in);
 }
 
@@ -84,14 +102,15 @@ int exec_xattr_remove(struct txn *t, struct shard_entry *e, const void **ret_rep
     const void *old;
     uint32_t len;
     struct key k;
-    int rc = txn_inode_modify(t, req->ino, &in);
+    int rc = xattr_begin(t, req, &in, &kind);
 
     (void)ret_rep;
     (void)e;
-    if (rc == 0)
-        rc = ns_xattr_check(in, &req->cred, &req->name, true, &kind);
     if (rc < 0)
         return rc;
+    if (is_acl(kind))
+        return exec_acl_set(t, in, &(struct msg_bytes){0}, kind == NS_XATTR_IS_DEFAULT_ACL,
+                            &req->cred);
     if (kind == NS_XATTR_IS_LAYOUT) {
         if (!S_ISDIR(in->mode))
             return -EPERM;

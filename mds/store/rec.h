@@ -13,14 +13,17 @@
 #include "mds/store/rec_fmt.h"
 #include "proto/msg.h"
 
-/* flags of an inode. The first three are MSG_ATTR_* and travel to clients. */
+/* flags of an inode. The first five are MSG_ATTR_* and travel to clients. */
 #define INODE_INLINE        MSG_ATTR_INLINE        /* data, if any, is in KEY_INLINE */
 #define INODE_PUNCH_PENDING MSG_ATTR_PUNCH_PENDING /* KEY_PUNCH exists */
 #define INODE_SIZE_UNSURE   MSG_ATTR_SIZE_UNSURE   /* KEY_RECOVER exists */
+#define INODE_ACL           MSG_ATTR_ACL           /* has an access list, in KEY_XATTR */
+#define INODE_DEFAULT_ACL   MSG_ATTR_DEFAULT_ACL   /* a directory that has a default list */
 #define INODE_ORPHAN        0x100u                 /* KEY_ORPHAN exists: no name, open somewhere */
 #define INODE_STRAY_CHUNKS                                                                         \
     0x200u /* inline, but a growth may have left chunks behind: clear before the next one */
-#define INODE_WIRE_FLAGS (INODE_INLINE | INODE_PUNCH_PENDING | INODE_SIZE_UNSURE)
+#define INODE_WIRE_FLAGS                                                                           \
+    (INODE_INLINE | INODE_PUNCH_PENDING | INODE_SIZE_UNSURE | INODE_ACL | INODE_DEFAULT_ACL)
 /* What clients are told. */
 #define INODE_FLAGS_TOLD(in)                                                                       \
     (((in)->flags & INODE_WIRE_FLAGS) | ((in)->n_xattrs ? 0 : MSG_ATTR_NO_XATTRS))
@@ -41,6 +44,9 @@ struct mds_inode {
     struct mds_stripe stripe;
     uint64_t run_next;
     uint32_t run_left, run_size;
+    /* In memory only: the access list of an inode with INODE_ACL, where it was loaded for the rules
+     * (exec_acl(), op_acl()). Borrowed from whoever loaded it. */
+    struct msg_bytes acl;
 };
 
 struct mds_dirent {

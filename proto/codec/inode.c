@@ -151,7 +151,8 @@ CODEC_MSG(setattr_req, SetattrReq, SETATTR_REQ)
     F(num, flags)                                                                                  \
     F(num, open_flags)                                                                             \
     F(bytes, target, MSG_PATH_MAX - 1)                                                             \
-    F(opt, stripe, stripe)
+    F(opt, stripe, stripe)                                                                         \
+    F(num, masked)
 CODEC_MSG(create_req, CreateReq, CREATE_REQ)
 
 #define RENAME_REQ(F)                                                                              \

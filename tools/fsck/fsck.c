@@ -17,6 +17,7 @@
 #include "common/base/err.h"
 #include "common/base/hmap.h"
 #include "common/base/mem.h"
+#include "mds/ns/acl.h"
 #include "mds/store/key_fmt.h"
 #include "mds/store/rec.h"
 #include "proto/layout.h"
@@ -29,6 +30,7 @@ struct node {
     uint32_t names, subdirs, xattrs; /* counted */
     uint64_t names_in;
     bool known, orphan, has_inline, queued;
+    uint32_t acls; /* INODE_ACL, INODE_DEFAULT_ACL: lists there are */
     bool reachable;
 };
 
@@ -175,6 +177,22 @@ static int see_name(struct fsck *f, const uint8_t *key, size_t key_len, const vo
     return 0;
 }
 
+static void see_acl(struct fsck *f, struct node *node, const uint8_t *key, size_t key_len,
+                    const struct msg_bytes *acl)
+{
+    static const char *const names[] = {NS_ACL_ACCESS, NS_ACL_DEFAULT};
+    static const uint32_t flags[] = {INODE_ACL, INODE_DEFAULT_ACL};
+
+    for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+        if (key_len - 9 != strlen(names[i]) || memcmp(key + 9, names[i], key_len - 9) != 0)
+            continue;
+        node->acls |= flags[i];
+        if (ns_acl_check(acl) < 0 || ns_acl_is_empty(acl))
+            finding(f, FSCK_DAMAGE, "acl-unreadable", node->ino, "inode %llu has a %s that is none",
+                    (unsigned long long)node->ino, names[i]);
+    }
+}
+
 int fsck_record(struct fsck *f, const void *key_data, size_t key_len, const void *value,
                 size_t value_len)
 {
@@ -203,6 +221,7 @@ int fsck_record(struct fsck *f, const void *key_data, size_t key_len, const void
         break;
     case KEY_XATTR:
         node->xattrs++;
+        see_acl(f, node, key, key_len, &(struct msg_bytes){value, (uint32_t)value_len});
         f->counts.xattrs++;
         break;
     case KEY_ORPHAN:
@@ -311,6 +330,9 @@ int fsck_metadata_done(struct fsck *f)
             finding(f, FSCK_DAMAGE, "xattr-count", n->ino,
                     "inode %llu says %u extended attributes and has %u", ino, n->n_xattrs,
                     n->xattrs);
+        if (n->acls != (n->flags & (INODE_ACL | INODE_DEFAULT_ACL)))
+            finding(f, FSCK_DAMAGE, "acl-flags", n->ino,
+                    "inode %llu says which access lists it has, and has others", ino);
         if (S_ISDIR(n->mode))
             check_directory(f, n);
         else

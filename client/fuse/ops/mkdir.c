@@ -8,6 +8,7 @@ static void run(struct op *o)
 {
     const struct channel_req *q = o->q;
 
+    o->req.masked = q->make.masked;
     core_mkdir(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->make.name,
                (uint32_t)strlen(q->make.name), q->make.mode, NULL);
 }

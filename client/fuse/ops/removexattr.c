@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REMOVEXATTR. Removing an ACL that cannot exist succeeds, as on other file systems. */
+/* REMOVEXATTR. */
 #include <string.h>
 
 #include "client/fuse/fs.h"
@@ -14,8 +14,5 @@ static void run(struct op *o)
 
 void op_removexattr(struct channel_req *q)
 {
-    if (fs_xattr_is_acl(q->name.name))
-        channel_reply_err(q, 0);
-    else
-        op_start(q, run, op_reply_status, false);
+    op_start(q, run, op_reply_status, false);
 }

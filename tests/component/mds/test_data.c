@@ -325,7 +325,7 @@ START_TEST(extended_attributes)
     ck_ok(xattr(RPC_OP_XATTR_SET, "trusted.t", "2", 0));
     ck_ok(xattr(RPC_OP_XATTR_SET, "security.capability", "2", 0));
     ck_assert_uint_eq(inode().n_xattrs, 3);
-    ck_assert_int_eq(xattr(RPC_OP_XATTR_SET, "system.posix_acl_access", "x", 0), -EOPNOTSUPP);
+    ck_assert_int_eq(xattr(RPC_OP_XATTR_SET, "system.posix_acl_access", "x", 0), -EINVAL);
     ck_assert_int_eq(xattr(RPC_OP_XATTR_SET, "other", "x", 0), -EOPNOTSUPP);
     ck_assert_int_eq(xattr(RPC_OP_XATTR_SET, "aifs.fid", "x", 0), -EPERM);
     bed.cred = (struct msg_cred){.uid = 9, .gid = 9};
