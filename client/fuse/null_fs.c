@@ -197,6 +197,25 @@ void null_fs_destroy(struct null_fs *fs)
     mem_free(fs);
 }
 
+/* Until it is unmounted. */
+static int serve(struct null_fs *fs, struct channel_options *co, char *err, size_t err_len)
+{
+    const struct null_fs_remote *remote = fs->o.remote;
+    struct channel *channel;
+    int rc = remote ? remote->start(fs->reactor, remote->arg) : 0;
+
+    if (rc != 0)
+        return rc;
+    rc = channel_open(co, &channel, err, err_len);
+    if (rc == 0) {
+        reactor_run(fs->reactor);
+        channel_close(channel);
+    }
+    if (remote)
+        remote->stop(remote->arg);
+    return rc;
+}
+
 int null_fs_serve(const char *mountpoint, const struct null_fs_options *options,
                   void (*ready)(void *arg), void *arg, char *err, size_t err_len)
 {
@@ -206,7 +225,6 @@ int null_fs_serve(const char *mountpoint, const struct null_fs_options *options,
                                  .source = "null",
                                  .mountpoint = mountpoint,
                                  .read_ahead_bytes = CHANNEL_IO_MAX};
-    struct channel *channel;
     struct null_fs *fs;
     int rc = null_fs_create(options, &fs);
 
@@ -219,11 +237,7 @@ int null_fs_serve(const char *mountpoint, const struct null_fs_options *options,
     if (rc == 0) {
         co.reactor = fs->reactor;
         co.user = fs;
-        rc = channel_open(&co, &channel, err, err_len);
-        if (rc == 0) {
-            reactor_run(fs->reactor);
-            channel_close(channel);
-        }
+        rc = serve(fs, &co, err, err_len);
         reactor_destroy(fs->reactor);
     }
     null_fs_destroy(fs);

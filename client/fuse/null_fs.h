@@ -12,12 +12,23 @@
 
 struct null_fs;
 
+/* Somebody else who has the data: the limit of FUSE and of what fetches the bytes together. Called
+ * on the reactor. */
+struct null_fs_remote {
+    int (*start)(struct reactor *reactor, void *arg); /* before the mount; -errno */
+    void (*stop)(void *arg); /* after it, if it has started; may run the reactor once more */
+    void (*read)(struct channel_req *q, uint32_t len, void *arg); /* replies with len bytes */
+    void (*write)(struct channel_req *q, void *arg);              /* replies */
+    void *arg;
+};
+
 struct null_fs_options {
     enum channel_kind channel;
     uint64_t timeout_ns; /* attributes and names are believed by the kernel for so long */
     uint64_t keep_bytes; /* of each file; 0: no data is kept */
     bool direct;         /* no page cache in any open */
-    bool hold_reads;     /* leave every READ unanswered until it is interrupted (for tests) */
+    const struct null_fs_remote *remote; /* NULL: reads and writes are answered here */
+    bool hold_reads; /* leave every READ unanswered until it is interrupted (for tests) */
 };
 
 int null_fs_create(const struct null_fs_options *options, struct null_fs **ret_fs) MUST_USE;

@@ -266,6 +266,10 @@ static void null_read(struct channel_req *q)
         channel_on_interrupt(q, read_interrupted);
         return;
     }
+    if (fs->o.remote && len > 0) {
+        fs->o.remote->read(q, (uint32_t)len, fs->o.remote->arg);
+        return;
+    }
     if (i && i->data && i->kept && q->io.offset + len <= i->data_cap)
         iov.iov_base = i->data + q->io.offset;
     channel_reply_data(q, &iov, 1, NULL);
@@ -312,7 +316,10 @@ static void null_write(struct channel_req *q)
     if (end > i->attr.size)
         i->attr.size = end;
     i->attr.mtime = i->attr.ctime = null_time_now();
-    channel_reply_write(q, q->io.len);
+    if (fs->o.remote)
+        fs->o.remote->write(q, fs->o.remote->arg);
+    else
+        channel_reply_write(q, q->io.len);
 }
 
 static struct list *dir_position(const struct channel_req *q, struct null_inode *i)

@@ -2,22 +2,17 @@
 /*
  * The limit that FUSE sets: the null file system in a process of its own, mounted on a new
  * directory, under the same measurements as a real mount. Twice: without the page cache, and with
- * it (cold, where the caches may be dropped).
+ * it (cold, where the caches may be dropped). And without the cache but with the bytes fetched by
+ * raw RPC from another process: what a networked file system without any work of its own would
+ * reach.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/fuse/null_fs.h"
 #include "tools/bench/io.h"
 #include "tools/bench/limits.h"
-
-#define READY 'r'
+#include "tools/bench/null_mount.h"
 
 /* ---- the measurements ---- */
 
@@ -56,105 +51,34 @@ static int measure_md(struct bench *b, const char *prefix, const char *dir, doub
     return md_measure(b, &o, prefix, dir);
 }
 
-/* ---- the null file system's process ---- */
-
-static void is_ready(void *arg)
+static int with_null_fs(struct bench *b, const char *prefix, double seconds, bool cached,
+                        unsigned want)
 {
-    const char c = READY;
-
-    if (write(*(int *)arg, &c, 1) != 1)
-        _exit(1);
-}
-
-static void serve(const char *dir, bool direct, int told)
-{
-    struct null_fs_options o = {.timeout_ns = NS_PER_S, .direct = direct};
-    char err[256];
+    struct null_mount m;
     int rc;
 
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    rc = null_fs_serve(dir, &o, is_ready, &told, err, sizeof err);
-    if (rc < 0 && write(told, err, strlen(err)) < 0)
-        _exit(2);
-    _exit(rc < 0);
-}
-
-/* The pid once it is mounted; 0 where it cannot be, after saying so. */
-static pid_t start(const char *dir, bool direct)
-{
-    char answer[256] = "the process ended";
-    int told[2];
-    pid_t pid;
-    ssize_t n;
-
-    if (pipe(told) != 0) {
-        bench_error("pipe: %m");
+    if (!null_mount_start(&m, cached, want))
         return 0;
-    }
-    fflush(NULL);
-    pid = fork();
-    if (pid == 0) {
-        close(told[0]);
-        serve(dir, direct, told[1]);
-    }
-    close(told[1]);
-    n = pid > 0 ? read(told[0], answer, sizeof answer - 1) : -1;
-    close(told[0]);
-    if (n == 1 && answer[0] == READY)
-        return pid;
-    if (n > 0)
-        answer[n] = '\0';
-    bench_error("limits: no rows for FUSE: %s", answer);
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
-    return 0;
-}
-
-static void unmount(const char *dir)
-{
-    pid_t pid;
-
-    if (umount2(dir, 0) == 0 || umount2(dir, MNT_DETACH) == 0)
-        return;
-    pid = fork();
-    if (pid == 0) {
-        execlp("fusermount3", "fusermount3", "-u", "-z", dir, (char *)NULL);
-        _exit(127);
-    }
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
-}
-
-static int with_null_fs(struct bench *b, const char *prefix, double seconds, bool cached)
-{
-    const char *tmp = getenv("TMPDIR");
-    char dir[4096];
-    pid_t pid;
-    int rc;
-
-    snprintf(dir, sizeof dir, "%s/bench-null.XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(dir)) {
-        bench_error("%s: %m", dir);
-        return 1;
-    }
-    pid = start(dir, !cached);
-    rc = 0;
-    if (pid) {
-        rc = measure_io(b, prefix, dir, seconds, cached);
-        if (rc == 0 && !cached)
-            rc = measure_md(b, prefix, dir, seconds);
-        unmount(dir);
-        waitpid(pid, NULL, 0);
-    }
-    rmdir(dir);
+    rc = measure_io(b, prefix, m.dir, seconds, cached);
+    if (rc == 0 && !cached && want == NULL_MOUNT_NO_RPC)
+        rc = measure_md(b, prefix, m.dir, seconds);
+    null_mount_stop(&m);
     return rc;
 }
 
 int limit_null_fuse(struct bench *b, double seconds)
 {
-    int rc = with_null_fs(b, "fuse", seconds, false);
+    int rc = with_null_fs(b, "fuse", seconds, false, NULL_MOUNT_NO_RPC);
 
-    return rc ? rc : with_null_fs(b, "fuse-cached", seconds, true);
+    return rc ? rc : with_null_fs(b, "fuse-cached", seconds, true, NULL_MOUNT_NO_RPC);
+}
+
+int limit_rpc_fuse(struct bench *b, unsigned want, const char *net, double seconds)
+{
+    char prefix[32];
+
+    snprintf(prefix, sizeof prefix, "fuse-rpc-%s", net);
+    return with_null_fs(b, prefix, seconds, false, want);
 }
 
 int limit_mount(struct bench *b, const char *dir, double seconds)

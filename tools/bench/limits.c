@@ -12,13 +12,13 @@
 static struct {
     const char *net, *dir, *mount, *only;
     double seconds;
-} opt = {.net = "all", .dir = "/dev/shm", .only = "memory,rpc,target,fuse", .seconds = 1};
+} opt = {.net = "all", .dir = "/dev/shm", .only = "memory,rpc,target,fuse,fuse-rpc", .seconds = 1};
 
 static const struct bench_option options[] = {
     {"net", BENCH_TEXT, &opt.net, "tcp, shm, auto, or all: tcp and shm (all)"},
     {"dir", BENCH_TEXT, &opt.dir, "where targets would be (/dev/shm)"},
     {"mount", BENCH_TEXT, &opt.mount, "a mount to hold against FUSE alone"},
-    {"only", BENCH_TEXT, &opt.only, "which of memory rpc target fuse (all)"},
+    {"only", BENCH_TEXT, &opt.only, "which of memory rpc target fuse fuse-rpc (all)"},
     {"seconds", BENCH_SECONDS, &opt.seconds, "time of each row (1)"},
 };
 
@@ -36,21 +36,33 @@ static int limit_rpc(struct bench *b, unsigned want, double seconds)
     return rc;
 }
 
+static int limit_both(struct bench *b, unsigned want, const char *net)
+{
+    int rc = 0;
+
+    if (bench_listed(opt.only, "rpc"))
+        rc = limit_rpc(b, want, opt.seconds);
+    if (rc == 0 && bench_listed(opt.only, "fuse-rpc"))
+        rc = limit_rpc_fuse(b, want, net, opt.seconds);
+    return rc;
+}
+
+/* Raw RPC and FUSE over it, by the transports asked for. */
 static int limit_rpcs(struct bench *b)
 {
-    unsigned tcp, shm;
-    int rc;
+    static const char *const nets[] = {"tcp", "shm"};
+    unsigned want;
+    int rc = 0;
 
     if (strcmp(opt.net, "all") != 0) {
-        if (rpc_load_want(opt.net, &tcp) == 0)
-            return limit_rpc(b, tcp, opt.seconds);
+        if (rpc_load_want(opt.net, &want) == 0)
+            return limit_both(b, want, opt.net);
         bench_error("limits: --net is tcp, shm, auto or all");
         return 2;
     }
-    if (rpc_load_want("tcp", &tcp) < 0 || rpc_load_want("shm", &shm) < 0)
-        return 1;
-    rc = limit_rpc(b, tcp, opt.seconds);
-    return rc ? rc : limit_rpc(b, shm, opt.seconds);
+    for (unsigned i = 0; i < ARRAY_LEN(nets) && rc == 0; i++)
+        rc = rpc_load_want(nets[i], &want) < 0 ? 1 : limit_both(b, want, nets[i]);
+    return rc;
 }
 
 static int run(struct bench *b, int argc, char **argv)
@@ -62,13 +74,13 @@ static int run(struct bench *b, int argc, char **argv)
         bench_error("limits: takes no path, and more than 0 seconds");
         return 2;
     }
-    if (strstr(opt.only, "memory"))
+    if (bench_listed(opt.only, "memory"))
         rc = limit_memory(b, opt.seconds);
-    if (rc == 0 && strstr(opt.only, "rpc"))
+    if (rc == 0)
         rc = limit_rpcs(b);
-    if (rc == 0 && strstr(opt.only, "target"))
+    if (rc == 0 && bench_listed(opt.only, "target"))
         rc = limit_target(b, opt.dir, opt.seconds);
-    if (rc == 0 && strstr(opt.only, "fuse"))
+    if (rc == 0 && bench_listed(opt.only, "fuse"))
         rc = limit_null_fuse(b, opt.seconds);
     if (rc == 0 && opt.mount)
         rc = limit_mount(b, opt.mount, opt.seconds);

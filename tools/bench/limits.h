@@ -10,6 +10,8 @@ int limit_target(struct bench *b, const char *dir, double seconds); /* a file th
 /* The null file system, mounted for as long as it is measured. Where FUSE cannot be mounted: says
  * so, adds nothing, 0. */
 int limit_null_fuse(struct bench *b, double seconds);
+/* Past the page cache, with the data behind raw RPC: rows "fuse-rpc-<net>...." */
+int limit_rpc_fuse(struct bench *b, unsigned want, const char *net, double seconds);
 /* The same measurements on any mount, with the rows of limit_null_fuse() as limits if there. */
 int limit_mount(struct bench *b, const char *dir, double seconds);
 

@@ -30,25 +30,40 @@ static const char *const op_names[] = {"ping", "read", "write"};
 
 /* ---- both ends ---- */
 
-static int node_start(const struct rpc_load *l, const struct crypto_key *key, const char *name,
-                      unsigned bulks, struct reactor **ret_reactor, struct rpc_node **ret_node)
+static int node_start(struct reactor *reactor, unsigned want, const struct crypto_key *key,
+                      const char *name, unsigned bulks, struct rpc_node **ret_node)
 {
-    struct reactor_options ro = {.name = name, .spin_ns = reactor_spin_default_ns()};
     struct rpc_node_options o = {.key = *key};
-    int rc = reactor_create(&ro, ret_reactor);
+    int rc = uuid_random(&o.self.node);
 
     net_options_default(&o.net);
-    o.net.want = (enum net_want)l->want;
+    o.net.want = (enum net_want)want;
     o.self.role = key->role;
     snprintf(o.self.name, sizeof o.self.name, "%s", name);
     snprintf(o.self.version, sizeof o.self.version, "%s", AIFS_VERSION);
     if (rc == 0)
-        rc = uuid_random(&o.self.node);
-    if (rc == 0)
         rc = uuid_random(&o.self.boot);
     if (rc == 0 && bulks)
         rc = buf_pool_create(name, MSG_BULK_MAX, bulks, &o.bulk_pool);
-    return rc ? rc : rpc_node_create(*ret_reactor, &o, ret_node);
+    return rc ? rc : rpc_node_create(reactor, &o, ret_node);
+}
+
+static int reactor_start(const char *name, struct reactor **ret_reactor)
+{
+    struct reactor_options ro = {.name = name, .spin_ns = reactor_spin_default_ns()};
+
+    return reactor_create(&ro, ret_reactor);
+}
+
+int rpc_client_start(struct reactor *reactor, unsigned want, const struct crypto_key *key,
+                     uint16_t port, struct rpc_node **ret_node, struct rpc_peer **ret_peer)
+{
+    char text[32];
+    const char *address = text;
+    int rc = node_start(reactor, want, key, "bench-client", 0, ret_node);
+
+    snprintf(text, sizeof text, "127.0.0.1:%u", port);
+    return rc ? rc : rpc_peer_create(*ret_node, &address, 1, NULL, NULL, ret_peer);
 }
 
 /* ---- server ---- */
@@ -94,7 +109,7 @@ static void parent_is_gone(struct reactor_watch *w, uint32_t events)
 }
 
 /* told: the port goes there; until: readable when it is over. */
-static int serve(const struct rpc_load *l, const struct crypto_key *key, int told, int until)
+static int serve(unsigned want, unsigned depth, const struct crypto_key *key, int told, int until)
 {
     struct server s = {0};
     struct reactor_watch watch = {.fd = until, .events = EPOLLIN, .fn = parent_is_gone};
@@ -102,8 +117,10 @@ static int serve(const struct rpc_load *l, const struct crypto_key *key, int tol
     struct net_addr addr;
     char err[128];
     uint16_t port;
-    int rc = node_start(l, key, "bench-server", l->depth + 8, &s.reactor, &node);
+    int rc = reactor_start("bench-server", &s.reactor);
 
+    if (rc == 0)
+        rc = node_start(s.reactor, want, key, "bench-server", depth + 8, &node);
     s.data = mmap(NULL, SERVED_BYTES, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (rc == 0 && s.data == MAP_FAILED)
@@ -238,10 +255,8 @@ static int load_run(const struct rpc_load *l, const struct crypto_key *key, uint
                     struct outcome *out)
 {
     struct client *c = calloc(1, sizeof *c);
-    char text[32];
-    const char *address = text;
-    struct rpc_node *node;
     struct rpc_call first;
+    struct rpc_node *node;
     uint8_t *data;
     int rc;
 
@@ -252,14 +267,13 @@ static int load_run(const struct rpc_load *l, const struct crypto_key *key, uint
     c->range = (struct msg_range){.len = l->bs};
     c->read = (struct msg_read_req){.target = 1, .n_ranges = 1, .ranges = &c->range};
     c->write = (struct msg_write_req){.target = 1, .n_ranges = 1, .ranges = &c->range};
-    rc = node_start(l, key, "bench-client", 0, &c->reactor, &node);
+    rc = reactor_start("bench-client", &c->reactor);
     data = mmap(NULL, (size_t)l->depth * MSG_BULK_MAX, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (rc == 0 && data == MAP_FAILED)
         rc = -ENOMEM;
-    snprintf(text, sizeof text, "127.0.0.1:%u", port);
     if (rc == 0)
-        rc = rpc_peer_create(node, &address, 1, NULL, NULL, &c->peer);
+        rc = rpc_client_start(c->reactor, l->want, key, port, &node, &c->peer);
     if (rc < 0)
         return rc; /* the process ends: nothing to take back */
     for (unsigned i = 0; i < l->depth; i++) {
@@ -276,46 +290,57 @@ static int load_run(const struct rpc_load *l, const struct crypto_key *key, uint
 
 /* ---- the two processes ---- */
 
-struct fork_pipes {
-    int port[2], stop[2], result[2];
-};
-
 static void child_begins(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     fflush(NULL);
 }
 
-static void server_process(const struct rpc_load *l, const struct crypto_key *key,
-                           const struct fork_pipes *p)
+int rpc_server_start(unsigned want, unsigned depth, struct crypto_key *ret_key, uint16_t *ret_port,
+                     int *ret_until, pid_t *ret_pid)
 {
-    int rc;
+    int told[2], until[2], rc;
+    struct crypto_key key;
+    pid_t pid;
 
-    child_begins();
-    close(p->stop[1]);
-    rc = serve(l, key, p->port[1], p->stop[0]);
-    bench_error("net: server: %s", err_text(rc));
-    _exit(1);
+    if (crypto_key_create(&key) < 0 || crypto_key_derive(&key, CRYPTO_ROLE_CLIENT, ret_key) < 0 ||
+        pipe(told) != 0 || pipe(until) != 0) {
+        bench_error("net: cannot make a key and pipes");
+        return 1;
+    }
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        child_begins();
+        close(told[0]);
+        close(until[1]);
+        rc = serve(want, depth, &key, told[1], until[0]);
+        bench_error("net: server: %s", err_text(rc));
+        _exit(1);
+    }
+    close(told[1]);
+    close(until[0]);
+    rc = pid < 0 || read(told[0], ret_port, sizeof *ret_port) != sizeof *ret_port;
+    close(told[0]);
+    if (pid < 0)
+        bench_error("net: fork: %m");
+    *ret_until = until[1];
+    *ret_pid = pid;
+    return rc;
 }
 
-static void client_process(const struct rpc_load *l, const struct crypto_key *key,
-                           const struct fork_pipes *p)
+static void client_process(const struct rpc_load *l, const struct crypto_key *key, uint16_t port,
+                           int result)
 {
     struct outcome *out = calloc(1, sizeof *out);
-    struct crypto_key mine;
-    uint16_t port;
-    int rc = out ? crypto_key_derive(key, CRYPTO_ROLE_CLIENT, &mine) : -ENOMEM;
+    int rc = out ? 0 : -ENOMEM;
 
     child_begins();
-    close(p->port[1]);
-    close(p->stop[1]);
-    if (rc == 0 && read(p->port[0], &port, sizeof port) != sizeof port)
-        rc = -EPIPE; /* the server has said why */
     if (rc == 0)
-        rc = load_run(l, &mine, port, out);
+        rc = load_run(l, key, port, out);
     if (rc < 0)
         bench_error("net: client: %s", err_text(rc));
-    _exit(rc == 0 && write(p->result[1], out, sizeof *out) == sizeof *out ? 0 : 1);
+    _exit(rc == 0 && write(result, out, sizeof *out) == sizeof *out ? 0 : 1);
 }
 
 static int read_outcome(int fd, struct outcome *out)
@@ -340,32 +365,31 @@ static double cpu_of(pid_t pid)
 
 static int run_processes(const struct rpc_load *l, struct outcome *out, double *ret_cpu)
 {
-    struct fork_pipes p;
+    int result[2], until = -1, rc;
     struct crypto_key key;
-    pid_t server, client = -1;
-    int rc = crypto_key_create(&key);
+    pid_t server, client;
+    uint16_t port;
 
-    if (rc < 0 || pipe(p.port) || pipe(p.stop) || pipe(p.result)) {
-        bench_error("net: cannot make a key and pipes");
+    if (rpc_server_start(l->want, l->depth, &key, &port, &until, &server) != 0)
         return -EIO;
+    if (pipe(result) != 0) {
+        bench_error("net: pipe: %m");
+        return -errno;
     }
-    server = fork();
-    if (server == 0)
-        server_process(l, &key, &p);
-    if (server > 0)
-        client = fork();
-    if (client == 0)
-        client_process(l, &key, &p);
-    if (server < 0 || client < 0)
+    fflush(NULL);
+    client = fork();
+    if (client == 0) {
+        close(until);
+        close(result[0]);
+        client_process(l, &key, port, result[1]);
+    }
+    if (client < 0)
         bench_error("net: fork: %m");
-    close(p.port[0]);
-    close(p.port[1]);
-    close(p.result[1]);
-    rc = read_outcome(p.result[0], out);
-    close(p.result[0]);
+    close(result[1]);
+    rc = read_outcome(result[0], out);
+    close(result[0]);
     *ret_cpu = cpu_of(client);
-    close(p.stop[1]); /* the server ends */
-    close(p.stop[0]);
+    close(until); /* the server ends */
     *ret_cpu += cpu_of(server);
     return rc;
 }
@@ -401,7 +425,7 @@ int rpc_load_measure(struct bench *b, const struct rpc_load *l, const char *pref
     bool by_bytes = l->op != RPC_LOAD_PING && l->bs >= 64 * KIB;
     struct bench_result *r;
     char name[64];
-    double cpu;
+    double cpu = 0;
 
     if (!out || l->depth == 0 || l->depth > DEPTH_MAX || l->bs > MSG_BULK_MAX || l->bs % 4096) {
         bench_error("net: a depth of 1 to %u, blocks of 4 KiB to 1 MiB", DEPTH_MAX);

@@ -74,6 +74,7 @@ rows limits --only memory,target,rpc --net tcp --dir "$dir" --seconds 0.02 |
     expect limits memory.copy.hot memory.copy.stream crc32c.hot crc32c.stream rpc.read.1Mi.qd8.tcp target.read.1Mi
 if [ "$(id -u)" = 0 ] && [ -c /dev/fuse ]; then
     rows limits --only fuse --seconds 0.02 | expect "limits of FUSE" fuse.read.1Mi.x1 fuse.create fuse-cached.read.1Mi.x4
+    rows limits --only fuse-rpc --seconds 0.02 | expect "limits of FUSE over RPC" fuse-rpc-tcp.read.1Mi.x4 fuse-rpc-shm.write.1Mi.x1 fuse-rpc-shm.randread.4Ki.x8
 fi
 [ "$(find "$dir" -mindepth 1 -maxdepth 1 -name 'bench-*' | wc -l)" = 0 ] || fail "files were left behind: $(ls "$dir")"
 
