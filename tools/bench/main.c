@@ -9,9 +9,9 @@
 #include "common/base/text.h"
 #include "tools/bench/bench.h"
 
-static const struct bench_scenario *const scenarios[] = {&bench_io,    &bench_md,    &bench_small,
-                                                         &bench_ckpt,  &bench_train, &bench_kv,
-                                                         &bench_scale, &bench_net,   &bench_limits};
+static const struct bench_scenario *const scenarios[] = {
+    &bench_io, &bench_md,    &bench_small, &bench_ckpt,   &bench_train,
+    &bench_kv, &bench_scale, &bench_net,   &bench_limits, &bench_report};
 
 void bench_error(const char *fmt, ...)
 {

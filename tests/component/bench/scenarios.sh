@@ -78,6 +78,25 @@ if [ "$(id -u)" = 0 ] && [ -c /dev/fuse ]; then
 fi
 [ "$(find "$dir" -mindepth 1 -maxdepth 1 -name 'bench-*' | wc -l)" = 0 ] || fail "files were left behind: $(ls "$dir")"
 
+mkdir "$dir/page"
+for i in 1 2 3; do "$bench" --json small --files 20 --size 0 "$dir" >"$dir/page/$i.json"; done
+"$bench" --json net --op ping --net tcp --seconds 0.05 >"$dir/page/4.json"
+"$bench" report --title 'a <page>' --out "$dir/page/r.html" "$dir"/page/*.json || fail "report: exit $?"
+python3 - "$dir/page/r.html" <<'P' || fail "the page of report is broken"
+import html.parser, sys
+page = open(sys.argv[1]).read()
+assert "<title>a &lt;page&gt;</title>" in page and "3 runs" in page and "small.read-again" in page and "net.ping" in page
+assert "<script" not in page and "http" not in page and "src=" not in page
+assert page.count("<svg") == page.count("</svg>") == 2 and page.count("<section>") == page.count("</section>") == 2
+html.parser.HTMLParser().feed(page)
+P
+echo '{"schema": "something else"}' >"$dir/page/5.json"
+refused report --out "$dir/page/s.html" "$dir/page/5.json"
+refused report --out "$dir/page/s.html" "$dir/page/missing.json"
+refused report --out "$dir/missing/s.html" "$dir/page/1.json"
+refused report
+[ ! -e "$dir/page/s.html" ] || fail "a page was written of nothing"
+
 refused io "$dir/missing"
 refused io --rw sideways "$dir"
 refused io --size 10 "$dir"
