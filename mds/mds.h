@@ -9,14 +9,14 @@
  *             (struct mds_session_ops)
  *   cluster   the map, nodes, targets, pools, heartbeats (struct mds_cluster_ops)
  *   locks     locks of files, and who waits for them (mds/locks/locks.h)
- *   gc        workers of the destroy, punch and recovery queues (struct mds_gc_ops)
+ *   gc        workers of the destroy, punch, recovery and trash queues (struct mds_gc_ops)
  *
  * Life of a change: dispatch resolves names in the view → session.prepare() freezes the touched
  * inodes and recalls conflicting leases; ready() → the entry is submitted → done → session.finish()
  * unfreezes and registers what was opened → gc is kicked → reply. On -AIFS_ERETRY from execution,
  * finish() and once more from the start (at most MDS_RETRY_MAX times). Which operation is whose:
  * session serves SESSION_*, RECLAIM, CLOSE, LEASE_GET, LEASE_RELEASE; cluster serves MAP_GET,
- * NODE_REGISTER, HEARTBEAT, STATUS, POOL_*, DUMP; dispatch the rest of 32..56.
+ * NODE_REGISTER, HEARTBEAT, STATUS, POOL_*, DUMP; gc serves RMTREE; dispatch the rest of 32..56.
  *
  * Threads: everything here belongs to the server's reactor.
  */
@@ -83,7 +83,7 @@ struct mds_change {
 struct mds_prepare {
     struct list link; /* the session module's until ready() */
     struct mds *mds;
-    uint64_t session;
+    uint64_t session; /* 0: the server itself; it opens nothing */
     uint32_t slot,
         sequence;         /* a repeated OPEN that changes nothing durable is recognised by them */
     uint64_t deadline_ns; /* reactor clock; 0: none. Past it ready(-AIFS_ETIMEOUT) */
@@ -137,6 +137,8 @@ struct mds_session_ops {
     bool (*watch)(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born);
     /* Another session holds a write lease: what is recorded of size and mtime may be old. */
     bool (*is_writing)(struct mds *m, uint64_t session, uint64_t ino);
+    /* Whatever waits in prepare() is ready, -AIFS_ECANCELLED: for those who stop. */
+    void (*cancel)(struct mds *m);
 };
 
 /* ---- cluster ---- */

@@ -448,45 +448,6 @@ struct msg_target_add_req { /* admin to OSS: format path as a new target */
     struct msg_bytes path, pool, alias;
 };
 
-struct msg_node_live {
-    uint32_t id;
-    uint64_t seen_ns_ago;
-    uint32_t n_targets;
-    const struct msg_target_stat *targets;
-};
-
-struct msg_session_info {
-    uint64_t session;
-    uint32_t generation;
-    struct msg_bytes host, mount, job, address;
-    uint32_t pid;
-    uint64_t seen_ns_ago;
-    uint32_t opens, leases;
-};
-
-struct msg_status_rep {
-    struct uuid fs;
-    struct msg_bytes fs_name, version;
-    uint64_t uptime_ns, inodes, map_epoch, commits, operations;
-    uint64_t destroy_queue, punch_queue, recovery_queue, orphans;
-    uint32_t n_nodes, n_sessions;
-    const struct msg_node_live *nodes;
-    const struct msg_session_info *sessions;
-};
-
-struct msg_dump_req { /* DUMP: next records of a consistent snapshot, as bulk, in the format of
-                         mds/store/dump_fmt.h */
-    uint64_t dump;    /* 0: begin */
-    bool end;         /* give the snapshot back */
-    struct msg_bytes after; /* last key seen */
-};
-
-struct msg_dump_rep {
-    uint64_t dump;
-    uint64_t records;
-    bool eof;
-};
-
 /* ---- object storage ---- */
 
 struct msg_range {
@@ -588,6 +549,7 @@ struct msg_target_req {
     uint32_t target;
 };
 
+#include "proto/msg_admin.h"
 #include "proto/msg_lock.h"
 
 #endif

@@ -10,12 +10,19 @@
 
 #define COUNT_MAX 1000000u
 
+struct tree {
+    uint64_t ino;
+    struct mds_trash_tree rec;
+};
+
 struct status {
     struct worker_job job;
     struct cluster *c;
     struct rpc_req *req;
     struct msg_status_rep rep;
     int error;
+    uint32_t n_trees;
+    struct tree trees[MSG_TREES_MAX];
 };
 
 static int count_one(void *arg, const void *key, size_t key_len, const void *value, size_t len)
@@ -38,6 +45,26 @@ static int count(struct view *v, enum key_type type, uint64_t *ret_n)
     return view_scan(v, &k, NULL, count_one, ret_n);
 }
 
+static int see_tree(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+    struct status *s = arg;
+    struct tree *t = &s->trees[s->n_trees];
+    int rc = key_len == 9 ? rec_trash_tree_decode(value, len, &t->rec) : -AIFS_ECORRUPT;
+
+    if (rc < 0)
+        return rc;
+    t->ino = key_number_of(key);
+    return ++s->n_trees == MSG_TREES_MAX;
+}
+
+static int list_trees(struct status *s, struct view *v)
+{
+    struct key k;
+
+    key_single(&k, KEY_TRASH_TREE);
+    return view_scan(v, &k, NULL, see_tree, s);
+}
+
 static void status_run(struct worker_job *j)
 {
     struct status *s = container_of(j, struct status, job);
@@ -52,6 +79,10 @@ static void status_run(struct worker_job *j)
         s->error = count(&v, KEY_RECOVER, &s->rep.recovery_queue);
     if (s->error == 0)
         s->error = count(&v, KEY_ORPHAN, &s->rep.orphans);
+    if (s->error == 0)
+        s->error = count(&v, KEY_TRASH, &s->rep.trash_queue);
+    if (s->error == 0)
+        s->error = list_trees(s, &v);
     view_unpin(&v);
 }
 
@@ -82,6 +113,29 @@ static int status_nodes(struct status *s)
     return 0;
 }
 
+static int status_trees(struct status *s)
+{
+    struct msg_trash_tree *trees = arena_alloc(&s->req->arena, sizeof *trees * MSG_TREES_MAX);
+    int64_t now_ns = clock_wall_ns(reactor_clock(s->c->mds->reactor));
+
+    if (!trees)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < s->n_trees; i++) {
+        const struct mds_trash_tree *r = &s->trees[i].rec;
+
+        trees[i] = (struct msg_trash_tree){
+            .ino = s->trees[i].ino,
+            .name = {r->name, r->name_len}, /* s lives until the reply is encoded */
+            .started_ns_ago = now_ns > r->started_ns ? (uint64_t)(now_ns - r->started_ns) : 0,
+            .directories = r->directories,
+            .objects = r->objects,
+            .removed = r->removed};
+    }
+    s->rep.trees = trees;
+    s->rep.n_trees = s->n_trees;
+    return 0;
+}
+
 static void status_done(struct worker_job *j)
 {
     struct status *s = container_of(j, struct status, job);
@@ -100,6 +154,8 @@ static void status_done(struct worker_job *j)
     s->rep.operations = stats.entries;
     if (rc == 0)
         rc = status_nodes(s);
+    if (rc == 0)
+        rc = status_trees(s);
     if (rc == 0 && m->session)
         rc = session_list(m, &s->req->arena, &s->rep.sessions, &s->rep.n_sessions);
     rpc_reply(s->req, rc, rc ? NULL : &s->rep);

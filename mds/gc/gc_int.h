@@ -5,6 +5,8 @@
  *   scan.c     reads a queue page by page, on a worker, and starts what can be done
  *   item.c     one item of the punch or recovery queue: its targets, then its entry
  *   destroy.c  a page of the destroy queue: one call per target, then the entries
+ *   trash.c    directories of removed trees: their names go, page by page
+ *   rmtree.c   RMTREE: a tree loses its name
  *   wait.c     those who wait for a punch; module.c start, stop, kicks, timer
  */
 #ifndef AIFS_MDS_GC_GC_INT_H
@@ -24,6 +26,7 @@
 #include "proto/layout.h"
 
 #define GC_PAGE        256u
+#define GC_TRASH_SLOTS 4u    /* directories of removed trees at a time */
 #define GC_ACTIVE_MAX  64u   /* items of one queue under way */
 #define GC_RESTING_MAX 4096u /* failed ones that are remembered */
 #define GC_CALLS_MAX   16u   /* of one item or page under way */
@@ -66,6 +69,22 @@ struct gc_queue {
     struct stat_counter done, failed;
 };
 
+struct gc_trash_slot;
+struct gc_trash {
+    struct gc *gc;
+    struct worker_job job; /* reads which directories there are */
+    bool scanning;
+    bool again;    /* there may be new ones */
+    bool more;     /* behind the page that was read */
+    uint64_t from; /* where the next page begins */
+    int error;
+    uint32_t n, next; /* of the page; taken from it so far */
+    uint64_t dirs[GC_PAGE];
+    struct gc_trash_slot *slots[GC_TRASH_SLOTS]; /* NULL: not in use */
+    uint64_t rest_until_ns;                      /* something has failed */
+    struct stat_counter removed, failed;
+};
+
 struct gc_call { /* on gc->calls while under way */
     struct list all;
     struct rpc_call rpc;
@@ -74,6 +93,7 @@ struct gc_call { /* on gc->calls while under way */
 struct gc {
     struct mds *mds;
     struct gc_queue destroy, punch, recover;
+    struct gc_trash trash;
     struct list waits; /* struct mds_punch_wait; timeout_ns is the deadline */
     struct list calls;
     struct reactor_work wait_work;
@@ -114,6 +134,15 @@ void gc_items_fini(struct gc_queue *q);
 
 /* destroy.c */
 void gc_destroy_page(struct gc_queue *q); /* what q has seen; scanning goes on when it is done */
+
+/* trash.c */
+void gc_trash_init(struct gc *gc);
+void gc_trash_fini(struct gc *gc);
+void gc_trash_kick(struct gc_trash *t); /* there are new directories */
+void gc_trash_tick(struct gc_trash *t, uint64_t now_ns);
+
+/* rmtree.c */
+void gc_serve_rmtree(struct rpc_req *req);
 
 /* wait.c */
 void gc_punch_wait(struct mds *m, struct mds_punch_wait *w);

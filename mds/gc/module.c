@@ -70,6 +70,10 @@ static void gc_kick(struct mds *m, enum key_type type, uint64_t ino)
     struct gc_queue *q = gc_queue(gc_of(m), type);
     uint64_t now_ns = reactor_now_ns(m->reactor);
 
+    if (type == KEY_TRASH) {
+        gc_trash_kick(&gc_of(m)->trash);
+        return;
+    }
     if (type != KEY_DESTROY || ino == 0 || now_ns >= q->kicked_ns + GC_GATHER_NS) {
         q->kicked_ns = now_ns;
         gc_scan(q, ino);
@@ -105,6 +109,7 @@ static void timer(struct reactor_timer *t)
             gc_scan(all[i], 0);
         }
     }
+    gc_trash_tick(&gc->trash, now_ns);
     gc_wait_check(gc);
     reactor_timer_start(gc->mds->reactor, &gc->timer,
                         now_ns + (list_empty(&gc->waits) ? TIMER_NS : TIMER_WAIT_NS));
@@ -146,6 +151,7 @@ static int gc_start(struct mds *m)
     queue_init(gc, &gc->destroy, KEY_DESTROY, "queue=\"destroy\"");
     queue_init(gc, &gc->punch, KEY_PUNCH, "queue=\"punch\"");
     queue_init(gc, &gc->recover, KEY_RECOVER, "queue=\"recover\"");
+    gc_trash_init(gc);
     rc = hmap_init(&gc->destroy.items, 16);
     if (rc == 0)
         rc = hmap_init(&gc->punch.items, 16);
@@ -158,6 +164,8 @@ static int gc_start(struct mds *m)
     gc_scan(&gc->destroy, 0);
     gc_scan(&gc->punch, 0);
     gc_scan(&gc->recover, 0);
+    gc_trash_kick(&gc->trash);
+    rpc_node_handle(m->node, RPC_OP_RMTREE, gc_serve_rmtree, m);
     return 0;
 }
 
@@ -180,6 +188,7 @@ static void gc_stop(struct mds *m, void (*stopped)(void *arg), void *arg)
     list_for_each_safe (l, next, &gc->calls)
         rpc_call_cancel(&list_entry(l, struct gc_call, all)->rpc);
     gc_waits_fail(gc);
+    m->session_ops->cancel(m);
     gc->stop.fn = stop_run;
     reactor_defer(m->reactor, &gc->stop);
 }
@@ -197,6 +206,7 @@ static void gc_free(struct mds *m)
     queue_fini(&gc->destroy);
     queue_fini(&gc->punch);
     queue_fini(&gc->recover);
+    gc_trash_fini(gc);
     mem_free(gc);
 }
 

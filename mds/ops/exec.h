@@ -17,13 +17,15 @@ extern shard_exec_fn *const mds_exec_table[SHARD_OP_LIMIT];
 shard_exec_fn exec_format, exec_create, exec_mkdir, exec_mknod, exec_symlink, exec_unlink,
     exec_rmdir, exec_rename, exec_link, exec_setattr, exec_open, exec_xattr_set, exec_xattr_remove,
     exec_write_inline, exec_grow, exec_size, exec_append_range, exec_orphan_release,
-    exec_queue_done, exec_size_recovered, exec_size_unsure, exec_times;
+    exec_queue_done, exec_size_recovered, exec_size_unsure, exec_times, exec_trash_tree,
+    exec_trash_names;
 
 /* ---- steps ---- */
 
 /* -AIFS_ERETRY if the leader resolved place i to another inode (0: to none). */
 int exec_expect(const struct shard_entry *e, unsigned i, uint64_t ino) MUST_USE;
-/* A directory, with its access list. -ENOTDIR */
+/* A directory in which names may come and go, with its access list. -ENOTDIR; -ENOENT: it has lost
+ * its own name (rmtree). */
 int exec_dir(struct txn *t, uint64_t ino, const struct mds_inode **ret_dir) MUST_USE;
 /* The next number of the directory's run; a new run when it is used up. */
 int exec_new_ino(struct txn *t, uint64_t dir, uint64_t *ret_ino) MUST_USE;
@@ -35,8 +37,9 @@ int exec_name_remove(struct txn *t, uint64_t dir, const struct msg_bytes *name,
 int exec_parent_set(struct txn *t, uint64_t ino, uint64_t parent,
                     const struct msg_bytes *name) MUST_USE;
 /* A file loses a name, a directory its only one. The last one: an orphan if somebody has it open,
- * else gone. */
-int exec_link_drop(struct txn *t, struct shard_entry *e, uint64_t ino, bool is_open) MUST_USE;
+ * else gone. tree: as txn_inode_destroy(). */
+int exec_link_drop(struct txn *t, struct shard_entry *e, uint64_t ino, bool is_open,
+                   uint64_t tree) MUST_USE;
 /* Sets the size of a regular file, with what that does to its data. -AIFS_ERETRY: larger, while a
  * cut is still on its way to the targets. */
 int exec_resize(struct txn *t, struct shard_entry *e, struct mds_inode *in, uint64_t size) MUST_USE;
@@ -62,6 +65,8 @@ int exec_acl_inherit(struct txn *t, struct mds_inode *in, const struct msg_bytes
 /* A file whose data or owner changes loses the capabilities it runs with. */
 int exec_caps_drop(struct txn *t, struct mds_inode *in) MUST_USE;
 
+/* The chunks of a file of this removed tree are destroyed. */
+int exec_trash_object_gone(struct txn *t, uint64_t tree) MUST_USE;
 /* Is anc dir itself or above it? Walks up the parents. */
 int exec_is_above(struct txn *t, uint64_t anc, uint64_t dir, bool *ret_above) MUST_USE;
 

@@ -26,6 +26,8 @@ int exec_dir(struct txn *t, uint64_t ino, const struct mds_inode **ret_dir)
         return rc;
     if (!S_ISDIR(dir->mode))
         return -ENOTDIR;
+    if (dir->nlink == 0)
+        return -ENOENT;
     *ret_dir = dir;
     return exec_acl(t, ret_dir);
 }
@@ -115,7 +117,7 @@ static int link_orphan(struct txn *t, struct shard_entry *e, struct mds_inode *i
     return txn_record_put(t, &k, value, sizeof(value));
 }
 
-int exec_link_drop(struct txn *t, struct shard_entry *e, uint64_t ino, bool is_open)
+int exec_link_drop(struct txn *t, struct shard_entry *e, uint64_t ino, bool is_open, uint64_t tree)
 {
     struct mds_inode *in;
     bool queued = false;
@@ -134,7 +136,7 @@ int exec_link_drop(struct txn *t, struct shard_entry *e, uint64_t ino, bool is_o
         return 0;
     if (is_open && S_ISREG(in->mode))
         return link_orphan(t, e, in);
-    rc = txn_inode_destroy(t, ino, &queued);
+    rc = txn_inode_destroy(t, ino, tree, &queued);
     if (queued) {
         e->result |= SHARD_R_DESTROY;
         e->result_ino = ino;

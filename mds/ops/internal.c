@@ -59,7 +59,7 @@ int exec_orphan_release(struct txn *t, struct shard_entry *e, const void **ret_r
         return rc == -ENOENT ? 0 : rc;
     if (in->nlink > 0 || !(in->flags & INODE_ORPHAN))
         return 0;
-    rc = txn_inode_destroy(t, req->ino, &queued);
+    rc = txn_inode_destroy(t, req->ino, 0, &queued);
     if (queued)
         e->result |= SHARD_R_DESTROY;
     e->result_ino = req->ino;
@@ -98,7 +98,11 @@ int exec_queue_done(struct txn *t, struct shard_entry *e, const void **ret_rep)
     if (rc < 0 || item.index != req->index)
         return rc;
     rc = txn_record_delete(t, &k);
-    return rc < 0 || req->queue == KEY_DESTROY ? rc : punch_done(t, req->ino);
+    if (rc < 0)
+        return rc;
+    return req->queue == KEY_PUNCH ? punch_done(t, req->ino)
+           : item.session          ? exec_trash_object_gone(t, item.session)
+                                   : 0;
 }
 
 int exec_size_unsure(struct txn *t, struct shard_entry *e, const void **ret_rep)

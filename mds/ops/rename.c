@@ -84,7 +84,7 @@ static int rename_move(struct txn *t, struct shard_entry *e, const struct msg_re
 
         rc = exec_name_remove(t, req->new_parent, &req->new_name, r->dst->mode);
         if (rc == 0)
-            rc = exec_link_drop(t, e, dst, e->is_open[1]);
+            rc = exec_link_drop(t, e, dst, e->is_open[1], 0);
     }
     if (rc == 0)
         rc = exec_name_remove(t, req->parent, &req->name, mode);

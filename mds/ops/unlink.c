@@ -52,7 +52,7 @@ int exec_unlink(struct txn *t, struct shard_entry *e, const void **ret_rep)
     uint64_t ino = victim->ino;
     struct mds_inode last = *victim;
 
-    rc = exec_link_drop(t, e, ino, e->is_open[0]);
+    rc = exec_link_drop(t, e, ino, e->is_open[0], 0);
     if (rc < 0)
         return rc;
     if (last.nlink > 1) {
@@ -86,7 +86,7 @@ int exec_rmdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
     if (rc == 0)
         rc = exec_name_remove(t, req->parent, &req->name, victim->mode);
     if (rc == 0)
-        rc = exec_link_drop(t, e, victim->ino, false);
+        rc = exec_link_drop(t, e, victim->ino, false, 0);
     return rc < 0 ? rc : exec_reply_dir(t, req->parent, ret_rep);
 }
 

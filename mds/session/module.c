@@ -180,9 +180,16 @@ static void tick(struct reactor_timer *t)
 
 /* ---- start and stop ---- */
 
+static void session_cancel(struct mds *m)
+{
+    session_fail_waits(session_module(m), 0, -AIFS_ECANCELLED);
+    session_watch_fail(session_module(m), 0, -AIFS_ECANCELLED);
+}
+
 static const struct mds_session_ops session_ops = {.check = session_check,
                                                    .prepare = session_prepare,
                                                    .finish = session_finish,
+                                                   .cancel = session_cancel,
                                                    .glimpse = session_glimpse,
                                                    .watch = session_watch,
                                                    .is_writing = session_is_writing};
@@ -313,8 +320,7 @@ static void session_stop(struct mds *m, void (*stopped)(void *arg), void *arg)
         if (s->phase == PHASE_LIVE)
             session_answer_close(s, -AIFS_ECANCELLED);
     }
-    session_fail_waits(mod, 0, -AIFS_ECANCELLED);
-    session_watch_fail(mod, 0, -AIFS_ECANCELLED);
+    session_cancel(m);
     list_for_each_safe (l, tmp, &mod->calls)
         rpc_call_cancel(&list_entry(l, struct session_call, all)->rpc);
     session_serve_stop(mod);

@@ -91,7 +91,7 @@ static int check_touch(struct session_module *mod, struct session *s, const stru
     case LEASE_ACCESS_GET:
         return 0;
     default:
-        return s->read_only ? -EROFS : 0;
+        return s && s->read_only ? -EROFS : 0;
     }
 }
 
@@ -494,7 +494,7 @@ void session_wait_step(struct session_module *mod, struct session_wait *w)
 
     w->woken_from = NULL;
     list_remove(&w->at);
-    if (!s || s->phase != PHASE_LIVE) {
+    if (!session_may_change(s, p)) {
         session_wait_fail(mod, w, -AIFS_ESESSION);
         return;
     }
@@ -547,7 +547,7 @@ void session_prepare_files(struct session_module *mod, struct mds_prepare *p)
     struct session *s = session_find(mod, p->session);
     enum lease_group groups[SHARD_RESOLVED_MAX];
     bool enters = false;
-    int rc = s && s->phase == PHASE_LIVE ? check_touches(mod, s, p) : -AIFS_ESESSION;
+    int rc = session_may_change(s, p) ? check_touches(mod, s, p) : -AIFS_ESESSION;
 
     for (unsigned i = 0; rc == 0 && i < p->n_touch; i++) {
         p->touch[i].hook = NULL;
@@ -586,7 +586,7 @@ void session_prepare(struct mds *m, struct mds_prepare *p)
     list_init(&p->link);
     if (mod->stopping)
         rc = -AIFS_ECANCELLED;
-    else if (!s || s->phase != PHASE_LIVE)
+    else if (!session_may_change(s, p))
         rc = -AIFS_ESESSION;
     if (rc == 0)
         rc = session_watch_enter(mod, p);

@@ -283,6 +283,12 @@ static inline uint64_t session_now_ns(struct session_module *mod)
     return reactor_now_ns(mod->mds->reactor);
 }
 
+/* The server itself is no session; a session that is going begins nothing. */
+static inline bool session_may_change(const struct session *s, const struct mds_prepare *p)
+{
+    return p->session == 0 || (s && s->phase == PHASE_LIVE);
+}
+
 /* ---- table.c ---- */
 int session_tables_init(struct session_module *mod) MUST_USE;
 void session_tables_fini(struct session_module *mod); /* frees everything in them */

@@ -55,6 +55,9 @@ enum shard_op {
     SHARD_OP_MAP_SET = RPC_OP_LIMIT + 32, /* [struct cluster_map_set] */
     /* mds/locks */
     SHARD_OP_LOCKS_FREE = RPC_OP_LIMIT + 48, /* [struct locks_free] */
+    /* mds/gc */
+    SHARD_OP_TRASH_TREE = RPC_OP_LIMIT + 56, /* [struct trash_detach] a tree loses its name */
+    SHARD_OP_TRASH_NAMES,                    /* [struct trash_names] some of its content goes */
     SHARD_OP_LIMIT = RPC_OP_LIMIT + 64
 };
 
@@ -91,6 +94,7 @@ struct shard_size {
 #define SHARD_R_DESTROY   0x10u /* an item was added to KEY_DESTROY, for result_ino */
 #define SHARD_R_PUNCH     0x20u /* an item was added to KEY_PUNCH, for result_ino */
 #define SHARD_R_RECOVER   0x40u /* an item was added to KEY_RECOVER */
+#define SHARD_R_TRASH     0x80u /* an item was added to KEY_TRASH */
 
 #define SHARD_E_FREES                                                                              \
     0x1u /* may run when the disk is full: removes more than it adds, or is small and bounded, and \

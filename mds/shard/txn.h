@@ -71,7 +71,8 @@ txn_alloc(struct txn *t,
 int txn_queue_put(struct txn *t, enum key_type queue, const struct mds_inode *in,
                   uint64_t session) MUST_USE;
 /* The inode and everything that belongs to it is gone; chunks, if any, are queued for destruction.
- * For orphans whose last opener has closed, and unlinked files nobody has open. */
-int txn_inode_destroy(struct txn *t, uint64_t ino, bool *ret_queued) MUST_USE;
+ * For orphans whose last opener has closed, and unlinked files nobody has open. tree: the removed
+ * tree it was part of, which has to wait for these chunks; or 0. */
+int txn_inode_destroy(struct txn *t, uint64_t ino, uint64_t tree, bool *ret_queued) MUST_USE;
 
 #endif

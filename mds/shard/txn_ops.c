@@ -63,7 +63,7 @@ static int destroy_attached(struct txn *t, const struct mds_inode *in)
     return rc;
 }
 
-int txn_inode_destroy(struct txn *t, uint64_t ino, bool *ret_queued)
+int txn_inode_destroy(struct txn *t, uint64_t ino, uint64_t tree, bool *ret_queued)
 {
     const struct mds_inode *in;
     bool chunks;
@@ -74,7 +74,7 @@ int txn_inode_destroy(struct txn *t, uint64_t ino, bool *ret_queued)
     chunks = S_ISREG(in->mode) && (!(in->flags & INODE_INLINE) || (in->flags & INODE_STRAY_CHUNKS));
     rc = destroy_attached(t, in);
     if (rc == 0 && chunks)
-        rc = txn_queue_put(t, KEY_DESTROY, in, 0);
+        rc = txn_queue_put(t, KEY_DESTROY, in, tree);
     if (rc == 0)
         rc = txn_inode_delete(t, ino);
     if (rc == 0)

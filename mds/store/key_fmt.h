@@ -37,9 +37,11 @@ enum key_type {
     KEY_LOCK_SESSION = 0x23, /* session u64, ino u64    u32 LE: how many locks it has there */
     KEY_WRITER = 0x24,       /* session u64, ino u64    mds/session: may be writing that file */
 
-    KEY_DESTROY = 0x28, /* ino u64                    struct queue_rec: chunks to remove */
-    KEY_PUNCH = 0x29,   /* ino u64                    struct queue_rec: chunks to cut */
-    KEY_RECOVER = 0x2a, /* ino u64                    struct queue_rec: size to be found */
+    KEY_DESTROY = 0x28,    /* ino u64                    struct queue_rec: chunks to remove */
+    KEY_PUNCH = 0x29,      /* ino u64                    struct queue_rec: chunks to cut */
+    KEY_RECOVER = 0x2a,    /* ino u64                    struct queue_rec: size to be found */
+    KEY_TRASH = 0x2b,      /* ino u64 (a directory)      struct trash_rec: its content goes */
+    KEY_TRASH_TREE = 0x2c, /* ino u64                 struct trash_tree_rec, name: a removed tree */
 
     KEY_MAP = 0x30,    /* -                          cluster map, codec_map_encode() */
     KEY_NODE = 0x31,   /* node uuid                  mds/cluster */

@@ -206,3 +206,56 @@ void rec_inode_attr(const struct mds_inode *in, struct msg_attr *a)
                            .change = in->change,
                            .truncate_gen = in->truncate_gen};
 }
+
+void rec_trash_encode(uint64_t tree, struct trash_rec *r)
+{
+    *r = (struct trash_rec){.version = htole16(REC_VERSION), .tree = htole64(tree)};
+}
+
+int rec_trash_decode(const void *data, size_t len, uint64_t *ret_tree)
+{
+    struct trash_rec r;
+
+    if (len < sizeof(r))
+        return -AIFS_ECORRUPT;
+    memcpy(&r, data, sizeof(r));
+    if (le16toh(r.version) != REC_VERSION)
+        return -AIFS_EFORMAT;
+    if (len != sizeof(r))
+        return -AIFS_ECORRUPT;
+    *ret_tree = le64toh(r.tree);
+    return 0;
+}
+
+uint32_t rec_trash_tree_encode(const struct mds_trash_tree *t, void *out)
+{
+    struct trash_tree_rec r = {.version = htole16(REC_VERSION),
+                               .started_ns = (int64_t)htole64((uint64_t)t->started_ns),
+                               .directories = htole64(t->directories),
+                               .objects = htole64(t->objects),
+                               .removed = htole64(t->removed)};
+
+    memcpy(out, &r, sizeof(r));
+    memcpy((uint8_t *)out + sizeof(r), t->name, t->name_len);
+    return (uint32_t)sizeof(r) + t->name_len;
+}
+
+int rec_trash_tree_decode(const void *data, size_t len, struct mds_trash_tree *t)
+{
+    struct trash_tree_rec r;
+
+    if (len < sizeof(r))
+        return -AIFS_ECORRUPT;
+    memcpy(&r, data, sizeof(r));
+    if (le16toh(r.version) != REC_VERSION)
+        return -AIFS_EFORMAT;
+    if (len > REC_TRASH_TREE_MAX)
+        return -AIFS_ECORRUPT;
+    *t = (struct mds_trash_tree){.started_ns = (int64_t)le64toh((uint64_t)r.started_ns),
+                                 .directories = le64toh(r.directories),
+                                 .objects = le64toh(r.objects),
+                                 .removed = le64toh(r.removed),
+                                 .name_len = (uint32_t)(len - sizeof(r))};
+    memcpy(t->name, (const uint8_t *)data + sizeof(r), t->name_len);
+    return 0;
+}

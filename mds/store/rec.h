@@ -61,6 +61,14 @@ struct mds_queue_item {
     uint64_t size, truncate_gen, session, index;
 };
 
+struct mds_trash_tree { /* of a tree that is being removed */
+    int64_t started_ns;
+    uint64_t directories, objects, removed;
+    uint32_t name_len;
+    char name[MSG_NAME_MAX];
+};
+#define REC_TRASH_TREE_MAX (sizeof(struct trash_tree_rec) + MSG_NAME_MAX)
+
 void rec_inode_encode(const struct mds_inode *in, struct inode_rec *ret_rec);
 int rec_inode_decode(uint64_t ino, const void *data, size_t len,
                      struct mds_inode *ret_inode) MUST_USE;
@@ -68,6 +76,11 @@ void rec_dirent_encode(const struct mds_dirent *d, struct dirent_rec *ret_rec);
 int rec_dirent_decode(const void *data, size_t len, struct mds_dirent *ret_dirent) MUST_USE;
 void rec_queue_encode(const struct mds_queue_item *q, struct queue_rec *ret_rec);
 int rec_queue_decode(const void *data, size_t len, struct mds_queue_item *ret_item) MUST_USE;
+void rec_trash_encode(uint64_t tree, struct trash_rec *ret_rec);
+int rec_trash_decode(const void *data, size_t len, uint64_t *ret_tree) MUST_USE;
+/* Returns the length: at most REC_TRASH_TREE_MAX. */
+uint32_t rec_trash_tree_encode(const struct mds_trash_tree *t, void *out);
+int rec_trash_tree_decode(const void *data, size_t len, struct mds_trash_tree *ret_tree) MUST_USE;
 /* What clients see. */
 void rec_inode_attr(const struct mds_inode *in, struct msg_attr *ret_attr);
 static inline uint64_t rec_dirent_cookie(uint64_t name_hash, uint16_t ordinal)

@@ -108,10 +108,27 @@ struct queue_rec { /* KEY_DESTROY, KEY_PUNCH, KEY_RECOVER */
     struct layout_rec layout;
     uint64_t size; /* punch: the cut; destroy: size of the file; recover: recorded size */
     uint64_t truncate_gen;
-    uint64_t session; /* recover: of whom */
+    uint64_t session; /* recover: of whom; destroy: the removed tree it was part of, or 0 */
     uint64_t index; /* of the entry that queued it: an item queued again meanwhile is not removed by
                        the confirmation of the old one */
 };
 static_assert(sizeof(struct queue_rec) == 64, "queue record");
+
+struct trash_rec { /* KEY_TRASH: a directory without a name, whose content is being removed */
+    uint16_t version;
+    uint16_t zero[3];
+    uint64_t tree; /* KEY_TRASH_TREE */
+};
+static_assert(sizeof(struct trash_rec) == 16, "trash record");
+
+struct trash_tree_rec { /* KEY_TRASH_TREE; the name that the tree had follows */
+    uint16_t version;
+    uint16_t zero[3];
+    int64_t started_ns;
+    uint64_t directories; /* in KEY_TRASH */
+    uint64_t objects;     /* in KEY_DESTROY */
+    uint64_t removed;     /* names, since the start */
+};
+static_assert(sizeof(struct trash_tree_rec) == 40, "record of a removed tree");
 
 #endif

@@ -217,6 +217,15 @@ CODEC_MSG(node_live, NodeLive, NODE_LIVE)
     F(num, leases)
 CODEC_MSG(session_info, SessionInfo, SESSION_INFO)
 
+#define RMTREE_REQ(F) F(num, parent) F(num, ino) F(name, name)
+CODEC_MSG(rmtree_req, RmtreeReq, RMTREE_REQ)
+
+#define TRASH_TREE(F)                                                                              \
+    F(num, ino)                                                                                    \
+    F(bytes, name, MSG_NAME_MAX)                                                                   \
+    F(num, started_ns_ago) F(num, directories) F(num, objects) F(num, removed)
+CODEC_MSG(trash_tree, TrashTree, TRASH_TREE)
+
 #define STATUS_REP(F)                                                                              \
     F(uuid, fs)                                                                                    \
     F(text, fs_name, CODEC_TEXT_MAX)                                                               \
@@ -231,7 +240,9 @@ CODEC_MSG(session_info, SessionInfo, SESSION_INFO)
     F(num, recovery_queue)                                                                         \
     F(num, orphans)                                                                                \
     F(subs, node_live, nodes, MSG_ITEMS_MAX)                                                       \
-    F(subs, session_info, sessions, MSG_ITEMS_MAX)
+    F(subs, session_info, sessions, MSG_ITEMS_MAX)                                                 \
+    F(num, trash_queue)                                                                            \
+    F(subs, trash_tree, trees, MSG_TREES_MAX)
 CODEC_MSG(status_rep, StatusRep, STATUS_REP)
 
 #define DUMP_REQ(F) F(num, dump) F(flag, end) F(bytes, after, MSG_PATH_MAX)

@@ -136,6 +136,7 @@ int cmd_stripe_create(struct admin *a, int argc, char **argv);
 int cmd_file_info(struct admin *a, int argc, char **argv);
 int cmd_file_where(struct admin *a, int argc, char **argv);
 int cmd_file_locks(struct admin *a, int argc, char **argv);
+int cmd_rmtree(struct admin *a, int argc, char **argv);
 int cmd_mds_dump(struct admin *a, int argc, char **argv);
 int cmd_mds_load(struct admin *a, int argc, char **argv);
 int cmd_fsck_check(struct admin *a, int argc, char **argv);

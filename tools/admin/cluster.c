@@ -101,7 +101,7 @@ static void status_json(const struct admin *a, const struct cluster *c, const st
         {"USED-BYTES", OUT_COUNT, NULL},     {"ERRORS", OUT_COUNT, NULL},
         {"CLIENTS", OUT_COUNT, NULL},        {"DESTROY-QUEUE", OUT_COUNT, NULL},
         {"PUNCH-QUEUE", OUT_COUNT, NULL},    {"RECOVERY-QUEUE", OUT_COUNT, NULL},
-        {"ORPHANS", OUT_COUNT, NULL}};
+        {"ORPHANS", OUT_COUNT, NULL},        {"TRASH-QUEUE", OUT_COUNT, NULL}};
     const struct msg_status_rep *r = c->status;
     char id[UUID_TEXT_BYTES], text[128];
     struct out *o = out_table(a, "aifs.status/1", columns, ARRAY_LEN(columns));
@@ -128,6 +128,7 @@ static void status_json(const struct admin *a, const struct cluster *c, const st
     out_number(o, r->punch_queue);
     out_number(o, r->recovery_queue);
     out_number(o, r->orphans);
+    out_number(o, r->trash_queue);
     out_print(o);
 }
 
@@ -154,6 +155,14 @@ static void status_text(const struct cluster *c, const struct sums *s, const cha
         "queues      %llu objects to destroy, %llu truncates, %llu size recoveries, %llu orphans\n",
         (unsigned long long)r->destroy_queue, (unsigned long long)r->punch_queue,
         (unsigned long long)r->recovery_queue, (unsigned long long)r->orphans);
+    for (uint32_t i = 0; i < r->n_trees; i++)
+        printf(
+            "rmtree      %.*s: %llu names removed in %llu s, %llu directories and the objects of "
+            "%llu files left\n",
+            (int)r->trees[i].name.len, (const char *)r->trees[i].name.data,
+            (unsigned long long)r->trees[i].removed,
+            (unsigned long long)(r->trees[i].started_ns_ago / NS_PER_S),
+            (unsigned long long)r->trees[i].directories, (unsigned long long)r->trees[i].objects);
 }
 
 int cmd_status(struct admin *a, int argc, char **argv)

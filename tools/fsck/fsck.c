@@ -31,6 +31,7 @@ struct node {
     uint64_t names_in;
     bool known, orphan, has_inline, queued;
     uint32_t acls; /* INODE_ACL, INODE_DEFAULT_ACL: lists there are */
+    bool removed;  /* a directory whose name was taken away with all that is in it */
     bool reachable;
 };
 
@@ -204,7 +205,9 @@ int fsck_record(struct fsck *f, const void *key_data, size_t key_len, const void
     if (key[0] == KEY_DIRENT)
         return see_name(f, key, key_len, value, value_len);
     if (key[0] < KEY_INODE ||
-        (key[0] > KEY_ORPHAN && key[0] != KEY_DESTROY && key[0] != KEY_PUNCH) || key_len < 9)
+        (key[0] > KEY_ORPHAN && key[0] != KEY_DESTROY && key[0] != KEY_PUNCH &&
+         key[0] != KEY_TRASH) ||
+        key_len < 9)
         return 0;
     if (key[0] == KEY_INODE)
         return see_inode(f, be64_load(key + 1), value, value_len);
@@ -234,6 +237,9 @@ int fsck_record(struct fsck *f, const void *key_data, size_t key_len, const void
         break;
     case KEY_PUNCH:
         f->counts.punch_queue++;
+        break;
+    case KEY_TRASH:
+        node->removed = true;
         break;
     default:
         break;
@@ -268,11 +274,11 @@ static void check_directory(struct fsck *f, struct node *n)
         finding(f, FSCK_DAMAGE, "entry-count", n->ino,
                 "directory %llu says %llu entries and has %llu", ino,
                 (unsigned long long)n->entries, (unsigned long long)n->names_in);
-    if (n->nlink != 2 + n->subdirs && !n->orphan)
+    if (n->removed ? n->nlink != 0 : n->nlink != 2 + n->subdirs && !n->orphan)
         finding(f, FSCK_DAMAGE, "link-count", n->ino,
                 "directory %llu says %u links and has %u sub-directories", ino, n->nlink,
                 n->subdirs);
-    if (n->ino != KEY_ROOT_INO && n->names != 1 && !n->orphan)
+    if (n->ino != KEY_ROOT_INO && n->names != !n->removed && !n->orphan)
         finding(f, FSCK_DAMAGE, "directory-names", n->ino, "directory %llu has %u names", ino,
                 n->names);
     if (!n->orphan && !reach(f, n))

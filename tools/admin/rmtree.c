@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `rmtree`: a directory and everything below it is removed by the metadata server: its name at
+ * once, the rest in the background. Inode numbers come through the mount; what removes is the
+ * administrator's key. Without --yes it says what would go.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/err.h"
+#include "tools/admin/admin.h"
+
+#define POLL_NS 200000000L
+
+struct tree {
+    const char *path; /* as given */
+    char real[PATH_MAX];
+    char *name; /* in real, cut from its parent */
+    uint64_t parent, ino;
+};
+
+static const struct out_column columns[] = {
+    {"TREE", OUT_TEXT, NULL},
+    {"INODE", OUT_COUNT, NULL},
+    {"STATE", OUT_TEXT, NULL},
+    {"REMOVED", OUT_COUNT, NULL},
+    {"DIRECTORIES", OUT_COUNT, "directories_left"},
+    {"OBJECTS", OUT_COUNT, "objects_left"},
+    {"AGE", OUT_AGE, "age_ns"},
+};
+
+static void row(struct out *o, const char *name, uint64_t ino, const char *state,
+                const struct msg_trash_tree *t)
+{
+    out_text(o, name);
+    out_number(o, ino);
+    out_text(o, state);
+    t ? out_number(o, t->removed) : out_none(o);
+    t ? out_number(o, t->directories) : out_none(o);
+    t ? out_number(o, t->objects) : out_none(o);
+    t ? out_number(o, t->started_ns_ago) : out_none(o);
+}
+
+static int list(struct admin *a)
+{
+    static const struct msg_empty none;
+    const struct msg_status_rep *rep;
+    const void *answer;
+    struct out *o;
+    int rc = admin_connect(a);
+
+    if (rc == ADMIN_OK)
+        rc = admin_call_mds(a, RPC_OP_STATUS, &none, &answer);
+    if (rc != ADMIN_OK)
+        return rc;
+    rep = answer;
+    o = out_table(a, "aifs.rmtree/1", columns, ARRAY_LEN(columns));
+    for (uint32_t i = 0; i < rep->n_trees; i++) {
+        char name[MSG_NAME_MAX + 1];
+
+        snprintf(name, sizeof name, "%.*s", (int)rep->trees[i].name.len,
+                 (const char *)rep->trees[i].name.data);
+        row(o, name, rep->trees[i].ino, "removing", &rep->trees[i]);
+    }
+    out_print(o);
+    return ADMIN_OK;
+}
+
+/* ---- which directory ---- */
+
+static int find_inode(const char *path, struct stat *ret_st)
+{
+    if (lstat(path, ret_st) != 0)
+        return admin_fail(-errno, "%s", path);
+    if (getxattr(path, "aifs.fid", NULL, 0) < 0)
+        return admin_fail(-errno, "%s: not on an aifs mount", path);
+    return ADMIN_OK;
+}
+
+static int find_tree(const char *path, struct tree *t)
+{
+    struct stat st, parent;
+    int rc;
+
+    t->path = path;
+    if (lstat(path, &st) != 0)
+        return admin_fail(-errno, "%s", path);
+    if (!S_ISDIR(st.st_mode)) {
+        admin_error("%s is not a directory: use rm", path);
+        return ADMIN_USAGE;
+    }
+    if (!realpath(path, t->real))
+        return admin_fail(-errno, "%s", path);
+    t->name = strrchr(t->real, '/');
+    rc = find_inode(t->real, &st);
+    if (rc != ADMIN_OK)
+        return rc;
+    *t->name++ = '\0';
+    if (stat(*t->real ? t->real : "/", &parent) != 0)
+        return admin_fail(-errno, "%s", t->real);
+    if (!*t->name || parent.st_dev != st.st_dev) {
+        admin_error("%s is where a file system is mounted", path);
+        return ADMIN_USAGE;
+    }
+    t->parent = parent.st_ino;
+    t->ino = st.st_ino;
+    return ADMIN_OK;
+}
+
+/* ---- removing ---- */
+
+static void show_progress(const struct admin *a, const struct tree *t,
+                          const struct msg_trash_tree *now)
+{
+    if (a->quiet || a->json || !isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r%s: %llu removed, %llu directories and %llu objects left ", t->path,
+            (unsigned long long)now->removed, (unsigned long long)now->directories,
+            (unsigned long long)now->objects);
+}
+
+/* Until the tree is gone and every target has confirmed. */
+static int wait_for(struct admin *a, const struct tree *t)
+{
+    static const struct msg_empty none;
+    const struct timespec pause = {0, POLL_NS};
+    bool there = true;
+
+    while (there) {
+        const struct msg_status_rep *rep;
+        const void *answer;
+        int rc = admin_call_mds(a, RPC_OP_STATUS, &none, &answer);
+
+        if (rc != ADMIN_OK)
+            return rc;
+        rep = answer;
+        there = rep->n_trees == MSG_TREES_MAX; /* it may be among those not shown */
+        for (uint32_t i = 0; i < rep->n_trees; i++) {
+            if (rep->trees[i].ino != t->ino)
+                continue;
+            there = true;
+            show_progress(a, t, &rep->trees[i]);
+        }
+        if (there)
+            nanosleep(&pause, NULL);
+    }
+    if (!a->quiet && !a->json && isatty(STDERR_FILENO))
+        fprintf(stderr, "\n");
+    return ADMIN_OK;
+}
+
+static int remove_tree(struct admin *a, const struct tree *t, bool wait)
+{
+    struct msg_rmtree_req req = {
+        .parent = t->parent, .ino = t->ino, .name = {t->name, (uint32_t)strlen(t->name)}};
+    const void *answer;
+    struct out *o;
+    int rc = admin_call_mds(a, RPC_OP_RMTREE, &req, &answer);
+
+    if (rc == ADMIN_OK && wait)
+        rc = wait_for(a, t);
+    if (rc != ADMIN_OK)
+        return rc;
+    o = out_table(a, "aifs.rmtree/1", columns, ARRAY_LEN(columns));
+    row(o, t->path, t->ino, wait ? "gone" : "removing", NULL);
+    out_print(o);
+    return ADMIN_OK;
+}
+
+int cmd_rmtree(struct admin *a, int argc, char **argv)
+{
+    bool wait = false, show = false;
+    const struct admin_option options[] = {{"wait", 0, NULL, &wait}, {"list", 0, NULL, &show}};
+    struct tree *t;
+    struct out *o;
+    int rc;
+
+    argc = admin_options(options, ARRAY_LEN(options), argc, argv);
+    if (argc < 0)
+        return ADMIN_USAGE;
+    if (show && argc == 0)
+        return list(a);
+    if (show || argc != 1)
+        return admin_usage("rmtree", NULL, "say which directory");
+    t = calloc(1, sizeof *t);
+    if (!t)
+        return admin_fail(-ENOMEM, "%s", argv[0]);
+    admin_watch(a, argv[0]);
+    rc = find_tree(argv[0], t);
+    admin_watch(a, NULL);
+    if (rc == ADMIN_OK && !a->yes) {
+        o = out_table(a, "aifs.rmtree/1", columns, ARRAY_LEN(columns));
+        row(o, t->path, t->ino, "would go", NULL);
+        out_warning(o, "nothing was removed: add --yes");
+        out_print(o);
+        rc = ADMIN_CONFIRM;
+    } else if (rc == ADMIN_OK) {
+        admin_connect_by(a, argv[0]);
+        rc = admin_connect(a);
+        if (rc == ADMIN_OK)
+            rc = remove_tree(a, t, wait);
+    }
+    free(t);
+    return rc;
+}
