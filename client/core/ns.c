@@ -109,6 +109,20 @@ void core_lookup(struct core *c, struct core_req *q, uint64_t parent, const char
     req_call(q, op, "waits for the metadata server: LOOKUP");
 }
 
+/* A directory that somebody else has removed, and that may be open here: as on a local file system
+ * it is empty and without a name, and nothing can be made in it. */
+static bool removed_dir(struct mds_op *op)
+{
+    struct core_inode *i = inode_find(op->core, op->msg.ino.ino);
+
+    if (!i || !i->attr_known || !S_ISDIR(i->attr.mode))
+        return false;
+    i->attr.nlink = 0;
+    if (op->q)
+        inode_entry(i, &op->q->entry);
+    return true;
+}
+
 static void got_attr(struct mds_op *op, int status)
 {
     const struct msg_inode_rep *rep = op->call.rep;
@@ -117,6 +131,8 @@ static void got_attr(struct mds_op *op, int status)
         status = take_inode(op, op->q, &rep->inode);
     else if (status == -ENOENT)
         inode_expire(op->core, op->msg.ino.ino); /* nor is its name to be believed */
+    if (status == -ENOENT && removed_dir(op))
+        status = 0;
     if (op->q)
         req_finish(op->q, status);
 }

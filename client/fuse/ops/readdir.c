@@ -215,7 +215,7 @@ static void finish(struct op *o, int status)
 
     d->busy = false;
     if (status != 0) {
-        op_fail_inode(o, status);
+        op_fail(o, status);
         return;
     }
     page_begin(d);
