@@ -15,6 +15,7 @@ static const struct oss_op op_table[] = {
     {RPC_OP_OSS_WRITE, OSS_OP_DATA, oss_op_write},
     {RPC_OP_OSS_COMMIT, OSS_OP_DATA, oss_op_commit},
     {RPC_OP_OSS_PUNCH, OSS_OP_DATA, oss_op_punch},
+    {RPC_OP_OSS_SEEK, OSS_OP_DATA, oss_op_seek},
     {RPC_OP_OSS_TRUNCATE, 0, oss_op_truncate},
     {RPC_OP_OSS_DESTROY, 0, oss_op_destroy},
     {RPC_OP_OSS_SEAL, 0, oss_op_seal},

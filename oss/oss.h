@@ -180,7 +180,7 @@ void oss_fan_run(struct oss_fan *f);
 /* ---- ops/ ---- */
 
 oss_op_fn oss_op_read, oss_op_write, oss_op_commit, oss_op_truncate, oss_op_punch, oss_op_destroy,
-    oss_op_seal, oss_op_fence, oss_op_chunk_list, oss_op_stat, oss_op_target_add,
+    oss_op_seal, oss_op_seek, oss_op_fence, oss_op_chunk_list, oss_op_stat, oss_op_target_add,
     oss_op_map_changed;
 /* Takes fences that came with a registration or heartbeat: in force at once, durable when done()
  * runs. */

@@ -22,13 +22,14 @@ static const struct sm_state states[] = {
     [C_BUFFER] = {"buffer", SM_BIT(C_HEAD) | C_ALL, false},
     [C_HEAD] = {"head", SM_BIT(C_TAIL) | C_ALL, false},
     [C_TAIL] = {"tail", SM_BIT(C_BUFFER) | SM_BIT(C_COMMIT) | C_ALL, false},
-    [C_COMMIT] = {"commit", SM_BIT(C_COMMIT) | C_ALL, false},
+    [C_COMMIT] = {"commit", SM_BIT(C_COMMIT) | SM_BIT(C_SCAN) | C_ALL, false},
     [C_END] = {"end", 0, true},
 };
 const struct sm_conf op_truncate_sm = {"chunk.truncate", states, ARRAY_LEN(states)};
 const struct sm_conf op_punch_sm = {"chunk.punch", states, ARRAY_LEN(states)};
 const struct sm_conf op_destroy_sm = {"chunk.destroy", states, ARRAY_LEN(states)};
 const struct sm_conf op_seal_sm = {"chunk.seal", states, ARRAY_LEN(states)};
+const struct sm_conf op_seek_sm = {"chunk.seek", states, ARRAY_LEN(states)};
 
 int cut_start(struct chunk_op *op)
 {
@@ -124,6 +125,11 @@ static int scan_step(struct chunk_op *op)
         }
         if (!rc)
             rc = scan_add(cut, k.chunk, r.slot);
+        if (!rc && cut->n_victims == cut->max_victims) {
+            cut->more = true;
+            cut->scan_from = k.chunk + 1;
+            break;
+        }
     }
     end = index_scan_end(&s->index, &scan);
     return end ? end : rc;

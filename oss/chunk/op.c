@@ -28,6 +28,7 @@ static const struct {
     [CHUNK_PUNCH] = {op_punch_step, &op_punch_sm},
     [CHUNK_DESTROY] = {op_destroy_step, &op_destroy_sm},
     [CHUNK_SEAL] = {op_seal_step, &op_seal_sm},
+    [CHUNK_SEEK] = {op_seek_step, &op_seek_sm},
     [CHUNK_FENCE] = {op_fence_step, &op_fence_sm},
     [CHUNK_FOLD] = {op_fold_step, &op_fold_sm},
 };
@@ -247,7 +248,10 @@ static int op_check(const struct chunk_op *op)
         return -EINVAL;
     if (op->kind == CHUNK_READ && (op->offset % CHUNK_BLOCK || op->len % CHUNK_BLOCK))
         return -EINVAL;
-    if (op->kind == CHUNK_TRUNCATE || op->kind == CHUNK_PUNCH || op->kind == CHUNK_SEAL)
+    if (op->kind == CHUNK_SEEK && (!op->stride || op->end > INT64_MAX))
+        return -EINVAL;
+    if (op->kind == CHUNK_TRUNCATE || op->kind == CHUNK_PUNCH || op->kind == CHUNK_SEAL ||
+        op->kind == CHUNK_SEEK)
         if (op->chunk_bytes < (1u << CHUNK_CLASS_MIN) || op->chunk_bytes > CHUNK_MAX_BYTES ||
             (op->chunk_bytes & (op->chunk_bytes - 1)))
             return -EINVAL;

@@ -2,10 +2,13 @@
 /*
  * PUNCH: [start, end) of the file becomes zeros: whole blocks become holes, the blocks at the edges
  * are logged with zeros; a chunk left without blocks gives its slot back. Lengths stay. Durable
- * when it ends; a crash before leaves some chunks punched and others not.
+ * when it ends; a crash before leaves some chunks punched and others not. Many chunks are committed
+ * some at a time, so that a punch of any size takes bounded memory.
  */
 #include "common/base/err.h"
 #include "oss/chunk/store_int.h"
+
+#define PUNCH_BATCH 4096u
 
 static bool has_blocks(const struct chunk *c)
 {
@@ -59,6 +62,27 @@ static int punch_gate(struct chunk_op *op)
     return STEP_AGAIN;
 }
 
+static int punch_scan(struct chunk_op *op, uint64_t from)
+{
+    struct chunk_cut *cut = op->cut;
+
+    cut->n_victims = cut->next = 0;
+    cut->max_victims = PUNCH_BATCH;
+    cut->more = false;
+    sm_move(&op->sm, C_SCAN);
+    cut_scan(op, from, (op->end - 1) / op->chunk_bytes);
+    return STEP_WAIT;
+}
+
+static int punch_committed(struct chunk_op *op)
+{
+    if (op->io_status)
+        return cut_end(op, op->io_status);
+    if (cut_flush(op, true))
+        return STEP_WAIT;
+    return op->cut->more ? punch_scan(op, op->cut->scan_from) : cut_end(op, 0);
+}
+
 int op_punch_step(struct chunk_op *op)
 {
     bool done = false;
@@ -74,15 +98,11 @@ int op_punch_step(struct chunk_op *op)
             return cut_end(op, op->io_status);
         if (cut_flush(op, true))
             return STEP_WAIT;
-        sm_move(&op->sm, C_SCAN);
-        cut_scan(op, op->start / op->chunk_bytes, (op->end - 1) / op->chunk_bytes);
-        return STEP_WAIT;
+        return punch_scan(op, op->start / op->chunk_bytes);
     case C_SCAN:
         return op->io_status ? cut_end(op, op->io_status) : punch_next(op);
     case C_COMMIT:
-        if (!op->io_status && cut_flush(op, true))
-            return STEP_WAIT;
-        return cut_end(op, op->io_status);
+        return punch_committed(op);
     default:
         rc = cut_zero_step(op, &done);
         if (!done)

@@ -80,6 +80,7 @@ enum chunk_op_kind {
     CHUNK_PUNCH,    /* ino truncate_gen chunk_bytes start end */
     CHUNK_DESTROY,  /* ino */
     CHUNK_SEAL,     /* ino truncate_gen chunk_bytes -> ret_high_water */
+    CHUNK_SEEK,     /* ino truncate_gen chunk_bytes stride start end hole -> ret_found ret_offset */
     CHUNK_FENCE,    /* fences n_fences: remember them */
     CHUNK_FOLD,     /* internal */
 };
@@ -131,8 +132,9 @@ struct chunk_op {
     /* in */
     uint64_t ino, chunk, truncate_gen, op_id;
     uint32_t offset, len;
-    uint32_t chunk_bytes;
+    uint32_t chunk_bytes, stride;
     uint64_t start, end;
+    bool hole;
     void *data;     /* READ: page aligned, len bytes; a read writes whole blocks */
     uint32_t *crcs; /* READ: one per block; WRITE: crc_pieces(offset, len), borrowed */
     bool stable;
@@ -142,6 +144,8 @@ struct chunk_op {
     uint32_t ret_len;  /* bytes that exist, from offset on */
     uint32_t ret_crcs; /* sums written to crcs: the last one may be of a shorter block */
     uint64_t ret_high_water;
+    uint64_t ret_offset;
+    bool ret_found;
     /* private */
     struct chunk_store *store;
     struct sm sm;
@@ -164,7 +168,7 @@ struct chunk_op {
     struct iovec iov[3];
     struct seg_file *file;
     struct chunk_write write;
-    struct chunk_cut *cut; /* TRUNCATE PUNCH DESTROY SEAL */
+    struct chunk_cut *cut; /* TRUNCATE PUNCH DESTROY SEAL SEEK */
 };
 
 void chunk_store_submit(struct chunk_store *s, struct chunk_op *op);

@@ -273,12 +273,13 @@ int op_truncate_step(struct chunk_op *op);
 int op_punch_step(struct chunk_op *op);
 int op_destroy_step(struct chunk_op *op);
 int op_seal_step(struct chunk_op *op);
+int op_seek_step(struct chunk_op *op);
 int op_fence_step(struct chunk_op *op);
 void op_write_fini(struct chunk_op *op);
 int op_fold_step(struct chunk_op *op);
 extern const struct sm_conf op_read_sm, op_write_sm, op_commit_sm, op_fence_sm, op_fold_sm;
 
-/* ---- cut.c: what TRUNCATE, PUNCH, DESTROY and SEAL share ---- */
+/* ---- cut.c: what TRUNCATE, PUNCH, DESTROY, SEAL and SEEK share ---- */
 
 struct chunk_victim {
     uint64_t chunk;
@@ -290,13 +291,15 @@ struct chunk_cut {
     struct chunk_op *op;
     struct chunk_victim *victims; /* chunks of the inode in the index, in order */
     uint32_t n_victims, cap_victims, next;
+    uint32_t max_victims; /* the scan stops after so many, with more set; 0: never */
+    bool more;
     uint64_t scan_from, scan_to; /* chunks, to inclusive */
     uint32_t lo, hi;             /* bytes of op->c that become zeros */
     struct buf *block;
 };
 
 enum { C_START, C_GATE, C_FLUSH, C_SCAN, C_BUFFER, C_HEAD, C_TAIL, C_COMMIT, C_END };
-extern const struct sm_conf op_truncate_sm, op_punch_sm, op_destroy_sm, op_seal_sm;
+extern const struct sm_conf op_truncate_sm, op_punch_sm, op_destroy_sm, op_seal_sm, op_seek_sm;
 int cut_start(struct chunk_op *op);           /* C_START -> C_GATE */
 int cut_end(struct chunk_op *op, int status); /* -> C_END */
 /* Waits until nothing of the inode is being committed, or (dirty) nothing is uncommitted. False: it

@@ -70,6 +70,20 @@ CODEC_MSG(seal_req, SealReq, SEAL_REQ)
 #define SEAL_REP(F) F(num, high_water)
 CODEC_MSG(seal_rep, SealRep, SEAL_REP)
 
+#define SEEK_REQ(F)                                                                                \
+    F(num, target)                                                                                 \
+    F(num, ino)                                                                                    \
+    F(num, truncate_gen)                                                                           \
+    F(num, chunk_bytes)                                                                            \
+    F(num, stride)                                                                                 \
+    F(num, start)                                                                                  \
+    F(num, end)                                                                                    \
+    F(flag, hole)
+CODEC_MSG(seek_req, SeekReq, SEEK_REQ)
+
+#define SEEK_REP(F) F(flag, found) F(num, offset)
+CODEC_MSG(seek_rep, SeekRep, SEEK_REP)
+
 #define CHUNK_INFO(F) F(num, ino) F(num, chunk) F(num, len) F(num, truncate_gen) F(flag, bad)
 CODEC_MSG(chunk_info, ChunkInfo, CHUNK_INFO)
 

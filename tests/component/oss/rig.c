@@ -233,6 +233,22 @@ int rig_seal(struct rig *r, uint64_t ino, uint64_t gen, uint32_t chunk_bytes, ui
     return rc;
 }
 
+int rig_seek(struct rig *r, uint64_t ino, uint32_t chunk_bytes, uint32_t stride, uint64_t start,
+             uint64_t end, bool hole, uint64_t *ret_offset)
+{
+    struct rig_op o = {.op = {.kind = CHUNK_SEEK,
+                              .ino = ino,
+                              .chunk_bytes = chunk_bytes,
+                              .stride = stride,
+                              .start = start,
+                              .end = end,
+                              .hole = hole}};
+    int rc = rig_run(r, &o);
+
+    *ret_offset = o.op.ret_offset;
+    return rc ? rc : o.op.ret_found;
+}
+
 int rig_verify(struct rig *r, uint64_t ino, uint64_t chunk)
 {
     struct rig_op o = {.op = {.kind = CHUNK_VERIFY, .ino = ino, .chunk = chunk}};

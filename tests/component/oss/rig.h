@@ -48,6 +48,9 @@ int rig_punch(struct rig *r, uint64_t ino, uint64_t gen, uint32_t chunk_bytes, u
               uint64_t end);
 int rig_destroy_ino(struct rig *r, uint64_t ino);
 int rig_seal(struct rig *r, uint64_t ino, uint64_t gen, uint32_t chunk_bytes, uint64_t *ret_high);
+/* 1: found, 0: not before *ret_offset, or an error. */
+int rig_seek(struct rig *r, uint64_t ino, uint32_t chunk_bytes, uint32_t stride, uint64_t start,
+             uint64_t end, bool hole, uint64_t *ret_offset);
 int rig_verify(struct rig *r, uint64_t ino, uint64_t chunk);
 
 uint64_t rig_rand(uint64_t *state); /* splitmix64 */

@@ -309,29 +309,6 @@ START_TEST(a_seal_commits_and_reports_how_far_the_data_reaches)
 }
 END_TEST
 
-START_TEST(a_punched_chunk_gives_its_slot_back_and_reads_as_zeros)
-{
-    rig_open(&rig);
-    for (uint64_t c = 0; c < 3; c++)
-        ck_assert_int_eq(rig_write(&rig, 5, c, 0, 0, data, CB, false), 0);
-    ck_assert_int_eq(rig_punch(&rig, 5, 0, CB, CB - 10, 2 * CB + 10), 0);
-    ck_assert_uint_eq(stat_now().used_bytes, 2 * CB);
-    rig_reopen(&rig);
-    ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, CB), 0);
-    ck_assert_int_eq(memcmp(got, data, CB - 10), 0);
-    ck_assert_uint_eq(got[CB - 10] | got[CB - 1], 0);
-    ck_assert_int_eq(rig_read(&rig, 5, 1, 0, 0, got, CB), 0);
-    ck_assert_uint_eq(got[0] | got[CB - 1], 0);
-    ck_assert_int_eq(rig_read(&rig, 5, 2, 0, 0, got, CB), 0);
-    ck_assert_uint_eq(got[0] | got[9], 0);
-    ck_assert_int_eq(memcmp(got + 10, data + 10, CB - 10), 0);
-    ck_assert_int_eq(rig_write(&rig, 5, 1, 0, 70000, data, 100, true),
-                     0); /* and it can be written again */
-    ck_assert_int_eq(rig_read(&rig, 5, 1, 0, 70000, got, 100), 0);
-    ck_assert_int_eq(memcmp(got, data, 100), 0);
-}
-END_TEST
-
 START_TEST(the_verifier_changes_with_every_start)
 {
     uint64_t first;
@@ -556,7 +533,6 @@ int main(void)
     tcase_add_test(t, a_destroyed_inode_stays_dead_over_a_restart);
     tcase_add_test(t, a_tombstone_is_forgotten_after_its_time);
     tcase_add_test(t, a_seal_commits_and_reports_how_far_the_data_reaches);
-    tcase_add_test(t, a_punched_chunk_gives_its_slot_back_and_reads_as_zeros);
     tcase_add_test(t, the_verifier_changes_with_every_start);
     tcase_add_test(t, a_failed_sync_fails_the_store_and_reads_go_on);
     tcase_add_test(t, a_failed_write_is_an_error_and_the_old_data_stays);
