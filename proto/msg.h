@@ -523,21 +523,6 @@ struct msg_seal_rep {
     uint64_t high_water; /* end of the last byte this target holds, as an offset in the file */
 };
 
-/* OSS_SEEK: in the chunks c of the file that start lies in, c + stride, c + 2 stride, ..., the first
- * byte from start on, and before end, that is data, or (hole) that is none. */
-struct msg_seek_req {
-    uint32_t target;
-    uint64_t ino, truncate_gen;
-    uint32_t chunk_bytes, stride;
-    uint64_t start, end; /* in the file */
-    bool hole;
-};
-
-struct msg_seek_rep {
-    bool found;
-    uint64_t offset; /* of it; or up to where there is none: ask again from there, unless it is end */
-};
-
 struct msg_chunk_info {
     uint64_t ino, chunk;
     uint32_t len;
@@ -566,5 +551,6 @@ struct msg_target_req {
 
 #include "proto/msg_admin.h"
 #include "proto/msg_lock.h"
+#include "proto/msg_seek.h"
 
 #endif

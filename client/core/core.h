@@ -44,9 +44,10 @@ struct core;
 struct core_file;
 struct core_inode;
 
-#define CORE_IO_MAX  (1u << 20) /* largest read or write of one request */
-#define CORE_IOV_MAX 20u        /* pieces of one read's result */
-#define CORE_MDS_MAX 8u
+#define CORE_IO_MAX   (1u << 20) /* largest read or write of one request */
+#define CORE_IOV_MAX  20u        /* pieces of one read's result */
+#define CORE_MDS_MAX  8u
+#define CORE_SIZE_MAX ((uint64_t)INT64_MAX) /* of a file */
 
 /* ---- life ---- */
 
@@ -179,6 +180,8 @@ struct core_req {
             uint32_t bytes;
             uint64_t offset; /* where they went (append) */
         } write;
+        uint64_t offset;        /* seek */
+        uint64_t copied;        /* copy */
         struct msg_bytes bytes; /* readlink, getxattr, listxattr: valid within done() only */
         struct msg_statfs_rep statfs;
         struct msg_lock lock; /* lock_test: in the way; MSG_LOCK_UNLOCK: nothing is */
@@ -324,6 +327,22 @@ void core_read_done(struct core_req *q);
  * offset. O_SYNC/O_DSYNC are honoured. Short only with an error remembered for the next. */
 void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
                 const struct iovec *iov, unsigned n_iov, uint32_t len);
+
+/*
+ * As fallocate(2): mode 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | KEEP_SIZE,
+ * FALLOC_FL_ZERO_RANGE with or without KEEP_SIZE; others -EOPNOTSUPP. Nobody of this client reads
+ * or writes the file meanwhile. What becomes zeros is durable when it ends, but for small files.
+ * Space is not reserved: -ENOSPC when the targets have less free than the file would grow.
+ */
+void core_fallocate(struct core *c, struct core_req *q, struct core_file *f, int mode,
+                    uint64_t offset, uint64_t len);
+/* out.offset: the first byte from offset on that is data, or (hole) that is none; the end of the
+ * file is a hole. -ENXIO: offset is not before that end, or no data follows. */
+void core_seek(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset, bool hole);
+/* As copy_file_range(2), through this client: out.copied may be less than len, 0 at the end of
+ * from. Within one file ranges must not overlap: -EINVAL. */
+void core_copy(struct core *c, struct core_req *q, struct core_file *from, uint64_t from_offset,
+               struct core_file *to, uint64_t to_offset, uint64_t len);
 
 /* ---- observation ---- */
 

@@ -13,9 +13,10 @@
  *   invalidate.c  what the server says is about to change
  *   mem.c       the memory budget: slabs of buffers, eviction, waiting
  *   block.c     data cache: blocks of files, filling and sending them
+ *   span.c      one request to the target of each stripe of a range
  *
  * and, by their names, the operations and mechanisms: read.c write.c direct.c inlined.c flush.c
- * truncate.c lease.c lock.c file.c ns.c dir.c xattr.c
+ * truncate.c allocate.c seek.c copy.c lease.c lock.c file.c ns.c dir.c xattr.c
  */
 #ifndef AIFS_CLIENT_CORE_CORE_INT_H
 #define AIFS_CLIENT_CORE_CORE_INT_H
@@ -28,6 +29,7 @@
 
 #include "client/core/core.h"
 #include "client/core/extents.h"
+#include "client/core/gate.h"
 #include "client/core/lock_int.h"
 #include "client/core/oss_int.h"
 #include "client/core/readahead.h"
@@ -198,11 +200,6 @@ struct flush_wait {
     void (*done)(struct flush_wait *w);
 };
 
-struct gate_waiter {
-    struct list link;
-    void (*fn)(struct gate_waiter *w);
-};
-
 struct core_inode {
     struct hmap_node node;
     struct list lru; /* core.inode_lru when nobody refers to it */
@@ -273,6 +270,8 @@ struct core_inode {
     unsigned gate;             /* > 0: new ones wait */
     struct list gate_queue;    /* struct core_req.p.wait */
     struct list drain_queue;   /* struct gate_waiter */
+    struct core_req *alone;    /* has closed the gate behind itself */
+    bool alone_waits;          /* until it is the only one active */
     struct core_req *appender; /* appends go one after the other */
     struct list append_queue;
     int error;
@@ -330,15 +329,6 @@ void inode_set_error(struct core_inode *i, int status, const char *what);
 int inode_take_error(struct core_file *f); /* once per open file */
 void inode_mark_dirty(struct core_inode *i);
 struct msg_time core_now(const struct core *c);
-
-bool gate_enter(struct core_req *q,
-                void (*resume)(struct core_req *q)); /* false: q waits, resume comes */
-void gate_leave(struct core_inode *i);
-void gate_close(struct core_inode *i);
-void gate_open(struct core_inode *i);
-/* Calls fn when no data request is being worked on; the gate must be closed. */
-void gate_when_drained(struct core_inode *i, struct gate_waiter *w,
-                       void (*fn)(struct gate_waiter *w));
 
 /* ---- names ---- */
 
@@ -492,8 +482,11 @@ void inline_fetch(
 void inline_read(struct core_req *q);
 void inline_grow(struct core_inode *i); /* from now on striped; contents are cached */
 void inline_write_direct(struct core_req *q);
+/* Asks for a write lease that lasts for this request; then resume. */
+void inline_lease(struct core_req *q, void (*resume)(struct core_req *q));
 void direct_read(struct core_req *q);
 void direct_write(struct core_req *q);
+void direct_cancel(struct core_req *q, int status); /* of requests with transfers of their own */
 void read_run(struct core_req *q);
 void read_pin(struct core_req *q, struct buf *b, uint32_t offset, uint32_t len);
 void read_ready(struct core_req *q); /* out.read is complete */

@@ -12,7 +12,7 @@
  */
 #include "client/core/core_int.h"
 
-static void cancel_ios(struct core_req *q, int status)
+void direct_cancel(struct core_req *q, int status)
 {
     struct list *l, *tmp;
 
@@ -121,7 +121,7 @@ void direct_read(struct core_req *q)
         at += p.len;
     }
     q->p.pending = n;
-    req_wait(q, "waits for OSS_READ", cancel_ios);
+    req_wait(q, "waits for OSS_READ", direct_cancel);
     for (k = 0; k < n; k++)
         oss_io_submit(ios[k]);
 }
@@ -244,7 +244,7 @@ static void write_pieces(struct core_req *q)
         return;
     }
     q->p.pending = n;
-    req_wait(q, "waits for OSS_WRITE", cancel_ios);
+    req_wait(q, "waits for OSS_WRITE", direct_cancel);
     for (k = 0; k < n; k++)
         oss_io_submit(ios[k]);
 }

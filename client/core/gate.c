@@ -2,7 +2,8 @@
 /*
  * The gate of an inode: reads and writes pass it, truncation and the end of a lease close it, wait
  * until all who passed are done, do their work and open it. Several may hold it closed at once;
- * requests that wait run in order when the last one opens it.
+ * requests that wait run in order when the last one opens it. A request that has passed may close
+ * it behind itself and wait until it is the only one: who changes ranges of a file without data.
  */
 #include "client/core/core_int.h"
 
@@ -38,6 +39,12 @@ void gate_leave(struct core_inode *i)
 {
     ASSERT(i->active > 0);
     i->active--;
+    if (i->alone_waits && i->active == 1) {
+        i->alone_waits = false;
+        i->alone->p.cancel = NULL;
+        i->alone->p.resume(i->alone);
+        return;
+    }
     run_drained(i);
 }
 
@@ -59,4 +66,35 @@ void gate_when_drained(struct core_inode *i, struct gate_waiter *w,
     w->fn = fn;
     list_push_back(&i->drain_queue, &w->link);
     run_drained(i);
+}
+
+void gate_alone(struct core_req *q, void (*resume)(struct core_req *q))
+{
+    struct core_inode *i = q->p.inode;
+
+    ASSERT(!i->alone);
+    i->alone = q;
+    gate_close(i);
+    if (i->active == 1) {
+        resume(q);
+        return;
+    }
+    i->alone_waits = true;
+    q->p.resume = resume;
+    req_wait(q, "waits for reads and writes of the file", req_finish);
+}
+
+void gate_alone_leave(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+    bool alone = i->alone == q;
+
+    if (alone) {
+        i->alone = NULL;
+        i->alone_waits = false;
+    }
+    if (q->p.entered)
+        gate_leave(i);
+    if (alone)
+        gate_open(i);
 }

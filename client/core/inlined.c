@@ -197,13 +197,14 @@ static void leased(struct mds_op *op, int status)
     if (status)
         req_finish(q, status);
     else
-        write_run(q);
+        q->p.resume(q);
 }
 
-static void ask_lease(struct core_req *q)
+void inline_lease(struct core_req *q, void (*resume)(struct core_req *q))
 {
     struct mds_op *op;
 
+    q->p.resume = resume;
     if (q->p.stale++ >= RETRY_STALE_MAX) { /* asked for again and again, and never given */
         req_finish(q, -EIO);
         return;
@@ -231,7 +232,7 @@ static void write_called(struct mds_op *op, int status)
     q->p.op = NULL;
     q->p.cancel = NULL;
     if (status == -AIFS_EINLINE_FULL) {
-        ask_lease(q);
+        inline_lease(q, write_run);
     } else if (status == -AIFS_ESTALE_LAYOUT || status == -AIFS_ESTALE_TRUNC) {
         req_outdated(q, status, write_run);
     } else if (status) {
@@ -252,7 +253,7 @@ void inline_write_direct(struct core_req *q)
     unsigned k;
 
     if ((append ? i->attr.size : q->p.offset) + q->p.len > q->p.core->session.inline_max) {
-        ask_lease(q);
+        inline_lease(q, write_run);
         return;
     }
     op = mds_op_new(q->p.core, RPC_OP_WRITE_INLINE, q, write_called);

@@ -14,6 +14,11 @@
 
 #define FREE_IOS_MAX 64u
 
+static const unsigned opcodes[] = {[OSS_IO_READ] = RPC_OP_OSS_READ,
+                                   [OSS_IO_WRITE] = RPC_OP_OSS_WRITE,
+                                   [OSS_IO_PUNCH] = RPC_OP_OSS_PUNCH,
+                                   [OSS_IO_SEEK] = RPC_OP_OSS_SEEK};
+
 static void io_timer(struct reactor_timer *t)
 {
     oss_io_go(container_of(t, struct oss_io, timer));
@@ -42,8 +47,7 @@ struct oss_io *oss_io_new(struct core *c, enum oss_kind kind, struct core_inode 
     io->core = c;
     io->kind = kind;
     io->inode = inode_ref(i);
-    rpc_call_init(&io->call, kind == OSS_IO_READ ? RPC_OP_OSS_READ : RPC_OP_OSS_WRITE, &io->msg,
-                  NULL, io);
+    rpc_call_init(&io->call, opcodes[kind], &io->msg, NULL, io);
     reactor_timer_init(&io->timer, io_timer);
     return io;
 }
@@ -193,6 +197,32 @@ void oss_write_noted(struct oss_target *t, const struct msg_write_rep *rep)
     commit_verifier(t, rep->verifier);
 }
 
+static int seek_noted(struct oss_io *io, const struct msg_seek_rep *rep)
+{
+    if (rep->offset < io->from || rep->offset > io->to || (rep->found && rep->offset == io->to) ||
+        (!rep->found && rep->offset == io->from))
+        return -AIFS_EPROTO;
+    io->found = rep->found;
+    io->from = rep->offset;
+    return 0;
+}
+
+/* What an answer says; what is wrong with it. */
+static int io_noted(struct oss_io *io)
+{
+    switch (io->kind) {
+    case OSS_IO_READ:
+        return read_verify(io, io->call.rep);
+    case OSS_IO_WRITE:
+        oss_write_noted(io->target, io->call.rep);
+        return 0;
+    case OSS_IO_SEEK:
+        return seek_noted(io, io->call.rep);
+    default:
+        return 0;
+    }
+}
+
 static void refreshed(struct mds_op *op, int status)
 {
     struct oss_io *io = (struct oss_io *)(uintptr_t)op->n1;
@@ -227,8 +257,9 @@ static void io_refresh(struct oss_io *io)
 static void io_failed(struct oss_io *io, int status)
 {
     struct core *c = io->core;
-    struct retry r = io->kind == OSS_IO_READ ? retry_oss_read(status, io->attempt)
-                                             : retry_oss_write(status, io->attempt);
+    struct retry r = io->kind == OSS_IO_READ || io->kind == OSS_IO_SEEK
+                         ? retry_oss_read(status, io->attempt)
+                         : retry_oss_write(status, io->attempt);
 
     if (io->cancelled || c->forced) {
         io_finish(io, c->forced ? -EIO : -EINTR);
@@ -270,10 +301,8 @@ static void io_called(struct rpc_call *call, int status)
     t->in_flight--;
     if (io->kind == OSS_IO_WRITE && !io->stable)
         t->flying -= MIN(t->flying, io->len);
-    if (!status && io->kind == OSS_IO_READ)
-        status = read_verify(io, call->rep);
-    if (!status && io->kind == OSS_IO_WRITE)
-        oss_write_noted(t, call->rep);
+    if (!status)
+        status = io_noted(io);
     oss_io_over(io, status);
     oss_target_pump(t);
 }
@@ -339,28 +368,61 @@ static void fill_write(struct oss_io *io)
     io->call.n_bulk_out = io->n_iov;
 }
 
+static void fill_read(struct oss_io *io)
+{
+    io->msg.read = (struct msg_read_req){
+        .target = io->target->id,
+        .ino = io->inode->ino,
+        .truncate_gen = io->inode->attr.truncate_gen,
+        .n_ranges = 1,
+        .ranges = &io->range,
+    };
+    io->call.bulk_in = io->iov;
+    io->call.n_bulk_in = io->n_iov;
+}
+
+static void fill_punch(struct oss_io *io)
+{
+    io->msg.punch = (struct msg_cut_req){
+        .target = io->target->id,
+        .ino = io->inode->ino,
+        .truncate_gen = io->inode->attr.truncate_gen,
+        .chunk_bytes = io->inode->layout.chunk_bytes,
+        .start = io->from,
+        .end = io->to,
+    };
+}
+
+static void fill_seek(struct oss_io *io)
+{
+    io->msg.seek = (struct msg_seek_req){
+        .target = io->target->id,
+        .ino = io->inode->ino,
+        .truncate_gen = io->inode->attr.truncate_gen,
+        .chunk_bytes = io->inode->layout.chunk_bytes,
+        .stride = io->inode->layout.stripe_count,
+        .start = io->from,
+        .end = io->to,
+        .hole = io->hole,
+    };
+}
+
 static void io_send(struct oss_io *io, struct oss_node *o)
 {
     struct core *c = io->core;
 
     rpc_call_fini(&io->call);
-    rpc_call_init(&io->call, io->kind == OSS_IO_READ ? RPC_OP_OSS_READ : RPC_OP_OSS_WRITE, &io->msg,
-                  io_called, io);
+    rpc_call_init(&io->call, opcodes[io->kind], &io->msg, io_called, io);
     oss_call_header(c, &io->call, o);
     io->node = o;
-    if (io->kind == OSS_IO_READ) {
-        io->msg.read = (struct msg_read_req){
-            .target = io->target->id,
-            .ino = io->inode->ino,
-            .truncate_gen = io->inode->attr.truncate_gen,
-            .n_ranges = 1,
-            .ranges = &io->range,
-        };
-        io->call.bulk_in = io->iov;
-        io->call.n_bulk_in = io->n_iov;
-    } else {
+    if (io->kind == OSS_IO_READ)
+        fill_read(io);
+    else if (io->kind == OSS_IO_WRITE)
         fill_write(io);
-    }
+    else if (io->kind == OSS_IO_PUNCH)
+        fill_punch(io);
+    else
+        fill_seek(io);
     io->sent = true;
     io->session_epoch = c->session.epoch;
     io->target->in_flight++;
@@ -468,8 +530,7 @@ void oss_tick(struct core *c, uint64_t now)
         io->hung_logged = true;
         c->stats.hung++;
         LOG_WARN("client", "target %u: %s of inode %llu has not been answered for %llu s",
-                 io->target ? io->target->id : 0,
-                 io->kind == OSS_IO_READ ? "OSS_READ" : "OSS_WRITE",
+                 io->target ? io->target->id : 0, rpc_op_name(opcodes[io->kind]),
                  (unsigned long long)io->inode->ino, (unsigned long long)(age / NS_PER_S));
     }
 }

@@ -61,9 +61,10 @@ struct oss_target {
     bool commit_busy;
 };
 
-enum oss_kind { OSS_IO_READ, OSS_IO_WRITE };
+enum oss_kind { OSS_IO_READ, OSS_IO_WRITE, OSS_IO_PUNCH, OSS_IO_SEEK };
 
-/* One transfer of at most 1 MiB of one chunk. Owned by oss.c from oss_io_submit() until done(). */
+/* One transfer of at most 1 MiB of one chunk; or a PUNCH or SEEK of a file's range on the target of
+ * one chunk (span.c). Owned by oss.c from oss_io_submit() until done(). */
 struct oss_io {
     struct list link;     /* target queue, or free list */
     struct list all;      /* core.ios */
@@ -81,6 +82,8 @@ struct oss_io {
     union {
         struct msg_read_req read;
         struct msg_write_req write;
+        struct msg_cut_req punch;
+        struct msg_seek_req seek;
     } msg;
     struct msg_range range;
     uint32_t start, len; /* in the block (cached), or in the request (direct) */
@@ -93,8 +96,10 @@ struct oss_io {
     unsigned attempt;
     uint32_t session_epoch;
     bool stable, sent, cancelled, queued, hung_logged, ahead;
-    bool alone;   /* not in a shared call: one has failed */
-    uint32_t got; /* bytes that exist, of a read; the rest of iov has been zeroed */
+    bool alone;        /* not in a shared call: one has failed */
+    uint32_t got;      /* bytes that exist, of a read; the rest of iov has been zeroed */
+    uint64_t from, to; /* PUNCH, SEEK: in the file. A seek's answer moves from */
+    bool hole, found;  /* SEEK */
     void (*done)(struct oss_io *io, int status);
 };
 

@@ -306,8 +306,8 @@ void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_
         req_end(q, c->o.read_only ? -EROFS : -EBADF);
         return;
     }
-    if (len > CORE_IO_MAX || sum != len || offset + len < offset || offset + len > INT64_MAX) {
-        req_end(q, offset + len > INT64_MAX ? -EFBIG : -EINVAL);
+    if (len > CORE_IO_MAX || sum != len || offset + len < offset || offset + len > CORE_SIZE_MAX) {
+        req_end(q, offset + len > CORE_SIZE_MAX ? -EFBIG : -EINVAL);
         return;
     }
     if (!len) {

@@ -59,7 +59,10 @@
     X(LISTXATTR, listxattr)                                                                        \
     X(REMOVEXATTR, removexattr)                                                                    \
     X(GETLK, getlk)                                                                                \
-    X(SETLK, setlk)
+    X(SETLK, setlk)                                                                                \
+    X(FALLOCATE, fallocate)                                                                        \
+    X(LSEEK, lseek)                                                                                \
+    X(COPY_FILE_RANGE, copy_file_range)
 
 #define CHANNEL_OP_ENUM(upper, lower) CHANNEL_##upper,
 enum channel_op { CHANNEL_OPS(CHANNEL_OP_ENUM) CHANNEL_N_OPS };
@@ -124,6 +127,14 @@ struct channel_req {
             struct msg_lock lock;
             bool wait;
         } lock;
+        struct { /* FALLOCATE; LSEEK, for data or a hole */
+            uint64_t fh, offset, len;
+            uint32_t mode; /* as fallocate(2) */
+            bool hole;
+        } range;
+        struct { /* COPY_FILE_RANGE, from node */
+            uint64_t fh, offset, to_fh, to_offset, len;
+        } transfer;
         struct { /* GETXATTR SETXATTR LISTXATTR; size 0 asks for the length needed */
             const char *name;
             const void *value;
@@ -211,7 +222,8 @@ void channel_reply_attr(struct channel_req *q, const struct msg_attr *a, uint64_
 void channel_reply_open(struct channel_req *q, uint64_t fh, uint32_t flags);
 void channel_reply_create(struct channel_req *q, const struct channel_entry *e, uint64_t fh,
                           uint32_t flags);
-void channel_reply_write(struct channel_req *q, uint32_t len);
+void channel_reply_write(struct channel_req *q, uint32_t len); /* and COPY_FILE_RANGE */
+void channel_reply_offset(struct channel_req *q, uint64_t offset);
 /* sent (may be NULL) is called when iov is no longer needed, before q ends. */
 void channel_reply_data(struct channel_req *q, const struct iovec *iov, int n,
                         void (*sent)(struct channel_req *q));

@@ -521,4 +521,7 @@ const struct fuse_lowlevel_ops channel_libfuse_ops = {
     .getlk = channel_on_getlk,
     .setlk = channel_on_setlk,
     .flock = channel_on_flock,
+    .fallocate = channel_on_fallocate,
+    .lseek = channel_on_lseek,
+    .copy_file_range = channel_on_copy_file_range,
 };

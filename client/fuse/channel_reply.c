@@ -197,6 +197,13 @@ void channel_reply_write(struct channel_req *q, uint32_t len)
     reply_size(q, len);
 }
 
+void channel_reply_offset(struct channel_req *q, uint64_t offset)
+{
+    struct wire_lseek_out out = {.offset = offset};
+
+    req_end(q, send_bytes(q, &out, sizeof(out)));
+}
+
 void channel_reply_data(struct channel_req *q, const struct iovec *iov, int n,
                         void (*sent)(struct channel_req *q))
 {

@@ -54,8 +54,11 @@ enum wire_opcode {
     WIRE_INTERRUPT = 36, /* no reply */
     WIRE_DESTROY = 38,
     WIRE_BATCH_FORGET = 42, /* no reply */
+    WIRE_FALLOCATE = 43,
     WIRE_READDIRPLUS = 44,
     WIRE_RENAME2 = 45,
+    WIRE_LSEEK = 46,
+    WIRE_COPY_FILE_RANGE = 47,
     WIRE_STATX = 52, /* 7.39 */
     WIRE_OPCODES
 };
@@ -311,6 +314,24 @@ struct wire_statfs_out {
 
 struct wire_lk_out {
     struct wire_file_lock lk;
+};
+
+struct wire_fallocate_in {
+    uint64_t fh, offset, length;
+    uint32_t mode, padding;
+};
+
+struct wire_lseek_in {
+    uint64_t fh, offset;
+    uint32_t whence, padding;
+};
+
+struct wire_lseek_out {
+    uint64_t offset;
+};
+
+struct wire_copy_file_range_in {
+    uint64_t fh_in, off_in, nodeid_out, fh_out, off_out, len, flags;
 };
 
 struct wire_dirent { /* READDIRPLUS: behind a wire_entry_out. Padded to 8 bytes */

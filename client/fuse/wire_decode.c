@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct rest {
     const uint8_t *at;
@@ -324,6 +325,51 @@ static int in_lock(struct rest *in, struct channel_req *q)
     return l->start > l->end || l->end > MSG_LOCK_END ? -EINVAL : 0;
 }
 
+/* ---- ranges ---- */
+
+static int in_fallocate(struct rest *in, struct channel_req *q)
+{
+    const struct wire_fallocate_in *a = take(in, sizeof(*a));
+
+    if (!a)
+        return -EIO;
+    memset(&q->range, 0, sizeof(q->range));
+    q->range.fh = a->fh;
+    q->range.offset = a->offset;
+    q->range.len = a->length;
+    q->range.mode = a->mode;
+    return a->offset > INT64_MAX || a->length > INT64_MAX || !a->length ? -EINVAL : 0;
+}
+
+static int in_lseek(struct rest *in, struct channel_req *q)
+{
+    const struct wire_lseek_in *a = take(in, sizeof(*a));
+
+    if (!a)
+        return -EIO;
+    memset(&q->range, 0, sizeof(q->range));
+    q->range.fh = a->fh;
+    q->range.offset = a->offset;
+    q->range.hole = a->whence == SEEK_HOLE;
+    if (a->whence != SEEK_HOLE && a->whence != SEEK_DATA)
+        return -EINVAL;
+    return a->offset > INT64_MAX ? -ENXIO : 0;
+}
+
+static int in_copy_file_range(struct rest *in, struct channel_req *q)
+{
+    const struct wire_copy_file_range_in *a = take(in, sizeof(*a));
+
+    if (!a)
+        return -EIO;
+    q->transfer.fh = a->fh_in;
+    q->transfer.offset = a->off_in;
+    q->transfer.to_fh = a->fh_out;
+    q->transfer.to_offset = a->off_out;
+    q->transfer.len = a->len;
+    return a->off_in > INT64_MAX || a->off_out > INT64_MAX || a->flags ? -EINVAL : 0;
+}
+
 /* ---- extended attributes ---- */
 
 static int in_getxattr(struct rest *in, struct channel_req *q)
@@ -393,6 +439,9 @@ static const struct {
     [WIRE_SETLKW] = {in_lock, CHANNEL_SETLK},
     [WIRE_CREATE] = {in_create, CHANNEL_CREATE},
     [WIRE_READDIRPLUS] = {in_readdir, CHANNEL_READDIR},
+    [WIRE_FALLOCATE] = {in_fallocate, CHANNEL_FALLOCATE},
+    [WIRE_LSEEK] = {in_lseek, CHANNEL_LSEEK},
+    [WIRE_COPY_FILE_RANGE] = {in_copy_file_range, CHANNEL_COPY_FILE_RANGE},
     [WIRE_RENAME2] = {in_rename, CHANNEL_RENAME},
     [WIRE_STATX] = {in_getattr, CHANNEL_GETATTR},
 };

@@ -88,6 +88,15 @@ int aifs_fsync(struct aifs_file *f);
 int aifs_fdatasync(struct aifs_file *f);
 int aifs_ftruncate(struct aifs_file *f, off_t size);
 int aifs_fstat(struct aifs_file *f, struct stat *st);
+/* As fallocate(2): mode 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | KEEP_SIZE,
+ * FALLOC_FL_ZERO_RANGE with or without KEEP_SIZE; others fail with EOPNOTSUPP. */
+int aifs_fallocate(struct aifs_file *f, int mode, off_t offset, off_t len);
+/* As lseek(2) with SEEK_DATA or SEEK_HOLE: where the next data or hole begins. A file has no
+ * position of its own: other values of whence fail with EINVAL. */
+off_t aifs_seek(struct aifs_file *f, off_t offset, int whence);
+/* As copy_file_range(2) with both offsets given; less than len at the end of from only. */
+ssize_t aifs_copy_file_range(struct aifs_file *from, off_t from_offset, struct aifs_file *to,
+                             off_t to_offset, size_t len);
 
 /*
  * Locks that hold on every client, as flock(2): LOCK_SH, LOCK_EX, LOCK_UN, with LOCK_NB or waiting

@@ -9,6 +9,7 @@
  *   walk.c    paths to inodes
  *   file.c    open, close, sync; lock.c locks; io.c reads and writes; queue.c asynchronous ones;
  *             buffer.c memory for them
+ *   range.c   fallocate, seeking data and holes, copying ranges
  *   name.c    calls on names; attr.c attributes, xattr; dir.c directory streams
  */
 #ifndef AIFS_CLIENT_LIB_LIB_INT_H

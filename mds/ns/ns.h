@@ -18,7 +18,7 @@
 #define NS_WRITE 2u
 #define NS_EXEC  1u
 
-#define NS_SIZE_MAX   (1ull << 62)
+#define NS_SIZE_MAX   ((uint64_t)INT64_MAX) /* off_t */
 #define NS_LINK_MAX   (1u << 30)
 #define NS_DEPTH_MAX  65536u /* directories between a new name and the root */
 #define NS_DIR_SIZE   4096u  /* what stat says of every directory */

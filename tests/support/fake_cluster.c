@@ -66,6 +66,8 @@ static void serve_map(struct rpc_req *req)
 
 static void serve(struct rpc_req *req)
 {
+    struct fake_cluster *f = req->handler_arg;
+
     switch (req->header.op) {
     case RPC_OP_SESSION_OPEN:
         serve_session(req);
@@ -77,6 +79,9 @@ static void serve(struct rpc_req *req)
         break;
     case RPC_OP_MAP_GET:
         serve_map(req);
+        break;
+    case RPC_OP_STATFS:
+        rpc_reply(req, 0, &(struct msg_statfs_rep){.avail_bytes = f->avail_bytes});
         break;
     default:
         fake_mds_handle(req);

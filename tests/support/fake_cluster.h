@@ -75,12 +75,13 @@ struct fake_oss {
     /* switches */
     int fail_writes;        /* status for writes; 0: none */
     unsigned fail_writes_n; /* how many; UINT_MAX: all */
+    int fail_punches;
     unsigned corrupt_reads; /* so many replies carry damaged data */
     unsigned fail_reads;    /* so many reads fail with EIO */
     bool hold;              /* requests wait until it is cleared with fake_oss_release() */
     uint64_t grant;         /* in write replies */
     /* what it saw */
-    unsigned reads, writes, unstable, commits, held_now; /* calls */
+    unsigned reads, writes, unstable, commits, punches, seeks, held_now; /* calls */
     unsigned read_ranges, write_ranges;
     uint64_t bytes_written;
 };
@@ -110,6 +111,7 @@ struct fake_cluster {
     int fail_release;        /* status for LEASE_RELEASE; 0: none */
     unsigned fail_release_n; /* how often */
     unsigned open_calls;
+    uint64_t avail_bytes; /* told by STATFS */
 };
 
 void fake_cluster_start(struct fake_cluster *f, struct reactor *r, struct clock_virtual *clock,

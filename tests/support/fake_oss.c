@@ -138,12 +138,63 @@ static void serve_commit(struct fake_oss *o, struct rpc_req *req)
     rpc_reply(req, 0, &rep);
 }
 
+/* Durable at once, as it has to be. */
+static void serve_punch(struct fake_oss *o, struct rpc_req *req)
+{
+    const struct msg_cut_req *m = req->msg;
+    struct hmap_node *h, *next;
+    size_t pos;
+
+    o->punches++;
+    if (o->fail_punches || m->truncate_gen < o->truncate_gen[m->ino]) {
+        rpc_reply(req, o->fail_punches ? o->fail_punches : -AIFS_ESTALE_TRUNC, NULL);
+        return;
+    }
+    hmap_for_each (h, next, pos, &o->chunks) {
+        struct fake_chunk *c = container_of(h, struct fake_chunk, node);
+        uint64_t base = c->chunk * FAKE_CHUNK, from = MAX(base, m->start);
+        uint64_t to = MIN(base + FAKE_CHUNK, m->end);
+
+        if (c->ino != m->ino || from >= to)
+            continue;
+        memset(c->now + (from - base), 0, to - from);
+        memset(c->durable + (from - base), 0, to - from);
+    }
+    rpc_reply(req, 0, &(struct msg_empty){0});
+}
+
+/* What is zeros counts as a hole. One block at a time is looked at: clients have to go on asking.
+ */
+static void serve_seek(struct fake_oss *o, struct rpc_req *req)
+{
+    const struct msg_seek_req *m = req->msg;
+    struct msg_seek_rep rep = {.offset = m->start};
+    uint64_t index = m->start / FAKE_CHUNK, at = m->start % FAKE_CHUNK, end;
+    struct fake_chunk *c = chunk_get(o, m->ino, index, false);
+    bool data = false;
+
+    o->seeks++;
+    end = MIN((at / CRC_BLOCK_BYTES + 1) * CRC_BLOCK_BYTES, (uint64_t)FAKE_CHUNK);
+    for (uint64_t k = at / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES; c && k < end; k++)
+        data |= k < c->now_len && c->now[k];
+    rep.found = data != m->hole;
+    if (!rep.found)
+        rep.offset = end < FAKE_CHUNK ? index * FAKE_CHUNK + end : (index + m->stride) * FAKE_CHUNK;
+    rep.offset = MIN(rep.offset, m->end);
+    rep.found &= rep.offset < m->end;
+    rpc_reply(req, 0, &rep);
+}
+
 static void serve(struct fake_oss *o, struct rpc_req *req)
 {
     if (req->header.op == RPC_OP_OSS_READ)
         serve_read(o, req);
     else if (req->header.op == RPC_OP_OSS_WRITE)
         serve_write(o, req);
+    else if (req->header.op == RPC_OP_OSS_PUNCH)
+        serve_punch(o, req);
+    else if (req->header.op == RPC_OP_OSS_SEEK)
+        serve_seek(o, req);
     else
         serve_commit(o, req);
 }
@@ -237,6 +288,8 @@ void fake_oss_start(struct fake_cluster *f, unsigned index)
     rpc_node_handle(o->node, RPC_OP_OSS_READ, handle, o);
     rpc_node_handle(o->node, RPC_OP_OSS_WRITE, handle, o);
     rpc_node_handle(o->node, RPC_OP_OSS_COMMIT, handle, o);
+    rpc_node_handle(o->node, RPC_OP_OSS_PUNCH, handle, o);
+    rpc_node_handle(o->node, RPC_OP_OSS_SEEK, handle, o);
     rpc_node_on_link(o->node, link_up, link_down, o);
     snprintf(text, sizeof text, "loop:%s-oss%u", f->name, index);
     ck_assert_int_eq(net_addr_resolve(text, 1, &a, err, sizeof err), 0);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -82,6 +83,35 @@ START_TEST(files_of_all_sizes_come_back_as_they_were)
         snprintf(path, sizeof path, "f%u", k);
         check_file(path, sizes[k]);
     }
+}
+END_TEST
+
+START_TEST(ranges_behave_like_posix)
+{
+    struct aifs_file *f = aifs_open(fs, "/ranges", O_CREAT | O_RDWR, 0600);
+    struct aifs_file *g = aifs_open(fs, "/copy", O_CREAT | O_RDWR, 0600);
+
+    ck_assert(f && g);
+    ck_assert_int_eq(aifs_pwrite(f, data, 5 * MIB, 0), 5 * MIB);
+    ck_assert_int_eq(aifs_fallocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, MIB, 3 * MIB),
+                     0);
+    ck_assert_int_eq(aifs_seek(f, 10, SEEK_HOLE), MIB);
+    ck_assert_int_eq(aifs_seek(f, MIB, SEEK_DATA), 4 * MIB);
+    ck_assert_int_eq(aifs_seek(f, 5 * MIB, SEEK_DATA), -1);
+    ck_assert_int_eq(errno, ENXIO);
+    ck_assert_int_eq(aifs_seek(f, 0, SEEK_SET), -1);
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(aifs_fallocate(f, FALLOC_FL_COLLAPSE_RANGE, 0, 4096), -1);
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    ck_assert_int_eq(aifs_fallocate(f, 0, 5 * MIB, 77), 0);
+    ck_assert_int_eq(aifs_copy_file_range(f, 100, g, 0, 100 * MIB), 5 * MIB - 23);
+    ck_assert_int_eq(aifs_close(f), 0);
+    ck_assert_int_eq(aifs_close(g), 0);
+    memset(data + MIB, 0, 3 * MIB);
+    memset(data + 5 * MIB, 0, 77);
+    check_file("/ranges", 5 * MIB + 77);
+    memmove(data, data + 100, 5 * MIB - 23);
+    check_file("/copy", 5 * MIB - 23);
 }
 END_TEST
 
@@ -452,6 +482,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, files_of_all_sizes_come_back_as_they_were);
+    tcase_add_test(tc, ranges_behave_like_posix);
     tcase_add_test(tc, names_behave_like_posix);
     tcase_add_test(tc, attributes_and_extended_attributes);
     tcase_add_test(tc, a_time_set_on_an_open_file_survives_its_close);

@@ -235,6 +235,26 @@ void core_fsync(struct core *c UNUSED, struct core_req *q, struct core_file *f U
     call(q, "fsync%s", data ? " data" : "");
 }
 
+void core_fallocate(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED, int mode,
+                    uint64_t offset, uint64_t len)
+{
+    call(q, "fallocate %#x %llu %llu", (unsigned)mode, U(offset), U(len));
+}
+
+void core_seek(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED,
+               uint64_t offset, bool hole)
+{
+    q->out.offset = offset + 7;
+    call(q, "seek %s %llu", hole ? "hole" : "data", U(offset));
+}
+
+void core_copy(struct core *c UNUSED, struct core_req *q, struct core_file *from UNUSED,
+               uint64_t from_offset, struct core_file *to UNUSED, uint64_t to_offset, uint64_t len)
+{
+    q->out.copied = len / 2;
+    call(q, "copy %llu %llu %llu", U(from_offset), U(to_offset), U(len));
+}
+
 void core_fsync_ino(struct core *c UNUSED, struct core_req *q, uint64_t ino)
 {
     call(q, "fsync_ino %llu", U(ino));
@@ -334,6 +354,11 @@ void channel_reply_create(struct channel_req *q UNUSED, const struct channel_ent
 void channel_reply_write(struct channel_req *q UNUSED, uint32_t len)
 {
     reply("write %u", len);
+}
+
+void channel_reply_offset(struct channel_req *q UNUSED, uint64_t offset)
+{
+    reply("offset %llu", U(offset));
 }
 
 void channel_reply_data(struct channel_req *q, const struct iovec *iov, int n,

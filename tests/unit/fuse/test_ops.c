@@ -272,6 +272,39 @@ START_TEST(a_read_is_sent_from_where_the_core_has_it)
 }
 END_TEST
 
+START_TEST(ranges_go_to_the_core_as_they_came)
+{
+    struct fs_file *f = open_with(O_RDWR, MSG_LEASE_WRITE, false);
+    struct channel_req *q = fake_request(&fs, CHANNEL_FALLOCATE, 9);
+
+    fake.calls[0] = 0;
+    q->range.fh = (uintptr_t)f;
+    q->range.mode = 3;
+    q->range.offset = 4096;
+    q->range.len = 100;
+    op_fallocate(q);
+    fake_complete(-EOPNOTSUPP);
+    ck_assert_str_eq(fake.reply, "err -95");
+    q = fake_request(&fs, CHANNEL_LSEEK, 9);
+    q->range.fh = (uintptr_t)f;
+    q->range.offset = 50;
+    q->range.hole = true;
+    op_lseek(q);
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "offset 57");
+    q = fake_request(&fs, CHANNEL_COPY_FILE_RANGE, 9);
+    q->transfer.fh = q->transfer.to_fh = (uintptr_t)f;
+    q->transfer.offset = 1;
+    q->transfer.to_offset = 200;
+    q->transfer.len = 80;
+    op_copy_file_range(q);
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "write 40");
+    ck_assert_str_eq(fake.calls, "fallocate 0x3 4096 100;seek hole 50;copy 1 200 80;");
+    close_again(f);
+}
+END_TEST
+
 static struct channel_req *write_request(struct fs_file *f, bool kill)
 {
     struct channel_req *q = fake_request(&fs, CHANNEL_WRITE, 9);
@@ -544,7 +577,7 @@ SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            an_inode_that_is_no_more_makes_the_kernel_look_again,
            a_lock_waits_if_asked_to_and_a_test_says_who_is_in_the_way,
            a_close_releases_the_record_locks_of_its_process_and_of_no_other,
-           files_with_record_locks_are_flushed_by_readers_too,
+           files_with_record_locks_are_flushed_by_readers_too, ranges_go_to_the_core_as_they_came,
            a_read_is_sent_from_where_the_core_has_it, a_write_by_the_privileged_is_one_call,
            set_id_bits_are_looked_for_once_per_open_file, set_id_bits_are_cleared_before_the_write,
            a_set_id_bit_set_later_is_seen, an_open_that_nobody_waits_for_is_closed,

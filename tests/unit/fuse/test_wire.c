@@ -112,6 +112,40 @@ START_TEST(both_names_of_a_rename_are_needed)
 }
 END_TEST
 
+START_TEST(ranges_lie_within_the_largest_file)
+{
+    struct wire_fallocate_in f = {.fh = 3, .offset = INT64_MAX, .length = INT64_MAX, .mode = 1};
+    struct wire_lseek_in l = {.fh = 3, .offset = 9, .whence = SEEK_HOLE};
+    struct wire_copy_file_range_in c = {
+        .fh_in = 1, .off_in = 2, .fh_out = 4, .off_out = 5, .len = 6};
+
+    message(WIRE_FALLOCATE, &f, sizeof f);
+    ck_assert_int_eq(decode(), 0); /* it is the core that adds them up */
+    ck_assert(q.range.fh == 3 && q.range.len == INT64_MAX && q.range.mode == 1);
+    f.length = 0;
+    message(WIRE_FALLOCATE, &f, sizeof f);
+    ck_assert_int_eq(decode(), -EINVAL);
+    message(WIRE_FALLOCATE, &f, sizeof f - 1);
+    ck_assert_int_eq(decode(), -EIO);
+    message(WIRE_LSEEK, &l, sizeof l);
+    ck_assert_int_eq(decode(), 0);
+    ck_assert(q.range.hole && q.range.offset == 9);
+    l.offset = 1ull << 63;
+    message(WIRE_LSEEK, &l, sizeof l);
+    ck_assert_int_eq(decode(), -ENXIO);
+    l.whence = SEEK_SET;
+    message(WIRE_LSEEK, &l, sizeof l);
+    ck_assert_int_eq(decode(), -EINVAL);
+    message(WIRE_COPY_FILE_RANGE, &c, sizeof c);
+    ck_assert_int_eq(decode(), 0);
+    ck_assert(q.transfer.fh == 1 && q.transfer.offset == 2 && q.transfer.to_fh == 4);
+    ck_assert(q.transfer.to_offset == 5 && q.transfer.len == 6);
+    c.flags = 1;
+    message(WIRE_COPY_FILE_RANGE, &c, sizeof c);
+    ck_assert_int_eq(decode(), -EINVAL);
+}
+END_TEST
+
 START_TEST(a_link_is_of_the_file_into_the_directory)
 {
     struct wire_link_in in = {.oldnodeid = 12};
@@ -306,11 +340,11 @@ END_TEST
 
 SUITE_MAIN("wire", NULL, NULL, names_are_taken_and_must_end,
            a_name_of_more_than_255_bytes_is_too_long, both_names_of_a_rename_are_needed,
-           a_link_is_of_the_file_into_the_directory, a_write_has_the_bytes_it_says,
-           offsets_beyond_the_largest_file_are_refused, the_umask_applies_to_what_is_made,
-           now_wins_over_a_time_that_is_given, statx_is_a_getattr_that_wants_more,
-           a_lock_of_a_file_covers_all_of_it, the_value_of_an_attribute_must_be_there,
-           what_follows_the_arguments_is_cut_off, operations_that_are_none_have_no_number,
-           no_more_is_forgotten_than_the_message_holds,
+           ranges_lie_within_the_largest_file, a_link_is_of_the_file_into_the_directory,
+           a_write_has_the_bytes_it_says, offsets_beyond_the_largest_file_are_refused,
+           the_umask_applies_to_what_is_made, now_wins_over_a_time_that_is_given,
+           statx_is_a_getattr_that_wants_more, a_lock_of_a_file_covers_all_of_it,
+           the_value_of_an_attribute_must_be_there, what_follows_the_arguments_is_cut_off,
+           operations_that_are_none_have_no_number, no_more_is_forgotten_than_the_message_holds,
            words_of_mount_become_flags_and_the_rest_goes_to_the_kernel,
            the_groups_of_a_process_are_those_it_has)
