@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/base/compiler.h"
 #include "common/stat/stat.h"
@@ -24,17 +25,28 @@ struct bench_result {
     double value;     /* per second */
     double seconds;
     uint64_t operations, bytes;
-    uint64_t p50_ns, p95_ns, p99_ns, max_ns; /* 0: not measured */
-    double cpu_seconds;                      /* of this process */
-    double limit;                            /* same unit; 0: none */
+    uint64_t p50_ns, p95_ns, p99_ns, max_ns;      /* 0: not measured */
+    double cpu_seconds;                           /* of this process */
+    double server_cpu_seconds, mount_cpu_seconds; /* below 0: not known */
+    double limit;                                 /* same unit; 0: none */
     const char *limit_name;
 };
 
 #define BENCH_NOTES_MAX 16
+#define BENCH_PIDS_MAX  96
+
+/* Processes whose CPU time belongs to what is measured. */
+struct bench_pids {
+    unsigned n;
+    pid_t pids[BENCH_PIDS_MAX];
+};
 
 struct bench {
     bool json;
-    bool blind; /* what is read cannot be what was written: the file system keeps no data */
+    bool blind;       /* what is read cannot be what was written: the file system keeps no data */
+    bool roofline;    /* measure the limit of each row as well */
+    const char *demo; /* folder of the cluster on this machine, or NULL */
+    struct bench_pids servers, mounts; /* of the demo */
     const char *scenario;
     int n_arguments;
     char **arguments; /* of the scenario, as given */
@@ -66,6 +78,10 @@ static inline bool bench_over(const struct bench_job *j, uint64_t now_ns)
 }
 uint64_t bench_now_ns(void);
 double bench_cpu_seconds(void); /* of this process */
+/* cost.c: finds the demo's processes. 0, or 2 after printing. */
+int bench_find_demo(struct bench *b) MUST_USE;
+double bench_pids_cpu_seconds(const struct bench_pids *p); /* below 0: there are none */
+uint64_t bench_pids_written(const struct bench_pids *p);   /* bytes, of all their writes */
 /* A row measured elsewhere. */
 struct bench_result *bench_add(struct bench *b, const char *name, const char *unit, double value,
                                double seconds);
@@ -105,7 +121,7 @@ struct bench_scenario {
     int (*run)(struct bench *b, int argc, char **argv); /* 0, 1 failed, 2 usage */
 };
 extern const struct bench_scenario bench_io, bench_md, bench_small, bench_ckpt, bench_train,
-    bench_kv, bench_scale, bench_net, bench_limits, bench_report;
+    bench_kv, bench_scale, bench_net, bench_limits, bench_bars, bench_report;
 
 /* ---- scenarios that limits runs as well ---- */
 
@@ -121,6 +137,23 @@ struct md_options {
     {                                                                                              \
         .phases = "all", .jobs = 8, .files = 5000, .dirs = 8, .seconds = 10                        \
     }
+struct small_options {
+    unsigned files, dirs, jobs;
+    uint64_t size;
+    const char *options;
+    bool cold, verify;
+    int (*before)(void *arg,
+                  bool reads); /* before the first reading; -errno ends it. May be NULL */
+    void *before_arg;
+};
+#define SMALL_OPTIONS_DEFAULT                                                                      \
+    {                                                                                              \
+        .files = 2000, .dirs = 20, .jobs = 8, .size = 100 * KIB                                    \
+    }
+/* Rows "<prefix>.create", .read, .read-again, .unlink. As below. */
+int small_measure(struct bench *b, const struct small_options *o, const char *prefix,
+                  const char *where);
+
 /* Rows "<prefix>.<phase>". 0, 1 failed, 2 wrong options; printed. */
 int md_measure(struct bench *b, const struct md_options *o, const char *prefix, const char *where);
 

@@ -308,11 +308,13 @@ static int measure_all(struct bench *b, struct io *io, const char *prefix)
 
 int io_measure(struct bench *b, const struct io_options *o, const char *prefix, const char *where)
 {
-    struct io io = {.o = o, .shared = !strcmp(o->files, "shared")};
+    struct io_options mine = *o;
+    struct io io = {.o = &mine, .shared = !strcmp(o->files, "shared")};
     int rc = check_options(o, !strncmp(where, "aifs:", 5));
 
     if (rc)
         return rc;
+    mine.verify &= !b->blind;
     if (place_open(&io.place, "io", where, o->options) != 0)
         return 1;
     rc = measure_all(b, &io, prefix);

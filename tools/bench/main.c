@@ -8,10 +8,11 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/roofline.h"
 
 static const struct bench_scenario *const scenarios[] = {
-    &bench_io, &bench_md,    &bench_small, &bench_ckpt,   &bench_train,
-    &bench_kv, &bench_scale, &bench_net,   &bench_limits, &bench_report};
+    &bench_io,    &bench_md,  &bench_small,  &bench_ckpt, &bench_train, &bench_kv,
+    &bench_scale, &bench_net, &bench_limits, &bench_bars, &bench_report};
 
 void bench_error(const char *fmt, ...)
 {
@@ -92,7 +93,10 @@ int bench_options(const struct bench_option *options, unsigned n, int argc, char
 
 static void help(const struct bench_scenario *one)
 {
-    printf("usage: aifs-bench [--json] <scenario> [options]\n");
+    printf("usage: aifs-bench [--json] [--roofline] [--demo DIR] <scenario> [options]\n\n"
+           "  --json          one JSON document instead of text\n"
+           "  --roofline      and what this machine can do at most, measured for each row\n"
+           "  --demo DIR      a cluster on this machine: what its processes spend\n");
     for (size_t i = 0; i < ARRAY_LEN(scenarios); i++) {
         const struct bench_scenario *s = scenarios[i];
 
@@ -117,7 +121,11 @@ static int run_scenario(struct bench *b, const struct bench_scenario *s, int arg
     left = bench_options(s->options, s->n_options, argc, argv);
     if (left < 0)
         return 2;
+    if (b->demo && bench_find_demo(b) != 0)
+        return 2;
     rc = s->run(b, left, argv);
+    if (rc == 0 && b->roofline)
+        rc = roofline_measure(b, s, left, argv);
     if (b->n_results)
         bench_print(b);
     return rc;
@@ -134,6 +142,12 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--json"))
             b.json = true;
+        else if (!strcmp(argv[i], "--roofline"))
+            b.roofline = true;
+        else if (!strncmp(argv[i], "--demo=", 7))
+            b.demo = argv[i] + 7;
+        else if (!strcmp(argv[i], "--demo") && i + 1 < argc)
+            b.demo = argv[++i];
         else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             want_help = true;
         else if (!strcmp(argv[i], "--version")) {

@@ -78,9 +78,19 @@ void bench_latencies(struct bench_result *r, const struct stat_histogram *h)
     r->max_ns = largest(h);
 }
 
+/* CPU time when a row began. */
+struct spent {
+    double here, servers, mounts;
+};
+
+static double since(const struct bench_pids *p, double before)
+{
+    return p->n ? bench_pids_cpu_seconds(p) - before : -1;
+}
+
 /* Sums up the runners; the time is from the first start to the last end. */
 static int collect(struct bench *b, const char *name, const char *unit, struct runner *runners,
-                   unsigned n, double cpu)
+                   unsigned n, const struct spent *before)
 {
     struct stat_histogram *all = calloc(1, sizeof *all);
     uint64_t begin = UINT64_MAX, end = 0, operations = 0, bytes = 0;
@@ -106,7 +116,9 @@ static int collect(struct bench *b, const char *name, const char *unit, struct r
         r->operations = operations;
         r->bytes = bytes;
         bench_latencies(r, all);
-        r->cpu_seconds = cpu;
+        r->cpu_seconds = bench_cpu_seconds() - before->here;
+        r->server_cpu_seconds = since(&b->servers, before->servers);
+        r->mount_cpu_seconds = since(&b->mounts, before->mounts);
     }
     free(all);
     return status;
@@ -117,7 +129,8 @@ int bench_run(struct bench *b, const char *name, const char *unit, unsigned n_jo
 {
     struct start start = {.fn = fn, .limit_s = limit_s};
     struct runner *runners = calloc(n_jobs, sizeof *runners);
-    double cpu = bench_cpu_seconds();
+    struct spent before = {bench_cpu_seconds(), bench_pids_cpu_seconds(&b->servers),
+                           bench_pids_cpu_seconds(&b->mounts)};
     struct bench_progress *progress;
     unsigned started = 0;
     int rc = 0;
@@ -141,7 +154,7 @@ int bench_run(struct bench *b, const char *name, const char *unit, unsigned n_jo
     for (unsigned i = 0; i < started; i++)
         pthread_join(runners[i].thread, NULL);
     bench_progress_end(progress);
-    rc = collect(b, name, unit, runners, n_jobs, bench_cpu_seconds() - cpu);
+    rc = collect(b, name, unit, runners, n_jobs, &before);
     pthread_barrier_destroy(&start.barrier);
     free(runners);
     return rc;
@@ -157,7 +170,11 @@ struct bench_result *bench_add(struct bench *b, const char *name, const char *un
         exit(1);
     }
     r = &b->results[b->n_results++];
-    *r = (struct bench_result){.unit = unit, .value = value, .seconds = seconds};
+    *r = (struct bench_result){.unit = unit,
+                               .value = value,
+                               .seconds = seconds,
+                               .server_cpu_seconds = -1,
+                               .mount_cpu_seconds = -1};
     snprintf(r->name, sizeof r->name, "%s", name);
     return r;
 }

@@ -24,6 +24,19 @@ static const char *latency(uint64_t ns, char *out, size_t len)
     return out;
 }
 
+static void print_costs(const struct bench *b)
+{
+    for (unsigned i = 0; i < b->n_results; i++) {
+        const struct bench_result *r = &b->results[i];
+        double gib = (double)r->bytes / (double)GIB;
+
+        if (r->server_cpu_seconds >= 0 && r->bytes > 0)
+            printf("cost of %-26s %6.2f s of CPU per GiB here and in mounts, %.2f in servers\n",
+                   r->name, (r->cpu_seconds + MAX(r->mount_cpu_seconds, 0.0)) / gib,
+                   r->server_cpu_seconds / gib);
+    }
+}
+
 static void print_text(const struct bench *b)
 {
     char p50[24], p95[24], p99[24], roof[32];
@@ -41,6 +54,7 @@ static void print_text(const struct bench *b)
                latency(r->p95_ns, p95, sizeof p95), latency(r->p99_ns, p99, sizeof p99),
                r->cpu_seconds, roof, r->limit > 0 ? r->limit_name : "");
     }
+    print_costs(b);
     for (unsigned i = 0; i < b->n_notes; i++)
         printf("(%s)\n", b->notes[i]);
 }
@@ -54,6 +68,12 @@ static json_t *row_json(const struct bench_result *r)
                             "p99_ns", (json_int_t)r->p99_ns, "max_ns", (json_int_t)r->max_ns,
                             "cpu_seconds", r->cpu_seconds);
 
+    if (r->server_cpu_seconds >= 0 && r->bytes > 0) {
+        double gib = (double)r->bytes / (double)GIB, mount = MAX(r->mount_cpu_seconds, 0.0);
+
+        json_object_set_new(row, "client_cpu_s_per_gib", json_real((r->cpu_seconds + mount) / gib));
+        json_object_set_new(row, "server_cpu_s_per_gib", json_real(r->server_cpu_seconds / gib));
+    }
     if (r->limit > 0) {
         json_object_set_new(row, "limit", json_real(r->limit));
         json_object_set_new(row, "limit_name", json_string(r->limit_name));

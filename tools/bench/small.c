@@ -11,12 +11,7 @@
 
 #include "tools/bench/place.h"
 
-static struct {
-    unsigned files, dirs, jobs;
-    uint64_t size;
-    const char *options;
-    bool cold, verify;
-} opt = {.files = 2000, .dirs = 20, .jobs = 8, .size = 100 * KIB};
+static struct small_options opt = SMALL_OPTIONS_DEFAULT;
 
 static const struct bench_option options[] = {
     {"files", BENCH_NUMBER, &opt.files, "how many, of all jobs together (2000)"},
@@ -29,8 +24,9 @@ static const struct bench_option options[] = {
 };
 
 struct small {
+    const struct small_options *o;
     struct place place;
-    uint8_t *memory; /* opt.size per job, in whole pages */
+    uint8_t *memory; /* s->o->size per job, in whole pages */
     size_t stride;
     enum { CREATE, READ, UNLINK } what;
     uint64_t seed; /* of the order; 0: as created */
@@ -39,15 +35,15 @@ struct small {
 
 static void file_path(const struct small *s, uint64_t i, char out[PLACE_PATH_BYTES])
 {
-    snprintf(out, PLACE_PATH_BYTES, "%s/d%03u/f%06llu", s->place.dir, (unsigned)(i % opt.dirs),
+    snprintf(out, PLACE_PATH_BYTES, "%s/d%03u/f%06llu", s->place.dir, (unsigned)(i % s->o->dirs),
              (unsigned long long)i);
 }
 
 static int one(const struct small *s, const struct bench_job *j, uint64_t i, const char *path)
 {
     struct place_file f = {.path = path,
-                           .len = opt.size,
-                           .piece = (uint32_t)MAX(opt.size, 1u),
+                           .len = s->o->size,
+                           .piece = (uint32_t)MAX(s->o->size, 1u),
                            .seed = i,
                            .verify = s->verify,
                            .memory = s->memory + j->index * s->stride};
@@ -68,8 +64,8 @@ static void job(struct bench_job *j)
     const struct small *s = j->arg;
     uint64_t before = bench_now_ns(), now;
 
-    for (uint64_t k = j->index; k < opt.files; k += j->n_jobs) {
-        uint64_t i = s->seed ? io_shuffled(k, opt.files, s->seed) : k;
+    for (uint64_t k = j->index; k < s->o->files; k += j->n_jobs) {
+        uint64_t i = s->seed ? io_shuffled(k, s->o->files, s->seed) : k;
         char path[PLACE_PATH_BYTES];
         int rc;
 
@@ -83,7 +79,7 @@ static void job(struct bench_job *j)
         stat_record(&j->latency, now - before);
         before = now;
         j->operations++;
-        j->bytes += s->what == UNLINK ? 0 : opt.size;
+        j->bytes += s->what == UNLINK ? 0 : s->o->size;
     }
 }
 
@@ -91,7 +87,7 @@ static int make_dirs(const struct small *s, bool make)
 {
     int rc = 0;
 
-    for (unsigned i = 0; i < opt.dirs && rc == 0; i++) {
+    for (unsigned i = 0; i < s->o->dirs && rc == 0; i++) {
         char path[PLACE_PATH_BYTES];
 
         snprintf(path, sizeof path, "%s/d%03u", s->place.dir, i);
@@ -108,58 +104,77 @@ static void remove_all(const struct small *s)
 {
     char path[PLACE_PATH_BYTES];
 
-    for (uint64_t i = 0; i < opt.files; i++) {
+    for (uint64_t i = 0; i < s->o->files; i++) {
         file_path(s, i, path);
         s->place.backend->unlink(s->place.fs, path);
     }
 }
 
-static int phases(struct bench *b, struct small *s)
+static int phase(struct bench *b, const struct small *s, const char *prefix, const char *name)
+{
+    char row[48];
+
+    snprintf(row, sizeof row, "%s.%s", prefix, name);
+    return bench_run(b, row, "op/s", s->o->jobs, 0, job, (void *)(uintptr_t)s);
+}
+
+static int phases(struct bench *b, struct small *s, const char *prefix)
 {
     int rc = make_dirs(s, true);
 
     s->what = CREATE;
     if (rc == 0)
-        rc = bench_run(b, "small.create", "op/s", opt.jobs, 0, job, s);
+        rc = phase(b, s, prefix, "create");
     s->what = READ;
     s->seed = 1;
-    if (rc == 0 && opt.cold)
+    if (rc == 0 && s->o->cold)
         rc = s->place.backend->drop_caches(s->place.fs);
+    if (rc == 0 && s->o->before)
+        rc = s->o->before(s->o->before_arg, true);
     if (rc == 0)
-        rc = bench_run(b, "small.read", "op/s", opt.jobs, 0, job, s);
+        rc = phase(b, s, prefix, "read");
     s->seed = 2;
     if (rc == 0)
-        rc = bench_run(b, "small.read-again", "op/s", opt.jobs, 0, job, s);
+        rc = phase(b, s, prefix, "read-again");
     s->what = UNLINK;
     s->seed = 0;
     if (rc == 0)
-        rc = bench_run(b, "small.unlink", "op/s", opt.jobs, 0, job, s);
+        rc = phase(b, s, prefix, "unlink");
     if (rc < 0)
         remove_all(s);
     make_dirs(s, false);
     return rc;
 }
 
-static int run(struct bench *b, int argc, char **argv)
+int small_measure(struct bench *b, const struct small_options *o, const char *prefix,
+                  const char *where)
 {
-    struct small s = {.stride = (opt.size + 8191) & ~(size_t)4095,
-                      .verify = opt.verify && !b->blind};
+    struct small s = {
+        .o = o, .stride = (o->size + 8191) & ~(size_t)4095, .verify = o->verify && !b->blind};
     int rc;
 
-    if (argc != 1 || opt.jobs == 0 || opt.jobs > BENCH_JOBS_MAX || opt.dirs == 0 ||
-        opt.files == 0 || opt.size > GIB) {
-        bench_error("small: one directory or aifs:SOURCE, 1 to %d jobs, at least one directory and "
-                    "file, at most 1 GiB",
+    if (o->jobs == 0 || o->jobs > BENCH_JOBS_MAX || o->dirs == 0 || o->files == 0 ||
+        o->size > GIB) {
+        bench_error("small: 1 to %d jobs, at least one directory and file, at most 1 GiB",
                     BENCH_JOBS_MAX);
         return 2;
     }
-    if (place_open(&s.place, "small", argv[0], opt.options) != 0)
+    if (place_open(&s.place, "small", where, o->options) != 0)
         return 1;
-    s.memory = place_memory("small", s.stride * opt.jobs);
-    rc = s.memory ? phases(b, &s) : -ENOMEM;
-    place_memory_free(s.memory, s.stride * opt.jobs);
+    s.memory = place_memory("small", s.stride * o->jobs);
+    rc = s.memory ? phases(b, &s, prefix) : -ENOMEM;
+    place_memory_free(s.memory, s.stride * o->jobs);
     place_close(&s.place, false);
     return rc < 0;
+}
+
+static int run(struct bench *b, int argc, char **argv)
+{
+    if (argc != 1) {
+        bench_error("small: say where: one directory, or aifs:SOURCE");
+        return 2;
+    }
+    return small_measure(b, &opt, "small", argv[0]);
 }
 
 const struct bench_scenario bench_small = {

@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# report.sh [--quick] [--net auto|tcp|shm] [--runs N] [PAGE]: measure this machine and this build, and write the page (docs/report.html).
+# A demo cluster in memory, every scenario of aifs-bench on its mount and through libaifs, the bars, and the scaling in name spaces; needs root.
+# --quick: everything small, to see that it works. The build is $AIFS_BUILD, or build/ beside docs/.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${AIFS_BUILD:-$root/build}
+bench=$build/tools/bench/aifs-bench admin=$build/tools/admin/aifs-admin
+net=auto runs=5 page='' quick=''
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick) quick=1 ;;
+    --net) net=$2 && shift ;;
+    --runs) runs=$2 && shift ;;
+    -*) sed -n '3,5p' "$0" && exit 2 ;;
+    *) page=$1 ;;
+    esac
+    shift
+done
+page=${page:-$root/docs/report.html}
+[ -x "$bench" ] || { echo "report.sh: there is no $bench: build first" >&2 && exit 1; }
+
+size=128Mi files=4000 steps=10 blocks=12 servers=1,2,4,8 clients=1,2,4 link=50000000 seconds=2 scale=16
+[ -z "$quick" ] || { runs=1 size=4Mi files=50 steps=2 blocks=2 servers=1,2 clients=1 link=40000000 seconds=0.1 scale=1000; }
+
+place=$(mktemp -d "/dev/shm/aifs-report.XXXXXX")
+at_exit() {
+    "$admin" -q demo down --dir "$place/demo" --purge || :
+    rm -rf "$place"
+}
+trap at_exit EXIT
+trap 'exit 130' INT TERM
+mkdir "$place/mnt" "$place/runs"
+"$admin" -q demo up --dir "$place/demo" --net "$net" --mount "$place/mnt"
+lib=(--options "key_file=$place/demo/key/client.key,net=$net" "aifs:127.0.0.1:$(cat "$place/demo/mds/run/port"):/")
+
+n=0
+run() { # ARGUMENTS...: one run, one document
+    n=$((n + 1))
+    echo "aifs-bench $*" >&2
+    "$bench" --json "$@" | sed "s#$place/##g; s#aifs:127.0.0.1:[0-9]*:/#aifs:SERVER:/#g" >"$place/runs/$(printf %03d $n).json"
+}
+for ((i = 0; i < runs; i++)); do
+    run --demo "$place/demo" bars --runs 1 --net "$net" --size "$size" --files "$files"
+    run --demo "$place/demo" io --cold --fsync --jobs 4 --size "$size" "$place/mnt"
+    run --demo "$place/demo" --roofline io --cold --fsync --depth 8 --size "$size" "${lib[@]}"
+    run --demo "$place/demo" small --cold --files "$files" "$place/mnt"
+    run --demo "$place/demo" ckpt --cold --size "$size" "$place/mnt"
+    run --demo "$place/demo" kv --cold --blocks "$blocks" "${lib[@]}"
+    for workload in unet3d resnet50 cosmoflow retinanet; do
+        run --demo "$place/demo" train --workload $workload --scale "$scale" --steps "$steps" --cold "$place/mnt"
+    done
+    run scale --servers "$servers" --clients "$clients" --link "$link" --seconds "$seconds"
+done
+run limits --net all --only memory,rpc,target,fuse-rpc
+"$bench" report --title "aifs: measured" --out "$page" "$place"/runs/*.json
+echo "$page"
