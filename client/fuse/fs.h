@@ -15,6 +15,7 @@
 #include "common/stat/stat.h"
 
 #define FS_GROUPS_INLINE 16
+#define FS_XATTR_MOUNT   "user.aifs.mount" /* an extended attribute of every inode: mount_text */
 
 struct fs {
     struct reactor *reactor;
@@ -25,6 +26,7 @@ struct fs {
     struct list invals;   /* struct core_inval that found the notification queue full */
     struct stat_histogram latency[CHANNEL_N_OPS];
     struct stat_counter errors;
+    char mount_text[1024]; /* "SOURCE\nOPTIONS" of libaifs, to get at the same files without us */
     void (*ready)(struct fs *fs); /* the kernel has connected. May be NULL */
     void (*gone)(struct fs *fs);  /* unmounted: no more requests. May be NULL */
 };

@@ -74,6 +74,10 @@ int aifs_statvfs(struct aifs *fs, struct statvfs *st);
 /* flags as in open(2): O_ACCMODE, O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_SYNC, O_DSYNC, O_NOFOLLOW.
  * mode matters with O_CREAT; the umask is not applied. */
 struct aifs_file *aifs_open(struct aifs *fs, const char *path, int flags, mode_t mode);
+/* By its number (st_ino), wherever it is in the file system and whatever it is called: ESTALE or
+ * ENOENT when it is no more. No O_CREAT. Rights to the file are checked, those to a path are not.
+ */
+struct aifs_file *aifs_open_inode(struct aifs *fs, uint64_t ino, int flags);
 /* Creates (O_CREAT | O_EXCL) a file with a layout of its own. chunk_bytes, stripe_count: 0 =
  * inherited; stripe_count UINT32_MAX = all. pool: NULL = inherited. */
 struct aifs_file *aifs_create_striped(struct aifs *fs, const char *path, int flags, mode_t mode,

@@ -81,6 +81,35 @@ static struct aifs_file *open_with(struct aifs *fs, const char *path, const stru
     return NULL;
 }
 
+static void inode_begin(struct lib_call *c)
+{
+    core_open(c->fs->core, &c->q, c->n1, (int)c->n2);
+}
+
+struct aifs_file *aifs_open_inode(struct aifs *fs, uint64_t ino, int flags)
+{
+    struct aifs_file *f = mem_zalloc(sizeof *f);
+    struct lib_call c;
+    int err = -ENOMEM;
+
+    if (f) {
+        f->fs = fs;
+        lib_call_init(&c, fs, inode_begin);
+        c.q.done = opened;
+        c.out = f;
+        c.n1 = ino;
+        c.n2 = (uint64_t)(flags & (O_ACCMODE | O_TRUNC | O_APPEND | O_SYNC | O_DSYNC));
+        err = lib_call_run(&c);
+    }
+    if (!err) {
+        f->generation = lib_generation();
+        return f;
+    }
+    mem_free(f);
+    (void)lib_errno(err);
+    return NULL;
+}
+
 static void reopen_begin(struct lib_call *c)
 {
     const struct aifs_file *f = c->arg;

@@ -285,6 +285,24 @@ static int check_servers(const struct mount_source *source, char *err, size_t er
     return rc;
 }
 
+/* What libaifs needs to reach what we have mounted; nothing when it does not fit. */
+static void tell_how(struct mount_daemon *d, const char *key_file)
+{
+    static const char *const nets[] = {"auto", "tcp", "shm", "rdma"}; /* enum net_want */
+    const struct mount_request *m = d->m;
+    AUTO_FREE char *absolute = realpath(key_file, NULL);
+    struct strbuf text;
+
+    strbuf_init(&text);
+    for (unsigned k = 0; k < m->source.n_servers; k++)
+        strbuf_printf(&text, "%s%s", k ? "," : "", m->source.servers[k]);
+    strbuf_printf(&text, ":%s\nkey_file=%s,net=%s", m->source.subdir,
+                  absolute ? absolute : key_file, nets[conf_enum(m->conf, "net.transport")]);
+    if (!strbuf_failed(&text) && text.len < sizeof(d->fs.mount_text))
+        memcpy(d->fs.mount_text, text.data, text.len + 1);
+    strbuf_fini(&text);
+}
+
 static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
 {
     const struct mount_request *m = d->m;
@@ -322,6 +340,7 @@ static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
     o.readers_cache = true;
     fs_events(&d->fs, &o.events);
     rc = check_servers(&m->source, err, err_len);
+    tell_how(d, key_file);
     if (rc == 0) {
         rc = core_create(d->fs.reactor, &o, &d->fs.core);
         if (rc != 0)

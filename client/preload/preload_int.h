@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libaifs_preload.so: large reads of an unmodified program go to the servers through libaifs, past
+ * the kernel and the mount's daemon.
+ *
+ * Every descriptor of the program stays what the kernel gave it, a file on the mount, opened by the
+ * mount, with the kernel's offset. That is the whole trick: whatever is not served here (mmap,
+ * exec, a descriptor passed on, stdio, writing, io_uring, system calls made by hand) is right by
+ * itself, and serving can stop at any moment. What is served are reads of PRELOAD_BYTES and more
+ * from regular files that are open for reading only: the data comes from libaifs by the file's
+ * inode number, and the kernel's offset is moved past it. Any failure, a server that is away
+ * included, hands the same call to the kernel.
+ *
+ *   preload.c   the functions put in front of the C library's
+ *   engine.c    descriptors and the files behind them; mounts, and how they are found
+ *
+ * Who a descriptor belongs to is asked of the kernel at each such read, without a question to the
+ * mount's daemon (statx(2) with AT_STATX_DONT_SYNC): a number that was closed and used again behind
+ * our back, by the C library or in a child that shares our memory, is noticed.
+ */
+#ifndef AIFS_CLIENT_PRELOAD_INT_H
+#define AIFS_CLIENT_PRELOAD_INT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define PRELOAD_BYTES                                                                              \
+    (1024u * 1024)          /* below, the page cache and read-ahead of the kernel are quicker */
+#define PRELOAD_FDS    4096 /* descriptors from here on are not served */
+#define PRELOAD_MOUNTS 16
+
+/* Data of fd at offset; -1: not served, ask the kernel. Keeps errno. */
+ssize_t preload_pread(int fd, void *buf, size_t len, off_t offset);
+/* Around offset, read, offset: two reads of one descriptor get a piece each. */
+void preload_lock(int fd);
+void preload_unlock(int fd);
+void preload_forget(int fd); /* about to be closed or replaced */
+void preload_end(void);      /* the process ends: sessions are given back */
+
+#endif

@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Programs that know nothing of aifs read the same bytes with libaifs_preload.so as without, and the bytes come through it.
+. "$(dirname "$0")/lib.sh"
+preload=$AIFS_BUILD/client/preload/libaifs_preload.so
+[ -e "$preload" ] || skip "libaifs_preload.so is not built"
+export AIFS_PRELOAD_STATS=$T/stats
+with() { env LD_PRELOAD="$preload" LD_LIBRARY_PATH="$AIFS_BUILD/client/lib" "$@"; }
+served() { awk '{ n += $2 } END { print n + 0 }' "$T/stats" 2>/dev/null; }
+cluster_up --oss 2
+head -c 9000001 /dev/urandom >"$T/data"
+cp "$T/data" "$M/data" && sync "$M/data"
+
+# dd and its offsets; less than a block at the end
+with dd if="$M/data" of="$T/out" bs=1M status=none
+expect "dd reads the same" cmp "$T/data" "$T/out"
+[ "$(served)" -ge 8388608 ] || fail "dd was served $(served) bytes"
+with dd if="$M/data" of="$T/out" bs=1M skip=3 count=2 status=none
+expect "dd with skip" cmp <(tail -c +3145729 "$T/data" | head -c 2097152) "$T/out"
+
+# Without root's key there is nothing but the mount, and nobody notices.
+chmod 644 "$M/data" && chmod 711 "$T"
+with setpriv --reuid=65534 --clear-groups dd if="$M/data" bs=1M status=none >"$T/out" 2>/dev/null
+expect "a user without a key" cmp "$T/data" "$T/out"
+
+# A descriptor whose offset is shared: one child reads with us, the next one without, and so on.
+{
+    with dd bs=1M count=1 status=none
+    dd bs=100000 count=1 status=none
+    with dd bs=2M count=1 status=none iflag=fullblock
+    cat
+} <"$M/data" >"$T/out"
+expect "one offset for all who share it" cmp "$T/data" "$T/out"
+
+expect "cp" with cp "$M/data" "$T/copy"
+expect "the copy" cmp "$T/data" "$T/copy"
+expect "cp into the mount" with cp "$T/data" "$M/copy"
+expect "what was written" cmp "$T/data" "$M/copy"
+
+# python3: whole files, forks that go on reading, mmap, files that change under one number
+: >"$T/stats"
+with python3 - "$M" "$T/data" <<'PY' || fail "python3"
+import mmap, os, sys
+m, b = sys.argv[1], open(sys.argv[2], 'rb').read()
+assert open(m + '/data', 'rb').read() == b
+f = open(m + '/data', 'rb', buffering=0)
+x = f.read(2 << 20)
+pids = []
+for k in range(4):
+    pid = os.fork()
+    if not pid:
+        fd = os.open(m + '/data', os.O_RDONLY)
+        os._exit(os.pread(fd, 3 << 20, k << 20) != b[k << 20:(k << 20) + (3 << 20)])
+    pids.append(pid)
+assert [os.waitpid(p, 0)[1] for p in pids] == [0] * 4
+assert x + f.read(2 << 20) == b[:4 << 20]
+assert mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)[5000000:] == b[5000000:]
+fd = f.fileno()
+for k in range(20):  # the same number, another file each time
+    with open(m + '/other', 'wb') as o:
+        o.write(bytes([k]) * (2 << 20))
+    g = os.open(m + '/other', os.O_RDONLY)
+    os.dup2(g, fd)
+    os.close(g)
+    assert os.read(fd, 4 << 20) == bytes([k]) * (2 << 20), k
+w = os.open(m + '/data', os.O_RDWR)
+os.pwrite(w, b'X' * (1 << 20), 1 << 20)  # seen by who reads at the same time
+r = os.open(m + '/data', os.O_RDONLY)
+assert os.pread(r, 1 << 20, 1 << 20) == b'X' * (1 << 20)
+os.pwrite(w, b[1 << 20:2 << 20], 1 << 20)
+assert os.pread(r, 1 << 20, 1 << 20) == b[1 << 20:2 << 20]
+buf = [bytearray(1 << 20), bytearray(1 << 20)]
+assert os.preadv(r, buf, 77) == 2 << 20 and bytes(buf[0] + buf[1]) == b[77:77 + (2 << 20)]
+assert os.pread(r, 2 << 20, len(b) - 5) == b[-5:] and os.pread(r, 2 << 20, len(b)) == b''
+PY
+[ "$(served)" -ge 40000000 ] || fail "python3 was served $(served) bytes"
+if command -v fio >/dev/null; then
+    with fio --name=v --filename="$M/fio" --rw=write --bs=1M --size=8M --verify=crc32c --do_verify=1 --thread --minimal >"$T/fio" ||
+        fail "fio: $(cat "$T/fio")"
+fi
+
+# Who has ended holds nothing back: a writer does not wait for the session's lease to run out.
+with dd if="$M/data" of=/dev/null bs=1M status=none
+before=$SECONDS
+dd if=/dev/zero of="$M/data" bs=1M count=1 conv=notrunc,fsync status=none
+[ $((SECONDS - before)) -lt 10 ] || fail "a write waited for a reader that has ended"
+
+# Start-up: CPU time of 20 programs that do nothing, with and without
+cpu() {
+    local TIMEFORMAT='%3U %3S'
+    { time for _ in {1..20}; do "$@"; done; } 2>&1 | awk '{ ms += ($1 + $2) * 1000 } END { print int(ms) }'
+}
+alone=$(cpu env /bin/true) preloaded=$(cpu with /bin/true)
+note "20 starts: $preloaded ms of CPU time with, $alone ms without"
+[ $((preloaded - alone)) -le 400 ] || fail "20 starts take $preloaded ms with and $alone ms without"
