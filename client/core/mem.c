@@ -24,10 +24,16 @@ static void wake(struct reactor_work *w)
     req_resume_list(&c->mem.waiters);
 }
 
+/* Of the limit, what is not for data: names and inodes (three sixteenths at most), the program and
+ * its libraries, requests, and the transports, which take 3 MiB for each server on this machine. */
+static uint64_t not_data(uint64_t limit)
+{
+    return MIN(MAX(limit / 4, limit / 8 + 48 * MIB), limit / 2);
+}
+
 int mem_budget_init(struct core *c)
 {
-    uint64_t data =
-        c->o.memory_limit / 4 * 3; /* the rest: metadata caches, requests, the transports */
+    uint64_t data = c->o.memory_limit - not_data(c->o.memory_limit);
     struct core_mem *m = &c->mem;
 
     list_init(&m->waiters);

@@ -529,9 +529,10 @@ void oss_tick(struct core *c, uint64_t now)
             continue;
         io->hung_logged = true;
         c->stats.hung++;
-        LOG_WARN("client", "target %u: %s of inode %llu has not been answered for %llu s",
-                 io->target ? io->target->id : 0, rpc_op_name(opcodes[io->kind]),
-                 (unsigned long long)io->inode->ino, (unsigned long long)(age / NS_PER_S));
+        LOG_WARN("client", "%s, target %u: %s of inode %llu has not been answered for %llu s",
+                 io->sent ? io->node->alias : "not sent", io->target ? io->target->id : 0,
+                 rpc_op_name(opcodes[io->kind]), (unsigned long long)io->inode->ino,
+                 (unsigned long long)(age / NS_PER_S));
     }
 }
 

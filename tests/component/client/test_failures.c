@@ -4,6 +4,8 @@
 #include <check.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/base/err.h"
 #include "tests/support/client_bed.h"
@@ -325,6 +327,40 @@ START_TEST(a_soft_mount_gives_up_in_time)
 }
 END_TEST
 
+START_TEST(a_server_that_does_not_answer_is_named_and_who_waits_for_it_can_be_killed)
+{
+    struct core_file *f = stored_file("slow", 2 * MIB);
+    int fd = memfd_create("log", 0);
+    char log[4096] = "";
+    struct core_options o;
+    struct core *other;
+    struct bed_op op;
+    struct core_stats stats;
+
+    core_release(c, f);
+    core_options_default(&o);
+    o.hung_log_ns = 2 * NS_PER_S;
+    other = bed_mount(&bed, &o);
+    f = bed_open(&bed, other, "slow", O_RDONLY, NULL);
+    bed.cluster.oss[0].hold = bed.cluster.oss[1].hold = bed.cluster.oss[2].hold = true;
+    bed_op_init(&op);
+    core_read(other, &op.q, f, MIB, 4096, NULL);
+    ck_assert_int_eq(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+    bed_spin(&bed, 3 * NS_PER_S);
+    core_get_stats(other, &stats);
+    ck_assert_uint_ge(stats.hung, 1);
+    ck_assert_int_gt(pread(fd, log, sizeof log - 1, 0), 0);
+    ck_assert_msg(strstr(log, "oss") && strstr(log, ": OSS_READ of inode"), "it says %s", log);
+    core_cancel(&op.q);
+    ck_assert_int_eq(bed_wait(&bed, &op), -EINTR);
+    for (unsigned k = 0; k < 3; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    core_release(other, f);
+    bed_unmount(&bed, other, false, 0);
+    close(fd);
+}
+END_TEST
+
 START_TEST(all_transfers_of_a_soft_mount_give_up_together)
 {
     static struct bed_op ops[40];
@@ -546,8 +582,10 @@ SUITE_MAIN("client-failures", setup, teardown,
            damaged_data_is_read_again_and_then_an_error,
            a_read_that_waits_for_a_silent_server_can_be_cancelled,
            a_cancelled_change_is_still_made_once, what_a_cancelled_create_has_made_is_there,
-           a_soft_mount_gives_up_in_time, all_transfers_of_a_soft_mount_give_up_together,
-           a_forced_unmount_waits_for_nobody, fsync_waits_until_the_server_knows_its_size,
+           a_soft_mount_gives_up_in_time,
+           a_server_that_does_not_answer_is_named_and_who_waits_for_it_can_be_killed,
+           all_transfers_of_a_soft_mount_give_up_together, a_forced_unmount_waits_for_nobody,
+           fsync_waits_until_the_server_knows_its_size,
            fsync_of_many_small_pieces_leaves_nothing_uncommitted,
            fsync_waits_for_what_a_read_of_the_same_bytes_keeps_from_being_sent,
            a_small_file_that_cannot_grow_keeps_what_it_had,
