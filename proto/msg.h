@@ -153,6 +153,9 @@ struct msg_setattr_req {
 #define MSG_CREATE_EXCL  0x1u
 #define MSG_CREATE_TRUNC 0x2u
 #define MSG_CREATE_OPEN  0x4u /* leave it open; access as in open_flags */
+#define MSG_CREATE_UNNAMED                                                                         \
+    0x8u /* with OPEN: a file without a name, which lives as long as it is open or until LINK      \
+            gives it one (never, with EXCL). name is not looked at */
 
 struct msg_create_req { /* CREATE MKDIR MKNOD SYMLINK: the type is in mode */
     struct msg_cred cred;

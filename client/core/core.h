@@ -245,7 +245,8 @@ void core_getattr(struct core *c, struct core_req *q, uint64_t ino);
 void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_req *set,
                   struct core_file *file);
 /* Creates (or with MSG_CREATE_EXCL unset opens) and leaves the file open: out.opened and entry.
- * flags: open(2)'s. stripe: NULL or what was asked. */
+ * flags: open(2)'s; with O_TMPFILE the file has no name, and name is any that could be one. stripe:
+ * NULL or what was asked. */
 void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const char *name,
                       uint32_t len, uint32_t mode, int flags, const struct msg_stripe *stripe);
 void core_mkdir(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len,

@@ -272,7 +272,8 @@ static void opened(struct mds_op *op, int status)
 
     if (status == -ENOENT && !op->n1)
         inode_expire(c, op->msg.open.ino); /* nor is its name to be believed */
-    if (op->n1 && !status) /* created or found under this name, even if nobody waits any more */
+    if (op->n1 && !status && !(op->msg.create.flags & MSG_CREATE_UNNAMED))
+        /* created or found under this name, even if nobody waits any more */
         believed = made_name(op, created, rep->inode.attr.ino);
     if (!i || !q) {
         if (i)
@@ -349,6 +350,7 @@ void core_open(struct core *c, struct core_req *q, uint64_t ino, int flags)
 void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const char *name,
                       uint32_t len, uint32_t mode, int flags, const struct msg_stripe *stripe)
 {
+    bool unnamed = (flags & O_TMPFILE) == O_TMPFILE;
     struct mds_op *op;
 
     req_begin(c, q, "create", parent);
@@ -359,9 +361,9 @@ void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const
         return;
     }
     op = mds_op_new(c, RPC_OP_CREATE, q, opened);
-    if (op)
+    if (op && !unnamed)
         op->dirs[0] = parent;
-    q->p.n1 = (uint64_t)(flags & ~(O_TRUNC | O_CREAT | O_EXCL));
+    q->p.n1 = (uint64_t)(flags & ~(O_TRUNC | O_CREAT | O_EXCL | O_TMPFILE));
     q->p.n2 = (flags & O_TRUNC) != 0;
     if (op) {
         op->n1 = 1;
@@ -370,7 +372,8 @@ void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const
             .parent = parent,
             .name = mds_op_bytes(op, name, len),
             .mode = (mode & 07777) | S_IFREG,
-            .flags = MSG_CREATE_OPEN | (flags & O_EXCL ? MSG_CREATE_EXCL : 0),
+            .flags = MSG_CREATE_OPEN | (flags & O_EXCL ? MSG_CREATE_EXCL : 0) |
+                     (unnamed ? MSG_CREATE_UNNAMED : 0),
             .open_flags = (uint32_t)flags & O_ACCMODE,
             .has_stripe = stripe != NULL,
         };

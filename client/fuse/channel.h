@@ -44,6 +44,7 @@
     X(LINK, link)                                                                                  \
     X(OPEN, open)                                                                                  \
     X(CREATE, create)                                                                              \
+    X(TMPFILE, tmpfile)                                                                            \
     X(READ, read)                                                                                  \
     X(WRITE, write)                                                                                \
     X(FLUSH, flush)                                                                                \
@@ -89,12 +90,12 @@ struct channel_req {
             uint64_t size;
             struct msg_time atime, mtime;
         } attr;
-        struct { /* MKNOD MKDIR SYMLINK CREATE: the type is in mode, the umask applied */
+        struct { /* MKNOD MKDIR SYMLINK CREATE TMPFILE: the type is in mode, the umask applied */
             const char *name;
             uint32_t mode, rdev;
             uint32_t masked; /* what the umask took: a default ACL counts instead of it */
             const char *target;
-            uint32_t flags; /* CREATE: as open(2) */
+            uint32_t flags; /* CREATE TMPFILE (which has no name): as open(2) */
         } make;
         struct {
             const char *name, *new_name;
@@ -220,6 +221,7 @@ void channel_reply_entry(struct channel_req *q, const struct channel_entry *e);
 void channel_reply_no_entry(struct channel_req *q, uint64_t entry_timeout_ns);
 void channel_reply_attr(struct channel_req *q, const struct msg_attr *a, uint64_t timeout_ns);
 void channel_reply_open(struct channel_req *q, uint64_t fh, uint32_t flags);
+/* CREATE and TMPFILE */
 void channel_reply_create(struct channel_req *q, const struct channel_entry *e, uint64_t fh,
                           uint32_t flags);
 void channel_reply_write(struct channel_req *q, uint32_t len); /* and COPY_FILE_RANGE */

@@ -59,7 +59,8 @@ enum wire_opcode {
     WIRE_RENAME2 = 45,
     WIRE_LSEEK = 46,
     WIRE_COPY_FILE_RANGE = 47,
-    WIRE_STATX = 52, /* 7.39 */
+    WIRE_TMPFILE = 51, /* 7.37 */
+    WIRE_STATX = 52,   /* 7.39 */
     WIRE_OPCODES
 };
 

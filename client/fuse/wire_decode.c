@@ -162,6 +162,20 @@ static int in_create(struct rest *in, struct channel_req *q)
     return rc;
 }
 
+/* What stands where the name of a CREATE would be is none. */
+static int in_tmpfile(struct rest *in, struct channel_req *q)
+{
+    const struct wire_create_in *a = take(in, sizeof(*a));
+
+    if (!a)
+        return -EIO;
+    memset(&q->make, 0, sizeof(q->make));
+    q->make.masked = a->mode & a->umask & 0777u;
+    q->make.mode = S_IFREG | (a->mode & 07777u & ~q->make.masked);
+    q->make.flags = a->flags;
+    return 0;
+}
+
 static int in_symlink(struct rest *in, struct channel_req *q)
 {
     size_t len;
@@ -438,6 +452,7 @@ static const struct {
     [WIRE_SETLK] = {in_lock, CHANNEL_SETLK},
     [WIRE_SETLKW] = {in_lock, CHANNEL_SETLK},
     [WIRE_CREATE] = {in_create, CHANNEL_CREATE},
+    [WIRE_TMPFILE] = {in_tmpfile, CHANNEL_TMPFILE},
     [WIRE_READDIRPLUS] = {in_readdir, CHANNEL_READDIR},
     [WIRE_FALLOCATE] = {in_fallocate, CHANNEL_FALLOCATE},
     [WIRE_LSEEK] = {in_lseek, CHANNEL_LSEEK},

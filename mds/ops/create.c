@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CREATE, MKDIR, MKNOD, SYMLINK: a new name with a new inode; CREATE without O_EXCL of an existing
- * file opens it.
+ * file opens it. CREATE of an unnamed file makes an orphan, with all that the directory gives.
  *
  * The leader resolved: resolved[0] the inode behind the name, 0: none.
  * Happy path: the name is free, the caller may write the directory; a number from the directory's
@@ -41,8 +41,8 @@ static int create_lookup(struct txn *t, const struct msg_create_req *req,
     return rc < 0 ? rc : ns_may_create(dir, &req->cred);
 }
 
-static int create_inode(struct txn *t, struct shard_entry *e, const struct msg_create_req *req,
-                        uint32_t mode, struct mds_inode **ret_inode)
+static int new_inode(struct txn *t, struct shard_entry *e, const struct msg_create_req *req,
+                     uint32_t mode, struct mds_inode **ret_inode)
 {
     const struct mds_inode *dir;
     struct msg_bytes acl;
@@ -67,7 +67,15 @@ static int create_inode(struct txn *t, struct shard_entry *e, const struct msg_c
     e->result |= SHARD_R_CREATED;
     e->result_ino = ino;
     *ret_inode = in;
-    return exec_name_add(t, req->parent, &req->name, ino, mode);
+    return 0;
+}
+
+static int create_inode(struct txn *t, struct shard_entry *e, const struct msg_create_req *req,
+                        uint32_t mode, struct mds_inode **ret_inode)
+{
+    int rc = new_inode(t, e, req, mode, ret_inode);
+
+    return rc < 0 ? rc : exec_name_add(t, req->parent, &req->name, (*ret_inode)->ino, mode);
 }
 
 static int create_layout(const struct shard_entry *e, struct mds_inode *in)
@@ -110,13 +118,42 @@ static int create_reply(struct txn *t, struct shard_entry *e, uint64_t ino, uint
     return rc < 0 ? rc : exec_reply_dir(t, parent, ret_rep);
 }
 
+static int create_unnamed(struct txn *t, struct shard_entry *e, const struct msg_create_req *req,
+                          const void **ret_rep)
+{
+    const struct mds_inode *dir;
+    struct mds_inode *in;
+    int rc = req->flags & MSG_CREATE_OPEN ? exec_dir(t, req->parent, &dir) : -EINVAL;
+
+    if (rc == 0)
+        rc = ns_access(dir, &req->cred, NS_EXEC);
+    if (rc == 0)
+        rc = ns_may_create(dir, &req->cred);
+    if (rc == 0)
+        rc = new_inode(t, e, req, S_IFREG | (req->mode & 07777), &in);
+    if (rc == 0)
+        rc = create_layout(e, in);
+    if (rc < 0)
+        return rc;
+    in->nlink = 0;
+    if (!(req->flags & MSG_CREATE_EXCL))
+        in->flags |= INODE_LINKABLE;
+    rc = exec_orphan(t, e, in);
+    if (rc == 0)
+        rc = exec_mark_writer(t, e, in->ino);
+    return rc < 0 ? rc : exec_reply_inode(t, e, in->ino, true, ret_rep);
+}
+
 int exec_create(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_create_req *req = e->msg;
     struct mds_dirent d;
     struct mds_inode *in;
-    int rc = create_lookup(t, req, e, &d);
+    int rc;
 
+    if (req->flags & MSG_CREATE_UNNAMED)
+        return create_unnamed(t, e, req, ret_rep);
+    rc = create_lookup(t, req, e, &d);
     if (rc == 1)
         return create_existing(t, e, req, d.ino, ret_rep);
     if (rc < 0)

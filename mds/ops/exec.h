@@ -36,6 +36,8 @@ int exec_name_remove(struct txn *t, uint64_t dir, const struct msg_bytes *name,
                      uint32_t mode) MUST_USE;
 int exec_parent_set(struct txn *t, uint64_t ino, uint64_t parent,
                     const struct msg_bytes *name) MUST_USE;
+/* A file without a name that somebody has open: destroyed with its last close. */
+int exec_orphan(struct txn *t, struct shard_entry *e, struct mds_inode *in) MUST_USE;
 /* A file loses a name, a directory its only one. The last one: an orphan if somebody has it open,
  * else gone. tree: as txn_inode_destroy(). */
 int exec_link_drop(struct txn *t, struct shard_entry *e, uint64_t ino, bool is_open,

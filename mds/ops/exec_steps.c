@@ -104,7 +104,7 @@ int exec_parent_set(struct txn *t, uint64_t ino, uint64_t parent, const struct m
     return txn_record_put(t, &k, value, (uint32_t)sizeof(struct parent_rec) + name->len);
 }
 
-static int link_orphan(struct txn *t, struct shard_entry *e, struct mds_inode *in)
+int exec_orphan(struct txn *t, struct shard_entry *e, struct mds_inode *in)
 {
     uint8_t value[8];
     struct key k;
@@ -135,7 +135,7 @@ int exec_link_drop(struct txn *t, struct shard_entry *e, uint64_t ino, bool is_o
     if (in->nlink > 0)
         return 0;
     if (is_open && S_ISREG(in->mode))
-        return link_orphan(t, e, in);
+        return exec_orphan(t, e, in);
     rc = txn_inode_destroy(t, ino, tree, &queued);
     if (queued) {
         e->result |= SHARD_R_DESTROY;

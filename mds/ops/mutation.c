@@ -134,7 +134,8 @@ static void mutate_keep(struct mds_op *o)
     case RPC_OP_MKDIR:
     case RPC_OP_MKNOD:
     case RPC_OP_SYMLINK:
-        op_keep(o, ((const struct msg_create_req *)msg)->parent, RPC_FLAG_KEPT_DIR, NULL);
+        if (!(((const struct msg_create_req *)msg)->flags & MSG_CREATE_UNNAMED))
+            op_keep(o, ((const struct msg_create_req *)msg)->parent, RPC_FLAG_KEPT_DIR, NULL);
         op_keep(o, o->entry.result_ino, RPC_FLAG_KEPT_INODE, NULL);
         break;
     case RPC_OP_UNLINK:

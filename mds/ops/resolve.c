@@ -90,13 +90,15 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
     const struct msg_create_req *req = o->req->msg;
     uint32_t open_flags =
         (req->open_flags & O_ACCMODE) | (req->flags & MSG_CREATE_TRUNC ? O_TRUNC : 0);
-    uint64_t ino = find_name(v, req->parent, &req->name);
+    bool unnamed = req->flags & MSG_CREATE_UNNAMED;
+    uint64_t ino = unnamed ? 0 : find_name(v, req->parent, &req->name);
     struct mds_inode in;
 
     o->entry.check_resolved = true;
     o->entry.resolved[0] = ino;
     if (!ino) {
-        op_change(o, req->parent, &req->name);
+        if (!unnamed)
+            op_change(o, req->parent, &req->name);
         new_layout(o, v, req);
         if (req->flags & MSG_CREATE_OPEN)
             op_touch(o, 0, MDS_ACCESS_OPEN, -1)->open_flags = open_flags;

@@ -90,6 +90,18 @@ int exec_rmdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
     return rc < 0 ? rc : exec_reply_dir(t, req->parent, ret_rep);
 }
 
+/* A file that was made without a name gets its first; one that has lost its last stays without. */
+static int adopt(struct txn *t, struct mds_inode *in)
+{
+    struct key k;
+
+    if (!(in->flags & INODE_LINKABLE))
+        return -ENOENT;
+    in->flags &= ~(INODE_LINKABLE | INODE_ORPHAN);
+    key_number(&k, KEY_ORPHAN, in->ino);
+    return txn_record_delete(t, &k);
+}
+
 int exec_link(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_link_req *req = e->msg;
@@ -114,10 +126,11 @@ int exec_link(struct txn *t, struct shard_entry *e, const void **ret_rep)
         return rc;
     if (S_ISDIR(in->mode))
         return -EPERM;
-    if (in->nlink == 0) /* an open file without a name stays without */
-        return -ENOENT;
     if (in->nlink >= NS_LINK_MAX)
         return -EMLINK;
+    rc = in->nlink == 0 ? adopt(t, in) : 0;
+    if (rc < 0)
+        return rc;
     in->nlink++;
     ns_changed(in, txn_now(t));
     rc = exec_name_add(t, req->new_parent, &req->new_name, in->ino, in->mode);

@@ -22,6 +22,7 @@
 #define INODE_ORPHAN        0x100u                 /* KEY_ORPHAN exists: no name, open somewhere */
 #define INODE_STRAY_CHUNKS                                                                         \
     0x200u /* inline, but a growth may have left chunks behind: clear before the next one */
+#define INODE_LINKABLE 0x400u /* an orphan that was made without a name: LINK may give it one */
 #define INODE_WIRE_FLAGS                                                                           \
     (INODE_INLINE | INODE_PUNCH_PENDING | INODE_SIZE_UNSURE | INODE_ACL | INODE_DEFAULT_ACL)
 /* What clients are told. */

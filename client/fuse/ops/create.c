@@ -15,7 +15,7 @@ static void run(struct op *o)
                      (uint32_t)strlen(q->make.name), q->make.mode, (int)q->make.flags, NULL);
 }
 
-static void finish(struct op *o, int status)
+void op_finish_create(struct op *o, int status)
 {
     struct core_opened opened = o->req.out.opened;
     struct core_entry in = o->req.entry;
@@ -40,5 +40,5 @@ static void finish(struct op *o, int status)
 
 void op_create(struct channel_req *q)
 {
-    op_start(q, run, finish, false);
+    op_start(q, run, op_finish_create, false);
 }

@@ -157,6 +157,64 @@ START_TEST(an_open_file_outlives_its_name_as_an_orphan)
 }
 END_TEST
 
+static int make_unnamed(uint64_t dir, uint32_t flags, uint64_t *ret_ino)
+{
+    struct msg_create_req req = {.cred = bed.cred,
+                                 .parent = dir,
+                                 .name = {(const uint8_t *)"x", 1},
+                                 .mode = 0640,
+                                 .flags = MSG_CREATE_UNNAMED | flags};
+    int rc = bed_call(&bed, RPC_OP_CREATE, &req);
+
+    if (rc == 0)
+        *ret_ino = bed.rep->inode.attr.ino;
+    return rc;
+}
+
+START_TEST(a_file_made_without_a_name_gets_one_by_link)
+{
+    struct mds_inode in, before, after;
+    uint64_t ino;
+
+    ck_ok(bed_inode(&bed, ROOT, &before));
+    ck_ok(make_unnamed(ROOT, MSG_CREATE_OPEN, &ino));
+    ck_assert(bed.e.result & SHARD_R_ORPHANED && bed.e.result & SHARD_R_CREATED);
+    ck_assert_uint_eq(bed.rep->inode.attr.nlink, 0);
+    ck_assert(bed_has(&bed, KEY_ORPHAN, ino));
+    ck_ok(bed_inode(&bed, ROOT, &after));
+    ck_assert_uint_eq(after.entries, before.entries);
+    ck_assert_uint_eq(after.change, before.change);
+    ck_ok(bed_link(&bed, ino, ROOT, "named"));
+    ck_assert_uint_eq(bed.rep->inode.attr.nlink, 1);
+    ck_assert(!bed_has(&bed, KEY_ORPHAN, ino));
+    ck_ok(bed_inode(&bed, ino, &in));
+    ck_assert(!(in.flags & (INODE_ORPHAN | INODE_LINKABLE)));
+    ck_assert_uint_eq(bed_lookup(&bed, ROOT, "named"), ino);
+    bed.is_open[0] = true; /* from here on it is a file like any other */
+    ck_ok(bed_name(&bed, RPC_OP_UNLINK, ROOT, "named"));
+    ck_assert(bed_has(&bed, KEY_ORPHAN, ino));
+    ck_assert_int_eq(bed_link(&bed, ino, ROOT, "again"), -ENOENT);
+}
+END_TEST
+
+START_TEST(a_file_made_without_a_name_may_stay_without)
+{
+    struct shard_ino release = {0};
+    struct mds_inode in;
+    uint64_t ino;
+
+    ck_ok(make_unnamed(ROOT, MSG_CREATE_OPEN | MSG_CREATE_EXCL, &ino));
+    ck_assert_int_eq(bed_link(&bed, ino, ROOT, "named"), -ENOENT);
+    ck_assert(bed_has(&bed, KEY_ORPHAN, ino));
+    release.ino = ino;
+    ck_ok(bed_call(&bed, SHARD_OP_ORPHAN_RELEASE, &release));
+    ck_assert_int_eq(bed_inode(&bed, ino, &in), -ENOENT);
+    ck_assert(!bed_has(&bed, KEY_ORPHAN, ino));
+    ck_assert_int_eq(make_unnamed(ROOT, 0, &ino), -EINVAL); /* nobody would have it */
+    ck_assert_int_eq(make_unnamed(bed_file(&bed, ROOT, "f"), MSG_CREATE_OPEN, &ino), -ENOTDIR);
+}
+END_TEST
+
 START_TEST(rmdir_wants_an_empty_directory)
 {
     uint64_t d = bed_dir(&bed, ROOT, "d");
@@ -251,6 +309,8 @@ static Suite *names_suite(void)
     tcase_add_test(t, devices_are_for_root);
     tcase_add_test(t, unlink_of_the_last_name_removes_the_inode_and_all_that_hangs_on_it);
     tcase_add_test(t, an_open_file_outlives_its_name_as_an_orphan);
+    tcase_add_test(t, a_file_made_without_a_name_gets_one_by_link);
+    tcase_add_test(t, a_file_made_without_a_name_may_stay_without);
     tcase_add_test(t, rmdir_wants_an_empty_directory);
     tcase_add_test(t, the_sticky_bit_protects_names_of_others);
     tcase_add_test(t, hard_links_are_not_for_directories);

@@ -199,6 +199,21 @@ START_TEST(the_umask_applies_to_what_is_made)
 }
 END_TEST
 
+START_TEST(a_file_without_a_name_needs_none)
+{
+    struct wire_create_in in = {.flags = O_TMPFILE | O_RDWR | O_EXCL, .mode = 0666, .umask = 027};
+
+    message(WIRE_TMPFILE, &in, sizeof in);
+    ck_assert_int_eq(decode(), 0);
+    ck_assert_int_eq(q.op, CHANNEL_TMPFILE);
+    ck_assert_uint_eq(q.make.mode, S_IFREG | 0640);
+    ck_assert_uint_eq(q.make.flags, O_TMPFILE | O_RDWR | O_EXCL);
+    ck_assert_ptr_null(q.make.name);
+    m.len--;
+    ck_assert_int_eq(decode(), -EIO);
+}
+END_TEST
+
 START_TEST(now_wins_over_a_time_that_is_given)
 {
     struct wire_setattr_in in = {.valid = WIRE_FATTR_ATIME | WIRE_FATTR_ATIME_NOW |
@@ -342,9 +357,10 @@ SUITE_MAIN("wire", NULL, NULL, names_are_taken_and_must_end,
            a_name_of_more_than_255_bytes_is_too_long, both_names_of_a_rename_are_needed,
            ranges_lie_within_the_largest_file, a_link_is_of_the_file_into_the_directory,
            a_write_has_the_bytes_it_says, offsets_beyond_the_largest_file_are_refused,
-           the_umask_applies_to_what_is_made, now_wins_over_a_time_that_is_given,
-           statx_is_a_getattr_that_wants_more, a_lock_of_a_file_covers_all_of_it,
-           the_value_of_an_attribute_must_be_there, what_follows_the_arguments_is_cut_off,
-           operations_that_are_none_have_no_number, no_more_is_forgotten_than_the_message_holds,
+           the_umask_applies_to_what_is_made, a_file_without_a_name_needs_none,
+           now_wins_over_a_time_that_is_given, statx_is_a_getattr_that_wants_more,
+           a_lock_of_a_file_covers_all_of_it, the_value_of_an_attribute_must_be_there,
+           what_follows_the_arguments_is_cut_off, operations_that_are_none_have_no_number,
+           no_more_is_forgotten_than_the_message_holds,
            words_of_mount_become_flags_and_the_rest_goes_to_the_kernel,
            the_groups_of_a_process_are_those_it_has)
