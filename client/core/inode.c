@@ -180,6 +180,11 @@ void inode_expire(struct core *c, uint64_t ino)
     i->attr_event = ++c->events_seen;
 }
 
+static struct msg_time later(struct msg_time a, struct msg_time b)
+{
+    return a.sec > b.sec || (a.sec == b.sec && a.nsec > b.nsec) ? a : b;
+}
+
 void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
 {
     struct msg_attr was = i->attr;
@@ -192,6 +197,7 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
     if (ours) { /* the lease says that nobody else can have changed these */
         i->attr.size = was.size;
         i->attr.mtime = was.mtime;
+        i->attr.ctime = later(was.ctime, a->ctime); /* writes that are not reported yet */
     }
     if (i->attr_known && a->truncate_gen < was.truncate_gen)
         i->attr.truncate_gen = was.truncate_gen;
@@ -294,7 +300,7 @@ void inode_mark_dirty(struct core_inode *i)
 void inode_touch_data(struct core_inode *i, uint64_t end)
 {
     i->attr.size = MAX(i->attr.size, end);
-    i->attr.mtime = i->wrote_at = core_now(i->core);
+    i->attr.mtime = i->attr.ctime = i->wrote_at = later(core_now(i->core), i->attr.ctime);
     i->meta_seq++;
     inode_mark_dirty(i);
 }

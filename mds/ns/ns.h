@@ -58,7 +58,10 @@ int ns_setattr_check(const struct mds_inode *in, const struct msg_setattr_req *r
 void ns_setattr_apply(struct mds_inode *in, const struct msg_setattr_req *req, struct msg_time now);
 void ns_changed(struct mds_inode *in, struct msg_time now);  /* ctime and change */
 void ns_modified(struct mds_inode *in, struct msg_time now); /* mtime too */
-void ns_kill_priv(struct mds_inode *in);                     /* set-user-id, set-group-id */
+/* What a writer reports: its time stamp, or 0: now. Both times become that of the write, not that
+ * of the report, so that the writer and all others are told the same; none is later than now. */
+void ns_written(struct mds_inode *in, struct msg_time mtime, struct msg_time now);
+void ns_kill_priv(struct mds_inode *in); /* set-user-id, set-group-id */
 struct msg_time ns_clamp(struct msg_time t,
                          struct msg_time now); /* a client's time stamp: never later than now */
 int ns_time_compare(struct msg_time a, struct msg_time b);

@@ -33,6 +33,14 @@ void ns_modified(struct mds_inode *in, struct msg_time now)
     ns_changed(in, now);
 }
 
+void ns_written(struct mds_inode *in, struct msg_time mtime, struct msg_time now)
+{
+    in->mtime = mtime.sec == 0 && mtime.nsec == 0 ? now : ns_clamp(mtime, now);
+    if (ns_time_compare(in->ctime, in->mtime) < 0)
+        in->ctime = in->mtime;
+    in->change++;
+}
+
 void ns_kill_priv(struct mds_inode *in)
 {
     if (S_ISDIR(in->mode))

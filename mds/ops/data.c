@@ -37,10 +37,7 @@ static int data_inode(struct txn *t, uint64_t ino, bool is_inline, const uint32_
 
 static int data_written(struct txn *t, struct mds_inode *in, struct msg_time mtime)
 {
-    struct msg_time now = txn_now(t);
-
-    in->mtime = mtime.sec == 0 && mtime.nsec == 0 ? now : ns_clamp(mtime, now);
-    ns_changed(in, now);
+    ns_written(in, mtime, txn_now(t));
     return exec_caps_drop(t, in);
 }
 

@@ -136,8 +136,9 @@ static void size_apply(struct txn *t, struct mds_inode *in, const struct shard_s
         !(in->flags & INODE_INLINE))
         in->size = MAX(in->size, req->size);
     if (req->has_mtime)
-        in->mtime = ns_clamp(req->mtime, now);
-    ns_changed(in, now);
+        ns_written(in, req->mtime, now);
+    else
+        ns_changed(in, now);
 }
 
 int exec_size_recovered(struct txn *t, struct shard_entry *e, const void **ret_rep)

@@ -21,6 +21,8 @@ static void glimpse_done(struct mds_glimpse *g)
         a->size = MAX(a->size, g->size);
         if (ns_time_compare(g->mtime, a->mtime) > 0)
             a->mtime = g->mtime;
+        if (ns_time_compare(a->mtime, a->ctime) > 0 && ns_time_compare(g->mtime, a->mtime) == 0)
+            a->ctime = a->mtime; /* as it will be when it has been reported */
     }
     op_reply(o, 0, &o->rep);
 }
