@@ -243,6 +243,32 @@ def _(a, b):
         os.close(fd)
 
 
+@rule("listing with attributes in a loop on B, beside a writer on A, never tells sizes or times that go back")
+def _(a, b):
+    stop = []
+
+    def work():
+        fds = [os.open(f"{a}/{i}", os.O_CREAT | os.O_WRONLY | os.O_APPEND) for i in range(5)]
+        for n in range(400):
+            os.write(fds[n % 5], b"x" * 500)
+        for fd in fds:
+            os.close(fd)
+        stop.append(1)
+    t = thread(work)
+    last = {}
+    while True:
+        end = bool(stop)
+        for e in os.scandir(b):
+            s = e.stat()
+            now = (s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+            assert all(x <= y for x, y in zip(last.get(e.name, now), now)), (e.name, last[e.name], now)
+            last[e.name] = now
+        if end:
+            break
+    join(t)
+    same({n: v[0] for n, v in last.items()}, {str(i): 40000 for i in range(5)})
+
+
 @rule("extended attributes that A sets, changes and removes are so on B")
 def _(a, b):
     write(f"{b}/f")
