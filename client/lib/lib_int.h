@@ -10,6 +10,7 @@
  *   file.c    open, close, sync; lock.c locks; io.c reads and writes; queue.c asynchronous ones;
  *             buffer.c memory for them
  *   range.c   fallocate, seeking data and holes, copying ranges
+ *   batch.c   many calls on names at once
  *   name.c    calls on names; attr.c attributes, xattr; dir.c directory streams
  */
 #ifndef AIFS_CLIENT_LIB_LIB_INT_H
@@ -138,6 +139,9 @@ int lib_file_reopen(struct aifs_file *f);
 
 /* ---- walk.c ---- */
 
+struct lib_walk *lib_walk_alloc(struct aifs *fs);
+/* The next way to go. -EFAULT, -ENOENT, -ENAMETOOLONG. */
+int lib_walk_set(struct lib_walk *w, const char *path, unsigned flags);
 struct lib_walk *lib_walk_new(struct aifs *fs, const char *path, unsigned flags, int *ret_err);
 void lib_walk_start(struct lib_walk *w, void (*done)(struct lib_walk *w, int status));
 

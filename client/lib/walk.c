@@ -13,24 +13,38 @@
 
 static void step(struct lib_walk *w);
 
-struct lib_walk *lib_walk_new(struct aifs *fs, const char *path, unsigned flags, int *ret_err)
+struct lib_walk *lib_walk_alloc(struct aifs *fs)
+{
+    struct lib_walk *w = mem_alloc(sizeof *w);
+
+    if (w)
+        w->fs = fs;
+    return w;
+}
+
+int lib_walk_set(struct lib_walk *w, const char *path, unsigned flags)
 {
     size_t len = path ? strlen(path) : 0;
-    struct lib_walk *w;
 
-    *ret_err = !path ? -EFAULT : !len ? -ENOENT : len > LIB_PATH_MAX ? -ENAMETOOLONG : -ENOMEM;
     if (!len || len > LIB_PATH_MAX)
-        return NULL;
-    w = mem_alloc(sizeof *w);
-    if (!w)
-        return NULL;
-    w->fs = fs;
+        return !path ? -EFAULT : !len ? -ENOENT : -ENAMETOOLONG;
     w->follow = flags & LIB_FOLLOW;
     w->parent_only = flags & LIB_PARENT;
     w->links = 0;
     w->at = 0;
     memcpy(w->path, path, len + 1);
-    *ret_err = 0;
+    return 0;
+}
+
+struct lib_walk *lib_walk_new(struct aifs *fs, const char *path, unsigned flags, int *ret_err)
+{
+    struct lib_walk *w = lib_walk_alloc(fs);
+
+    *ret_err = w ? lib_walk_set(w, path, flags) : -ENOMEM;
+    if (*ret_err) {
+        mem_free(w);
+        return NULL;
+    }
     return w;
 }
 

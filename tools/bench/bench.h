@@ -131,11 +131,13 @@ struct md_options {
     uint64_t size;
     double seconds;
     bool shared, keep, cold;
+    const char *options; /* through libaifs: of aifs_mount() */
+    unsigned batch;      /* calls in one */
 };
 #define MD_OPTIONS_DEFAULT                                                                         \
     (struct md_options)                                                                            \
     {                                                                                              \
-        .phases = "all", .jobs = 8, .files = 5000, .dirs = 8, .seconds = 10                        \
+        .phases = "all", .jobs = 8, .files = 5000, .dirs = 8, .seconds = 10, .batch = 1000         \
     }
 struct small_options {
     unsigned files, dirs, jobs;

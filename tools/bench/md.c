@@ -18,6 +18,7 @@
 #include "common/base/mem.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/io.h"
+#include "tools/bench/md_aifs.h"
 
 static struct md_options opt = MD_OPTIONS_DEFAULT;
 
@@ -32,6 +33,8 @@ static const struct bench_option options[] = {
     {"shared", BENCH_FLAG, &opt.shared, "all jobs in one directory"},
     {"cold", BENCH_FLAG, &opt.cold, "drop the caches before stat, read, open+close (root)"},
     {"keep", BENCH_FLAG, &opt.keep, "leave the directories behind"},
+    {"batch", BENCH_NUMBER, &opt.batch, "with aifs:SOURCE: calls submitted together (1000)"},
+    {"options", BENCH_TEXT, &opt.options, "of the mount, with aifs:SOURCE: key_file=PATH,..."},
 };
 
 struct md {
@@ -290,9 +293,11 @@ int md_measure(struct bench *b, const struct md_options *o, const char *prefix, 
 static int run(struct bench *b, int argc, char **argv)
 {
     if (argc != 1) {
-        bench_error("md: say where: one directory");
+        bench_error("md: say where: one directory, or aifs:SOURCE");
         return 2;
     }
+    if (!strncmp(argv[0], "aifs:", 5))
+        return md_aifs_measure(b, &opt, "md", argv[0]);
     return md_measure(b, &opt, "md", argv[0]);
 }
 
