@@ -216,6 +216,8 @@ uint64_t rpc_peer_oldest_call_ns(const struct rpc_peer *p,
 struct rpc_sync;
 int rpc_sync_create(const struct crypto_key *key, const char *name,
                     struct rpc_sync **ret_sync) MUST_USE;
+int rpc_sync_create_over(enum net_want want, const struct crypto_key *key, const char *name,
+                         struct rpc_sync **ret_sync) MUST_USE;
 void rpc_sync_destroy(struct rpc_sync *s);
 int rpc_sync_connect(struct rpc_sync *s, const char *address, uint64_t timeout_ns,
                      struct rpc_peer **ret_peer) MUST_USE;

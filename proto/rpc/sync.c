@@ -20,6 +20,13 @@ struct rpc_sync {
 
 int rpc_sync_create(const struct crypto_key *key, const char *name, struct rpc_sync **ret_sync)
 {
+    return rpc_sync_create_over(NET_WANT_TCP, key, name,
+                                ret_sync); /* a few calls are not worth another transport */
+}
+
+int rpc_sync_create_over(enum net_want want, const struct crypto_key *key, const char *name,
+                         struct rpc_sync **ret_sync)
+{
     struct reactor_options ro = {.name = "sync"};
     struct rpc_node_options no = {.key = *key};
     struct rpc_sync *s = mem_zalloc(sizeof *s);
@@ -31,7 +38,7 @@ int rpc_sync_create(const struct crypto_key *key, const char *name, struct rpc_s
     snprintf(no.self.name, sizeof no.self.name, "%s", name);
     snprintf(no.self.version, sizeof no.self.version, "%s", AIFS_VERSION);
     net_options_default(&no.net);
-    no.net.want = NET_WANT_TCP; /* a few small calls are not worth another transport */
+    no.net.want = want;
     rc = uuid_random(&no.self.node);
     if (rc == 0)
         rc = uuid_random(&no.self.boot);

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 cluster_up --oss 2 --targets 2
 echo x >"$M/small" && head -c 9000000 /dev/urandom >"$M/f"
-for cmd in status "node list" "node show oss1" "target list" "target show 1" "pool list" "pool show default" df "client list" "stripe get $M" \
+for cmd in status "node list" "node show oss1" "net show" "net show oss1" "target list" "target show 1" "pool list" "pool show default" df "client list" "stripe get $M" \
     "stripe get $M/f" "file info $M/f $M/small" "file where $M/f" version; do
     # shellcheck disable=SC2086
     out=$("$ADMIN" $cmd) && [ -n "$out" ] || fail "$cmd: exit $?"
@@ -21,6 +21,9 @@ refuse "an unknown option" 2 'bogus' "$ADMIN" df --bogus
 refuse "a client's key is not an admin's" 6 '' "$ADMIN" --mds "127.0.0.1:$(cat "$C/mds/run/port")" --key-file "$C/key/client.key" status
 refuse "nobody there" 7 '' "$ADMIN" --mds 127.0.0.1:1 --key-file "$C/key/admin.key" --timeout 1s status
 refuse "a missing server" 4 '^aifs-admin: there is no server nope$' "$ADMIN" node show nope
+refuse "the way to a missing server" 4 'no server nope' "$ADMIN" net show nope
+"$ADMIN" --json net show | jq -e '[.items[] | select(.type != "device")] | length == 3 and all(.state == "up" and .rtt_us > 0 and (.transport | test("^(tcp|shm|rdma)$")))' >/dev/null ||
+    fail "net show: $("$ADMIN" net show)"
 refuse "no time to wait" 2 'not a time' "$ADMIN" --timeout 0 status
 refuse "help for an unknown noun" 2 'did you mean "target"' "$ADMIN" help targt
 refuse "a relative path" 2 'absolute path' "$ADMIN" target add --node oss1 --path disk
@@ -43,6 +46,9 @@ start=$SECONDS
 "$ADMIN" --timeout 2s --json target list >"$T/json" 2>/dev/null
 [ $? = 3 ] || fail "exit code with a server down"
 jq -e '[.items[] | select(.state == "unreachable")] | length == 2' "$T/json" >/dev/null || fail "two targets should be unreachable"
+"$ADMIN" --timeout 2s --json net show >"$T/json" 2>/dev/null
+[ $? = 3 ] || fail "net show: exit code with a server down"
+jq -e '[.items[] | select(.state == "unreachable").node] == ["oss2"]' "$T/json" >/dev/null || fail "net show: oss2 should be unreachable"
 "$ADMIN" --timeout 2s status >/dev/null 2>&1
 [ $? = 3 ] || fail "status: exit code with a server down"
 [ $((SECONDS - start)) -lt 20 ] || fail "the commands hang"

@@ -9,6 +9,8 @@ const struct admin_command admin_commands[] = {
     {"node", "list", "", "servers, their addresses and when they were last seen", cmd_node_list},
     {"node", "show", "NODE", "one server", cmd_node_show},
     {"client", "list", "", "mounts: host, age, open files", cmd_client_list},
+    {"net", "show", "[NODE]", "addresses of servers as reached from here, transports, devices",
+     cmd_net_show},
     {"target", "list", "[--pool P]", "targets with state and space", cmd_target_list},
     {"target", "show", "TARGET", "one target", cmd_target_show},
     {"target", "add", "--node N --path DIR [--pool P]", "format DIR on server N as a new target",
