@@ -86,12 +86,13 @@ static json_t *host_json(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     struct utsname u;
+    double load = 0;
 
-    if (uname(&u) != 0)
+    if (uname(&u) != 0 || getloadavg(&load, 1) != 1)
         return json_object();
-    return json_pack("{s:i, s:I, s:s, s:s}", "cpus", (int)sysconf(_SC_NPROCESSORS_ONLN),
+    return json_pack("{s:i, s:I, s:s, s:s, s:f}", "cpus", (int)sysconf(_SC_NPROCESSORS_ONLN),
                      "memory_bytes", (json_int_t)pages * page, "system", u.sysname, "release",
-                     u.release);
+                     u.release, "load", load);
 }
 
 static json_t *texts_json(const struct bench *b, bool arguments)

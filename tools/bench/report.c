@@ -36,7 +36,7 @@ static const char style[] =
     "--c7:#aaa}}\n"
     "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);"
     "font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
-    "main{max-width:1040px;margin:0 auto;padding:32px 20px 64px}h1{font-size:28px;margin:0 0 4px}"
+    "main{max-width:1120px;margin:0 auto;padding:32px 20px 64px}h1{font-size:28px;margin:0 0 4px}"
     "h2{font-size:19px;margin:0}p{margin:4px 0}.soft{color:var(--soft)}.small{font-size:13px}\n"
     "section{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:20px "
     "22px;margin-top:22px}"
@@ -46,15 +46,17 @@ static const char style[] =
     "14px}"
     "th{font-weight:600;text-align:right;color:var(--soft);font-size:12.5px;padding:5px "
     "10px;border-bottom:1px solid "
-    "var(--rule);white-space:nowrap}td{padding:5px 10px;text-align:right;border-bottom:1px solid "
+    "var(--rule);white-space:nowrap}td{padding:5px 8px;text-align:right;border-bottom:1px solid "
     "var(--rule);"
     "font-variant-numeric:tabular-nums;white-space:nowrap}th:first-child,td:first-child{text-align:"
     "left;padding-left:0}"
-    "tr:last-child td{border-bottom:0}td.left,th.left{text-align:left}td.wrap{white-space:normal}\n"
+    "tr:last-child "
+    "td{border-bottom:0}td.left,th.left{text-align:left}td.wrap{white-space:normal}th.wrap{white-"
+    "space:normal;width:120px}\n"
     ".verdict{font-weight:600;font-size:12.5px;border-radius:9px;padding:2px "
     "9px}.pass{color:var(--good);"
     "background:var(--goodbg)}.miss{color:var(--bad);background:var(--badbg)}\n"
-    ".roof{display:inline-block;width:90px;height:8px;border-radius:4px;background:var(--track);"
+    ".roof{display:inline-block;width:64px;height:8px;border-radius:4px;background:var(--track);"
     "margin-right:8px;"
     "overflow:hidden;vertical-align:1px}.roof i{display:block;height:100%;background:var(--bar)}\n"
     "figure{margin:16px 0 0}.halves{display:flex;flex-wrap:wrap;gap:8px}.half{flex:1 1 "
@@ -121,7 +123,8 @@ static void rows_table(FILE *f, const struct report_group *g)
             "<div class=scroll><table><tr><th>measurement<th>%s<th "
             "class=left>unit<th>P50<th>P95<th>P99%s"
             "<th class=left>of its limit</tr>\n",
-            g->n_runs > 1 ? "median" : "value", cost ? "<th>CPU s per GiB, client + servers" : "");
+            g->n_runs > 1 ? "median" : "value",
+            cost ? "<th class=wrap>CPU s / GiB: client + servers" : "");
     for (unsigned i = 0; i < g->n_rows; i++) {
         const struct report_row *row = &g->rows[i];
 
@@ -168,7 +171,7 @@ static void group(FILE *f, const struct report_group *g)
     fprintf(f, "</code></p><p class=\"small soft\">%u run%s, ", g->n_runs,
             g->n_runs > 1 ? "s" : "");
     html_text(f, g->when);
-    fputs("</p>\n", f);
+    fprintf(f, ", load of the machine %.1f</p>\n", g->load);
     for (unsigned i = 0; i < g->n_notes; i++) {
         fputs("<p class=small>", f);
         html_text(f, g->notes[i]);

@@ -25,6 +25,7 @@ struct report_row {
 
 struct report_group {
     char scenario[16], arguments[512], when[32], version[16], host[128];
+    double load; /* of the machine, when the last run had ended */
     unsigned n_runs, n_notes;
     char notes[BENCH_NOTES_MAX][400];
     unsigned n_rows;

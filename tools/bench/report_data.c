@@ -102,6 +102,7 @@ static bool add_document(struct report *r, const json_t *doc)
     if (!g)
         return false;
     g->n_runs++;
+    g->load = number_of(json_object_get(doc, "host"), "load");
     g->n_notes = 0;
     for (size_t i = 0; i < json_array_size(notes) && g->n_notes < BENCH_NOTES_MAX; i++)
         snprintf(g->notes[g->n_notes++], sizeof g->notes[0], "%s",

@@ -26,7 +26,7 @@
 #include "tools/bench/scale.h"
 
 #define SOURCE        "10.77.0.2:7600:/"
-#define START_MS      30000u
+#define START_MS      120000u
 #define CAPACITY      (4ull * GIB) /* of a target, so that the sum tells how many there are */
 #define MOUNT_JOBS    4u
 #define LIB_DEPTH_MIN 8u
@@ -162,7 +162,7 @@ static int wait_for_targets(void *arg)
     struct aifs *fs;
     int rc = 0;
 
-    snprintf(options, sizeof options, "key_file=%s/client.key,net=tcp", c->dir);
+    snprintf(options, sizeof options, "key_file=%s/client.key,net=tcp,mount_timeout=120s", c->dir);
     if (aifs_mount(SOURCE, options, &fs) != 0) {
         bench_error("scale: %s", aifs_mount_error());
         return 1;
@@ -262,7 +262,8 @@ static int measure(struct client *c, struct bench *b)
     o.cold = lib;
     o.before = before_phase;
     o.before_arg = c;
-    snprintf(options, sizeof options, "key_file=%s/client.key,net=tcp,memory_limit=256Mi",
+    snprintf(options, sizeof options,
+             "key_file=%s/client.key,net=tcp,memory_limit=256Mi,mount_timeout=120s",
              c->load->cluster->dir);
     o.options = options;
     snprintf(where, sizeof where, "%s", lib ? "aifs:" SOURCE : c->mountpoint);
