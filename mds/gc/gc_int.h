@@ -63,6 +63,9 @@ struct gc_queue {
     int error;
     uint32_t n_seen;
     struct gc_seen seen[GC_PAGE];
+    struct gc_seen over[GC_ACTIVE_MAX]; /* items that were done while a page was being read: it may
+                                           show them still */
+    uint32_t n_over;
     struct hmap items; /* struct gc_item: under way or resting */
     uint32_t n_active;
     struct gc_batch *batch; /* KEY_DESTROY */

@@ -74,6 +74,8 @@ static void item_over(struct gc_item *it, int status)
     } else {
         stat_inc(&q->done);
         q->progress = true;
+        if (q->scanning && q->n_over < GC_ACTIVE_MAX)
+            q->over[q->n_over++] = (struct gc_seen){.ino = ino, .item = it->item};
     }
     if (status < 0 && q->items.count < GC_RESTING_MAX && !gc->stopping)
         it->rest_until = reactor_now_ns(gc->mds->reactor) + GC_REST_NS;
@@ -202,11 +204,24 @@ static bool item_ready(struct gc_item *it)
     return true;
 }
 
+/* The page was read from a state in which it was not done yet. One that was queued since has
+ * another index. */
+static bool item_is_over(const struct gc_queue *q, const struct gc_seen *seen)
+{
+    for (uint32_t i = 0; i < q->n_over; i++) {
+        if (q->over[i].ino == seen->ino && q->over[i].item.index == seen->item.index)
+            return true;
+    }
+    return false;
+}
+
 void gc_item_start(struct gc_queue *q, const struct gc_seen *seen)
 {
     struct gc_item *it = item_find(q, seen->ino);
     int rc;
 
+    if (item_is_over(q, seen))
+        return;
     if (it) {
         it->again = it->rest_until == 0;
         q->skipped |= it->rest_until != 0;

@@ -44,6 +44,7 @@ static void scan_done(struct worker_job *j);
 static void scan_page(struct gc_queue *q)
 {
     q->scanning = true;
+    q->n_over = 0;
     q->job.run = scan_run;
     q->job.done = scan_done;
     gc_begin(q->gc);
