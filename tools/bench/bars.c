@@ -114,7 +114,7 @@ static int on_null_fuse(struct session *s, const struct io_options *o)
     int rc;
 
     same.before = NULL;
-    if (!null_mount_start(&m, !o->direct, s->want))
+    if (!null_mount_start(&m, CHANNEL_KIND_AUTO, !o->direct, s->want))
         return 1;
     rc = io_measure(s->t, &same, "null", m.dir);
     null_mount_stop(&m);
@@ -232,7 +232,7 @@ static int part_small(struct session *s)
     o.before_arg = s;
     rc = small_measure(s->t, &o, "mount", s->dir);
     o.before = NULL;
-    if (rc == 0 && !null_mount_start(&m, false, s->want))
+    if (rc == 0 && !null_mount_start(&m, CHANNEL_KIND_AUTO, false, s->want))
         rc = 1;
     if (rc)
         return rc;

@@ -51,13 +51,13 @@ static int measure_md(struct bench *b, const char *prefix, const char *dir, doub
     return md_measure(b, &o, prefix, dir);
 }
 
-static int with_null_fs(struct bench *b, const char *prefix, double seconds, bool cached,
-                        unsigned want)
+static int with_null_fs(struct bench *b, enum channel_kind kind, const char *prefix, double seconds,
+                        bool cached, unsigned want)
 {
     struct null_mount m;
     int rc;
 
-    if (!null_mount_start(&m, cached, want))
+    if (!null_mount_start(&m, kind, cached, want))
         return 0;
     rc = measure_io(b, prefix, m.dir, seconds, cached);
     if (rc == 0 && !cached && want == NULL_MOUNT_NO_RPC)
@@ -66,19 +66,20 @@ static int with_null_fs(struct bench *b, const char *prefix, double seconds, boo
     return rc;
 }
 
-int limit_null_fuse(struct bench *b, double seconds)
+int limit_null_fuse(struct bench *b, enum channel_kind kind, double seconds)
 {
-    int rc = with_null_fs(b, "fuse", seconds, false, NULL_MOUNT_NO_RPC);
+    int rc = with_null_fs(b, kind, "fuse", seconds, false, NULL_MOUNT_NO_RPC);
 
-    return rc ? rc : with_null_fs(b, "fuse-cached", seconds, true, NULL_MOUNT_NO_RPC);
+    return rc ? rc : with_null_fs(b, kind, "fuse-cached", seconds, true, NULL_MOUNT_NO_RPC);
 }
 
-int limit_rpc_fuse(struct bench *b, unsigned want, const char *net, double seconds)
+int limit_rpc_fuse(struct bench *b, enum channel_kind kind, unsigned want, const char *net,
+                   double seconds)
 {
     char prefix[32];
 
     snprintf(prefix, sizeof prefix, "fuse-rpc-%s", net);
-    return with_null_fs(b, prefix, seconds, false, want);
+    return with_null_fs(b, kind, prefix, seconds, false, want);
 }
 
 int limit_mount(struct bench *b, const char *dir, double seconds)

@@ -10,13 +10,20 @@
 #include "tools/bench/rpc_load.h"
 
 static struct {
-    const char *net, *dir, *mount, *only;
+    const char *net, *dir, *mount, *only, *channel;
     double seconds;
-} opt = {.net = "all", .dir = "/dev/shm", .only = "memory,rpc,target,fuse,fuse-rpc", .seconds = 1};
+    enum channel_kind kind;
+} opt = {.net = "all",
+         .channel = "auto",
+         .dir = "/dev/shm",
+         .only = "memory,rpc,target,fuse,fuse-rpc",
+         .seconds = 1};
 
 static const struct bench_option options[] = {
     {"net", BENCH_TEXT, &opt.net, "tcp, shm, auto, or all: tcp and shm (all)"},
     {"dir", BENCH_TEXT, &opt.dir, "where targets would be (/dev/shm)"},
+    {"channel", BENCH_TEXT, &opt.channel,
+     "of FUSE alone: auto, fuse or libfuse, as of mounts (auto)"},
     {"mount", BENCH_TEXT, &opt.mount, "a mount to hold against FUSE alone"},
     {"only", BENCH_TEXT, &opt.only, "which of memory rpc target fuse fuse-rpc (all)"},
     {"seconds", BENCH_SECONDS, &opt.seconds, "time of each row (1)"},
@@ -43,7 +50,7 @@ static int limit_both(struct bench *b, unsigned want, const char *net)
     if (bench_listed(opt.only, "rpc"))
         rc = limit_rpc(b, want, opt.seconds);
     if (rc == 0 && bench_listed(opt.only, "fuse-rpc"))
-        rc = limit_rpc_fuse(b, want, net, opt.seconds);
+        rc = limit_rpc_fuse(b, opt.kind, want, net, opt.seconds);
     return rc;
 }
 
@@ -65,6 +72,22 @@ static int limit_rpcs(struct bench *b)
     return rc;
 }
 
+static bool channel_of(const char *name, enum channel_kind *ret_kind)
+{
+    static const char *const names[] = {[CHANNEL_KIND_AUTO] = "auto",
+                                        [CHANNEL_KIND_FUSE] = "fuse",
+                                        [CHANNEL_KIND_LIBFUSE] = "libfuse"};
+
+    for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *ret_kind = (enum channel_kind)i;
+            return true;
+        }
+    }
+    bench_error("limits: --channel is auto, fuse or libfuse");
+    return false;
+}
+
 static int run(struct bench *b, int argc, char **argv)
 {
     int rc = 0;
@@ -74,6 +97,8 @@ static int run(struct bench *b, int argc, char **argv)
         bench_error("limits: takes no path, and more than 0 seconds");
         return 2;
     }
+    if (!channel_of(opt.channel, &opt.kind))
+        return 2;
     if (bench_listed(opt.only, "memory"))
         rc = limit_memory(b, opt.seconds);
     if (rc == 0)
@@ -81,7 +106,7 @@ static int run(struct bench *b, int argc, char **argv)
     if (rc == 0 && bench_listed(opt.only, "target"))
         rc = limit_target(b, opt.dir, opt.seconds);
     if (rc == 0 && bench_listed(opt.only, "fuse"))
-        rc = limit_null_fuse(b, opt.seconds);
+        rc = limit_null_fuse(b, opt.kind, opt.seconds);
     if (rc == 0 && opt.mount)
         rc = limit_mount(b, opt.mount, opt.seconds);
     return rc;

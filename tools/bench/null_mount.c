@@ -94,10 +94,10 @@ static void stop_server(struct null_mount *m)
     rpc_null_free(m->rpc);
 }
 
-bool null_mount_start(struct null_mount *m, bool cached, unsigned want)
+bool null_mount_start(struct null_mount *m, enum channel_kind kind, bool cached, unsigned want)
 {
     const char *tmp = getenv("TMPDIR");
-    struct null_fs_options o = {.timeout_ns = NS_PER_S, .direct = !cached};
+    struct null_fs_options o = {.channel = kind, .timeout_ns = NS_PER_S, .direct = !cached};
     struct null_fs_remote remote;
     struct crypto_key key;
     uint16_t port;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "common/base/compiler.h"
+#include "client/fuse/channel.h"
 
 #define NULL_MOUNT_NO_RPC (~0u)
 
@@ -17,9 +17,10 @@ struct null_mount {
     int until;         /* closed: the server ends */
     struct rpc_null *rpc;
 };
-/* cached: the kernel's page cache is used. want: enum net_want, or NULL_MOUNT_NO_RPC. false where
- * it cannot be, after saying so. */
-bool null_mount_start(struct null_mount *m, bool cached, unsigned want) MUST_USE;
+/* By this kind of channel. cached: the kernel's page cache is used. want: enum net_want, or
+ * NULL_MOUNT_NO_RPC. false where it cannot be, after saying so. */
+bool null_mount_start(struct null_mount *m, enum channel_kind kind, bool cached,
+                      unsigned want) MUST_USE;
 void null_mount_stop(struct null_mount *m);
 
 #endif

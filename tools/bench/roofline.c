@@ -41,7 +41,7 @@ static int on_null_fuse(struct bench *b, const struct bench_scenario *s)
     unsigned want;
     int rc;
 
-    if (rpc_load_want("auto", &want) < 0 || !null_mount_start(&m, true, want))
+    if (rpc_load_want("auto", &want) < 0 || !null_mount_start(&m, CHANNEL_KIND_AUTO, true, want))
         return 0; /* it has said why */
     rc = again(b, s, m.dir, "null FUSE over RPC");
     null_mount_stop(&m);
