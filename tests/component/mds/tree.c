@@ -12,6 +12,7 @@ struct node {
     struct mds_inode in;
     uint64_t names, dirs, entries, parent;
     bool has_inode, has_parent;
+    bool removed; /* its name was taken away, its content is going: it is below the root */
 };
 
 struct tree {
@@ -66,6 +67,19 @@ static int add_dirent(void *arg, const void *key, size_t key_len, const void *va
     return 0;
 }
 
+static int add_removed(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+    struct node *n = tree_node(arg, key_number_of(key));
+    uint64_t tree;
+
+    (void)key_len;
+    ck_ok(rec_trash_decode(value, len, &tree));
+    ck_assert(!n->has_parent);
+    n->removed = n->has_parent = true;
+    n->parent = KEY_ROOT_INO;
+    return 0;
+}
+
 static int check_parent(void *arg, const void *key, size_t key_len, const void *value, size_t len)
 {
     struct node *n = tree_node(arg, key_number_of(key));
@@ -86,8 +100,8 @@ static void check_node(const struct node *n)
     if (S_ISDIR(n->in.mode)) {
         ck_assert_msg(n->in.entries == n->entries, "directory %lu: says %lu entries, has %lu", ino,
                       (unsigned long)n->in.entries, (unsigned long)n->entries);
-        ck_assert_uint_eq(n->in.nlink, 2 + n->dirs);
-        ck_assert_uint_eq(n->names, ino == KEY_ROOT_INO ? 0 : 1);
+        ck_assert_uint_eq(n->in.nlink, n->removed ? 0 : 2 + n->dirs);
+        ck_assert_uint_eq(n->names, ino == KEY_ROOT_INO || n->removed ? 0 : 1);
     } else {
         ck_assert_msg(n->in.nlink == n->names, "inode %lu: nlink %u, %lu names", ino, n->in.nlink,
                       (unsigned long)n->names);
@@ -109,6 +123,8 @@ void bed_check_tree(struct bed *b)
     ck_ok(view_scan(&v, &k, NULL, add_inode, &t));
     key_single(&k, KEY_DIRENT);
     ck_ok(view_scan(&v, &k, NULL, add_dirent, &t));
+    key_single(&k, KEY_TRASH);
+    ck_ok(view_scan(&v, &k, NULL, add_removed, &t));
     key_single(&k, KEY_PARENT);
     ck_ok(view_scan(&v, &k, NULL, check_parent, &t));
     ck_assert_uint_eq(view_counter(&v, COUNTER_INODES), t.inodes);
