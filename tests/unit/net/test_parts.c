@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
+#include "common/net/device.h"
 #include "common/net/buf.h"
 #include "common/net/cma.h"
 #include "common/net/frame_fmt.h"
@@ -325,6 +326,17 @@ START_TEST(memory_is_read_across_uneven_pieces_and_a_bad_address_is_an_error)
 }
 END_TEST
 
+START_TEST(the_rate_of_a_port_is_lanes_times_speed)
+{
+    ck_assert_uint_eq(net_device_rate(2, 1), 10000000000);    /* 4x SDR */
+    ck_assert_uint_eq(net_device_rate(2, 64), 212500000000);  /* 4x HDR */
+    ck_assert_uint_eq(net_device_rate(2, 128), 425000000000); /* 4x NDR */
+    ck_assert_uint_eq(net_device_rate(8, 4), 120000000000);
+    ck_assert_uint_eq(net_device_rate(2, 3), 0);
+    ck_assert_uint_eq(net_device_rate(0, 4), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("net-parts");
@@ -342,6 +354,7 @@ int main(void)
     tcase_add_test(t, a_frame_is_what_was_encoded_and_nothing_else_is_a_frame);
     tcase_add_test(t, an_offer_survives_the_wire_and_a_short_one_is_refused);
     tcase_add_test(t, the_best_transport_that_both_can_use_is_chosen);
+    tcase_add_test(t, the_rate_of_a_port_is_lanes_times_speed);
     tcase_add_test(t, an_end_that_insists_gets_it_or_a_clear_refusal);
     tcase_add_test(t, memory_is_read_across_uneven_pieces_and_a_bad_address_is_an_error);
     suite_add_tcase(s, t);

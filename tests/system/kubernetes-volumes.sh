@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The Kubernetes driver, called as kubelet calls it: one JSON object whatever happens, every call repeatable, dead mounts replaced, nothing left behind.
+. "$(dirname "$0")/lib.sh"
+command -v jq >/dev/null || skip "jq is not installed"
+cluster_up --oss 1
+expect "install" "$AIFS_SOURCE/deploy/k8s/install.sh" "$T/plugins"
+driver=$T/plugins/aifs~aifs/aifs
+export AIFS_K8S_RUN=$T/run AIFS_K8S_MOUNT=$T/mount.aifs AIFS_K8S_LOG=$T/k8s.log
+ln -s "$MOUNT" "$AIFS_K8S_MOUNT"
+source=$(awk '$1 == "mds" { print $3 }' "$AIFS_CONFIG"):/ options=keyfile=$C/key/client.key,log=$T/base.log
+pods="$T/pods with space"
+volume() { jq -nc --arg s "$source" --arg o "$options" --arg p "$1" --arg a "${2:-rw}" --arg c "${3:-}" \
+    '{source: $s, options: $o, subpath: $p, "kubernetes.io/readwrite": $a, "kubernetes.io/fsType": "", "kubernetes.io/pod.name": "a \"pod\", {x}: \\"} + (if $c == "" then {} else {createdir: $c} end)'; }
+call() { # STATUS ARGUMENT...: the reply has it, is one object, and the exit code agrees
+    local want=$1 code
+    shift
+    "$driver" "$@" >"$T/reply" 2>&1
+    code=$?
+    [ "$(jq -s 'length' "$T/reply" 2>&1)" = 1 ] || fail "$1: kubelet cannot read \"$(cat "$T/reply")\""
+    [ "$(jq -r .status "$T/reply")" = "$want" ] || fail "$1: $(cat "$T/reply") instead of $want"
+    [ "$code" = "$([ "$want" = Success ] && echo 0 || echo 1)" ] || fail "$1: exit status $code"
+}
+bases() { grep -c " $T/run/base/" /proc/self/mountinfo; }
+
+call Success init
+jq -e '.capabilities.attach == false and .capabilities.fsGroup == false' "$T/reply" >/dev/null || fail "init: $(cat "$T/reply")"
+call "Not supported" attach x y
+call "Not supported"
+
+# mount, write, read elsewhere; a second volume shares the base
+call Failure mount "$pods/a" "$(volume data)"
+call Success mount "$pods/a" "$(volume data rw true)"
+call Success mount "$pods/a" "$(volume data rw true)"
+call Failure mount "$pods/a" "$(volume . rw)"
+echo hello >"$pods/a/f" && [ "$(cat "$M/data/f")" = hello ] || fail "what the pod wrote is not there"
+[ "$(stat -c %a "$M/data")" = 2770 ] || fail "the directory is $(stat -c %a "$M/data")"
+call Success mount "$pods/b" "$(volume data ro)"
+[ "$(cat "$pods/b/f")" = hello ] || fail "the second volume reads something else"
+touch "$pods/b/g" 2>/dev/null && fail "read-only is not read-only"
+[ "$(bases)" = 1 ] || fail "$(bases) mounts of the file system instead of 1"
+findmnt -no OPTIONS "$pods/a" | grep -q nosuid || fail "no nosuid"
+
+# what must not be
+call Failure mount "$pods/c" "$(volume ../etc)"
+call Failure mount "$pods/c" "$(volume /etc)"
+ln -s /etc "$M/link"
+call Failure mount "$pods/c" "$(volume link)"
+call Failure mount "$pods/c" '{"source":"no server"}'
+call Failure mount "$pods/c" 'not json'
+call Failure mount "$pods/c" '{}'
+[ ! -e "$pods/c" ] || fail "a refused volume has left its directory"
+
+# the daemon dies: the next call for the volume makes it work again
+pgrep -f -- " $T/run/base/" | xargs -r kill -9
+dead() { ! timeout 5 stat -f "$pods/a" >/dev/null 2>&1; }
+wait_for 10 dead || fail "the mount lives without its daemon"
+call Success mount "$pods/a" "$(volume data rw true)"
+[ "$(cat "$pods/a/f")" = hello ] || fail "the volume is not back"
+
+# unmounting: dead ones too, twice too; the last takes the base with it
+call Success unmount "$pods/b"
+call Success unmount "$pods/b"
+[ ! -e "$pods/b" ] || fail "the directory of b is still there"
+[ "$(cat "$pods/a/f")" = hello ] || fail "a went with b"
+call Success unmount "$pods/a"
+[ "$(bases)" = 0 ] || fail "the base stays without volumes"
+[ -z "$(ls "$T/run/volume")" ] || fail "left behind: $(ls "$T/run/volume")"
