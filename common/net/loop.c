@@ -8,7 +8,8 @@
  * two ends may be on one reactor, on several driven by one thread (then everything is
  * deterministic), or on several threads.
  *
- * What two threads share is the link (its mutex), the listeners' registry and the faults (lock).
+ * What two threads share is the link (its mutex), the listeners' registry (lock) and the faults
+ * (loop_fate.c).
  * Everything in an end belongs to its reactor.
  *
  * Failures: a parcel for an end that is gone is answered like a TCP reset; a cut link loses
@@ -26,7 +27,6 @@
 #include "common/base/mem.h"
 #include "common/net/net_int.h"
 
-#define CUT_MAX         16
 #define REORDER_HOLD_NS NS_PER_MS
 
 struct loop_listener {
@@ -43,6 +43,7 @@ struct loop_link {
     struct net_connecting *connecting;
     _Atomic uint64_t queued[2]; /* bytes on their way to this side */
     _Atomic bool blocked[2];    /* the sender to this side waits for a FRAME_GO */
+    _Atomic bool severed;
     struct net_options options;
     char name[NET_ADDR_BYTES];
 };
@@ -74,72 +75,6 @@ struct parcel {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list listeners = {&listeners, &listeners};
-static struct net_loop_faults faults;
-static uint64_t random_state;
-static char cuts[CUT_MAX][NET_ADDR_BYTES];
-
-/* ---- faults ---- */
-
-void net_loop_set_faults(const struct net_loop_faults *f)
-{
-    AUTO_LOCK(&lock);
-
-    faults = f ? *f : (struct net_loop_faults){0};
-    random_state = faults.seed;
-}
-
-void net_loop_partition(const char *name, bool cut)
-{
-    AUTO_LOCK(&lock);
-    int slot = -1;
-
-    if (strncmp(name, "loop:", 5) == 0)
-        name += 5;
-    for (int i = 0; i < CUT_MAX; i++) {
-        if (strcmp(cuts[i], name) == 0) {
-            slot = i;
-            break;
-        }
-        if (cuts[i][0] == '\0' && slot < 0)
-            slot = i;
-    }
-    ASSERT(slot >= 0);
-    snprintf(cuts[slot], sizeof cuts[slot], "%s", cut ? name : "");
-}
-
-static bool is_cut(const char *name)
-{
-    AUTO_LOCK(&lock);
-
-    for (int i = 0; i < CUT_MAX; i++)
-        if (cuts[i][0] && strcmp(cuts[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). Under the
- * lock. */
-static uint64_t next_random(void)
-{
-    uint64_t z = (random_state += 0x9e3779b97f4a7c15ull);
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-}
-
-static bool roll(uint32_t of_65536)
-{
-    return of_65536 > 0 && (next_random() & 0xffff) < of_65536;
-}
-
-static uint64_t roll_delay(void)
-{
-    uint64_t range =
-        faults.max_delay_ns > faults.min_delay_ns ? faults.max_delay_ns - faults.min_delay_ns : 0;
-
-    return faults.min_delay_ns + (range ? next_random() % (range + 1) : 0);
-}
 
 /* ---- links and parcels ---- */
 
@@ -177,19 +112,77 @@ static struct parcel *parcel_create(struct loop_link *k, int to, enum parcel_typ
     return p;
 }
 
-static void parcel_post(struct parcel *p)
+static void parcel_send(struct parcel *p)
 {
-    if (p->type == PARCEL_FRAME || p->type == PARCEL_CLOSED) {
-        if (is_cut(p->loop->name)) {
-            parcel_free(p);
-            return;
-        }
-        AUTO_LOCK(&lock);
-        p->delay_ns = roll_delay();
-        p->reorder = p->frame == FRAME_MESSAGE && roll(faults.reorder);
-    }
     atomic_fetch_add(&p->loop->queued[p->to], p->head_len + p->bulk_len);
     reactor_post(p->loop->reactor[p->to], &p->work);
+}
+
+static enum net_loop_parcel parcel_kind(const struct parcel *p)
+{
+    if (p->type == PARCEL_FRAME)
+        return p->frame == FRAME_MESSAGE ? NET_LOOP_MESSAGE : NET_LOOP_CONTROL;
+    return p->type == PARCEL_CLOSED ? NET_LOOP_CLOSED : NET_LOOP_CONNECT;
+}
+
+static struct parcel *parcel_copy(const struct parcel *p)
+{
+    struct parcel *copy =
+        parcel_create(p->loop, p->to, p->type, p->frame, p->head_len + p->bulk_len);
+
+    if (!copy)
+        return NULL;
+    copy->head_len = p->head_len;
+    copy->bulk_len = p->bulk_len;
+    memcpy(copy->data, p->data, p->head_len + p->bulk_len);
+    return copy;
+}
+
+/* Both ends are told, behind what is under way to them. */
+static void link_sever(struct loop_link *k, uint64_t delay_ns)
+{
+    if (atomic_exchange(&k->severed, true))
+        return;
+    for (int to = 0; to < 2; to++) {
+        struct parcel *p = parcel_create(k, to, PARCEL_CLOSED, FRAME_PONG, 0);
+
+        if (!p)
+            continue;
+        p->delay_ns = delay_ns;
+        parcel_send(p);
+    }
+}
+
+static struct net_loop_fate parcel_fate(struct parcel *p)
+{
+    struct loop_link *k = p->loop;
+    struct net_loop_fate fate =
+        loop_fate(k->name, k->reactor[!p->to], k->reactor[p->to], parcel_kind(p));
+
+    p->delay_ns = fate.delay_ns;
+    p->reorder = fate.reorder && parcel_kind(p) == NET_LOOP_MESSAGE;
+    return fate;
+}
+
+static void parcel_post(struct parcel *p)
+{
+    struct loop_link *k = p->loop;
+    struct net_loop_fate fate = parcel_fate(p);
+    bool dead = atomic_load(&k->severed);
+    struct parcel *copy = NULL;
+
+    if (fate.twice && !dead && parcel_kind(p) == NET_LOOP_MESSAGE)
+        copy = parcel_copy(p);
+    if (fate.lose || dead)
+        parcel_free(p);
+    else
+        parcel_send(p);
+    if (copy) {
+        parcel_fate(copy);
+        parcel_send(copy);
+    }
+    if (fate.sever)
+        link_sever(k, fate.delay_ns);
 }
 
 /* Out of memory: a lost parcel, which this transport may have at any time. */
@@ -319,7 +312,7 @@ static void on_timer(struct reactor_timer *t)
         if (p->due_ns > now)
             break;
         list_remove(&p->link);
-        if (!is_cut(e->link->name)) {
+        if (!loop_is_cut(e->link->name)) {
             conn_heard(c);
             if (p->type != PARCEL_FRAME || p->frame != FRAME_MESSAGE) {
                 deliver_control(c, p);
@@ -337,20 +330,10 @@ static void send_one(struct net_conn *c, struct net_tx *tx)
 {
     struct loop_link *k = c->loop->link;
     int to = !c->loop->side;
-    unsigned copies = 1;
+    struct parcel *p = parcel_of_tx(k, to, tx);
 
-    pthread_mutex_lock(&lock);
-    if (roll(faults.drop))
-        copies = 0;
-    else if (roll(faults.duplicate))
-        copies = 2;
-    pthread_mutex_unlock(&lock);
-    while (copies-- > 0) {
-        struct parcel *p = parcel_of_tx(k, to, tx);
-
-        if (p)
-            parcel_post(p);
-    }
+    if (p)
+        parcel_post(p);
     conn_tx_done(c, tx, 0);
 }
 
@@ -577,7 +560,7 @@ void loop_connect(struct net_connecting *n)
     k->reactor[0] = n->reactor;
     snprintf(k->name, sizeof k->name, "%s", n->addr.text + 5);
     n->loop = k;
-    if (is_cut(k->name))
+    if (loop_is_cut(k->name))
         return;
     pthread_mutex_lock(&lock);
     l = find_listener(k->name);

@@ -167,6 +167,21 @@ struct net_loop_faults {
     uint64_t seed;
 };
 void net_loop_set_faults(const struct net_loop_faults *faults);
+/*
+ * Who wants to decide about every parcel himself, knowing both ends: asked for each, and for the
+ * copy of one that goes twice, in the order of sending; the probabilities above count no more. fn
+ * NULL: back to those.
+ */
+enum net_loop_parcel { NET_LOOP_MESSAGE, NET_LOOP_CONTROL, NET_LOOP_CONNECT, NET_LOOP_CLOSED };
+struct net_loop_fate {
+    bool lose;
+    bool sever; /* the connection dies behind this one: nothing more passes, both ends are told */
+    bool twice, reorder; /* only messages */
+    uint64_t delay_ns;
+};
+typedef void net_loop_policy_fn(void *arg, const struct reactor *from, const struct reactor *to,
+                                enum net_loop_parcel kind, struct net_loop_fate *ret_fate);
+void net_loop_set_policy(net_loop_policy_fn *fn, void *arg);
 void net_loop_partition(const char *name,
                         bool cut); /* messages from and to this listener vanish while cut */
 

@@ -122,6 +122,11 @@ void loop_listener_close(struct net_listener *l);
 void loop_connect(struct net_connecting *n);
 void loop_connect_cancel(struct net_connecting *n);
 
+/* loop_fate.c: name is the listener's */
+bool loop_is_cut(const char *name);
+struct net_loop_fate loop_fate(const char *name, const struct reactor *from,
+                               const struct reactor *to, enum net_loop_parcel kind);
+
 /* listen.c */
 struct net_listener {
     struct reactor *reactor;

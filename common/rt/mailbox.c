@@ -83,6 +83,13 @@ struct reactor_work *mailbox_take(struct mailbox *m)
     return oldest_first;
 }
 
+bool mailbox_is_empty(const struct mailbox *m)
+{
+    const struct reactor_work *w = atomic_load_explicit(&m->head, memory_order_acquire);
+
+    return !w || w == MAILBOX_ASLEEP;
+}
+
 bool mailbox_sleep(struct mailbox *m)
 {
     struct reactor_work *empty = NULL;

@@ -30,6 +30,8 @@ uint64_t mailbox_wakes(const struct mailbox *m);
 
 /* The owner: everything posted so far, oldest first, or NULL. */
 struct reactor_work *mailbox_take(struct mailbox *m);
+/* Any thread; of this moment. */
+bool mailbox_is_empty(const struct mailbox *m);
 /* The owner: from now on posts ring. False: there is something to take, do not sleep. */
 bool mailbox_sleep(struct mailbox *m) MUST_USE;
 void mailbox_wake(struct mailbox *m);

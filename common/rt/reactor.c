@@ -530,6 +530,13 @@ static unsigned reactor_turn(struct reactor *r, uint64_t max_wait_ns)
     return n;
 }
 
+uint64_t reactor_due_ns(const struct reactor *r)
+{
+    if (!mailbox_is_empty(&r->mailbox) || !work_queue_empty(&r->deferred))
+        return 0;
+    return r->timers.root ? r->timers.root->deadline_ns : UINT64_MAX;
+}
+
 bool reactor_run_once(struct reactor *r, uint64_t max_wait_ns)
 {
     atomic_store_explicit(&r->owner, (uintptr_t)&thread_mark, memory_order_relaxed);

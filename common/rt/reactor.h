@@ -90,6 +90,12 @@ int reactor_create(const struct reactor_options *options, struct reactor **ret_r
  * every thread that posts has come back from its last reactor_post(). NULL is a no-op.
  */
 void reactor_destroy(struct reactor *r);
+/*
+ * When it has something to do without being told anything new, on its clock: 0 at once, else the
+ * deadline of its first timer, UINT64_MAX never. Does not know of sources and watches. For one
+ * thread that turns several reactors on a virtual clock.
+ */
+uint64_t reactor_due_ns(const struct reactor *r);
 /* Until reactor_stop(); at once if that came first. Names the thread, unless it is the main one. */
 void reactor_run(struct reactor *r);
 /* One turn, waiting up to max_wait_ns for something to do; true if anything was done. */

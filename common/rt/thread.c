@@ -108,12 +108,21 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
+/* In the stead of worker_main() where there is no thread. */
+static void worker_job_here(struct reactor_work *w)
+{
+    struct worker_job *j = container_of(w, struct worker_job, work);
+
+    j->run(j);
+    j->work.fn = worker_job_done;
+    reactor_defer(j->reactor, &j->work);
+}
+
 int worker_pool_create(const char *name, unsigned threads, struct worker_pool **ret_pool)
 {
     struct worker_pool *p;
     int rc;
 
-    ASSERT(threads > 0);
     p = mem_zalloc(sizeof(*p) + threads * sizeof(p->threads[0]));
     if (!p)
         return -ENOMEM;
@@ -149,6 +158,11 @@ void worker_pool_destroy(struct worker_pool *p)
 void worker_pool_submit(struct worker_pool *p, struct reactor *reactor, struct worker_job *j)
 {
     j->reactor = reactor;
+    if (!p->n_threads) {
+        j->work.fn = worker_job_here;
+        reactor_defer(reactor, &j->work);
+        return;
+    }
     AUTO_LOCK(&p->lock);
     ASSERT(!p->closing);
     work_queue_push(&p->queue, &j->work);

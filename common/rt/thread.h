@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Named threads, and a pool of workers for work that blocks (RocksDB, fsync, path resolution). A
- * job runs on a worker, then its done() on the reactor that submitted it.
+ * job runs on a worker, then its done() on the reactor that submitted it. A pool without threads
+ * runs its jobs on that reactor too, in a later turn: for tests that are one thread.
  */
 #ifndef AIFS_COMMON_RT_THREAD_H
 #define AIFS_COMMON_RT_THREAD_H

@@ -118,7 +118,8 @@ int shard_open(const struct shard_options *o, struct shard **ret_shard)
     if (rc < 0)
         goto err_overlay;
     shard_check_space(s);
-    rc = thread_start(&s->thread, "mds-writer", shard_writer, s);
+    s->waiting = s->o.on_reactor;
+    rc = s->o.on_reactor ? 0 : thread_start(&s->thread, "mds-writer", shard_writer, s);
     if (rc < 0)
         goto err_view;
     *ret_shard = s;
@@ -144,7 +145,10 @@ void shard_close(struct shard *s)
     s->closing = true;
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->lock);
-    pthread_join(s->thread, NULL);
+    if (s->o.on_reactor)
+        shard_write_here(s);
+    else
+        pthread_join(s->thread, NULL);
     view_cache_fini(&s->view);
     overlay_fini(&s->overlay);
     store_batch_destroy(s->batch);
@@ -182,7 +186,7 @@ static void submit_wake(struct shard *s, struct reactor *r)
     if (r && reactor_is_current(r)) {
         s->kicked = true;
         reactor_defer(r, &s->kick);
-    } else {
+    } else if (!s->o.on_reactor) {
         s->waiting = false; /* one signal is enough for many entries */
         pthread_cond_signal(&s->wake);
     }
@@ -256,6 +260,8 @@ int shard_run(struct shard *s, struct shard_entry *e)
     rc = shard_submit(s, e);
     if (rc < 0)
         return rc;
+    if (s->o.on_reactor)
+        shard_write_here(s);
     pthread_mutex_lock(&w.lock);
     while (!w.done)
         pthread_cond_wait(&w.cond, &w.lock);

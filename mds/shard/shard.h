@@ -126,6 +126,7 @@ struct shard_entry {
     /* Numbers handed out by the leader (mds/session). */
     uint64_t open_id, lease_seq;
     enum msg_lease lease;
+    bool holds_write;  /* WRITE_INLINE: the session has got a write lease since it sent this */
     bool marks_writer; /* the open is to be remembered: the session may be writing that file */
     /*
      * What the leader resolved and froze: execution compares it and returns -AIFS_ERETRY when it is
@@ -167,6 +168,8 @@ struct shard_options {
     uint32_t id;
     struct store_options store;
     const struct clock *clock; /* NULL: clock_real() */
+    bool on_reactor;           /* no thread: whoever submits executes and commits, a reactor at
+                                  the end of its turn. For tests that are one thread */
     bool sync;                 /* false: commits are not synced; for throw-away file systems */
     uint32_t queue_max;        /* entries waiting; 0: 4096 */
     uint32_t batch_max;        /* entries per commit; 0: 1024 */

@@ -49,6 +49,7 @@ struct shard {
 
 void *shard_writer(void *arg);           /* struct shard * */
 void shard_kick(struct reactor_work *w); /* shard.kick */
+void shard_write_here(struct shard *s);  /* all that waits, on this thread */
 /* Executes one entry against the overlay: slots, operation, reply; sets everything of the
  * outcome. */
 void shard_execute(struct shard *s, struct shard_entry *e);

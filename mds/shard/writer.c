@@ -208,6 +208,16 @@ void *shard_writer(void *arg)
     return NULL;
 }
 
+void shard_write_here(struct shard *s)
+{
+    bool good = true;
+
+    pthread_mutex_lock(&s->writing);
+    while (good && !list_empty(&s->queue))
+        good = writer_batch(s);
+    pthread_mutex_unlock(&s->writing);
+}
+
 /* Two hand-overs between threads cost more than a small batch on a store that does not make one
  * wait. */
 static bool kick_serves(struct shard *s, uint32_t queued)
@@ -235,6 +245,10 @@ void shard_kick(struct reactor_work *w)
     s->kicked = false;
     queued = s->queued;
     pthread_mutex_unlock(&s->lock);
+    if (s->o.on_reactor) {
+        shard_write_here(s);
+        return;
+    }
     if (kick_serves(s, queued))
         return;
     pthread_mutex_lock(&s->lock);
