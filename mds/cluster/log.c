@@ -78,7 +78,10 @@ static void log_committed(struct mds_submit *s)
     answer_all(c, rc);
     if (rc == 0)
         session_push_map(c->mds, c->map->epoch);
-    log_run(c);
+    if (!c->busy && !list_empty(&c->waiting)) { /* what came meanwhile */
+        cluster_begin(c);
+        log_run(c);
+    }
     cluster_end(c);
 }
 
