@@ -328,6 +328,8 @@ static bool reported(const struct core_inode *i, const struct flush_wait *w)
 {
     uint64_t size = w->below && !i->in_line ? i->acked_size : w->size;
 
+    if (i->in_line && i->lease != MSG_LEASE_WRITE)
+        return true; /* each write has gone to the server by itself, or is lost with the lease */
     return i->meta_done >= w->meta_seq &&
            (i->known_size >= MIN(size, i->attr.size) || w->reports >= REPORTS_MAX);
 }
@@ -349,8 +351,8 @@ static bool wait_step(struct core_inode *i, struct flush_wait *w)
         if (!commit_reached(i, w->ticket))
             return false;
     }
-    if (reported(i, w))
-        return true;
+    if (reported(i, w)) /* a truncation goes behind a report of somebody else's */
+        return !w->below || !i->meta_busy;
     if (!i->meta_busy) {
         w->reports += i->meta_done >= w->meta_seq;
         meta_send(i);
