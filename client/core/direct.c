@@ -139,9 +139,9 @@ static void size_called(struct mds_op *op, int status)
         return;
     q->p.op = NULL;
     q->p.cancel = NULL;
-    if (status ==
-        -AIFS_ESTALE_TRUNC) /* cut after it was written: its end does not count any more */
-        req_refresh(q, write_done);
+    if (status == -AIFS_ESTALE_TRUNC) /* cut since we knew of it, maybe before we began: nobody
+                                         could see behind the end, so it is written afresh */
+        req_outdated(q, status, write_run);
     else if (status)
         q->p.end(q, status);
     else
