@@ -340,9 +340,8 @@ void core_open(struct core *c, struct core_req *q, uint64_t ino, int flags)
             op->msg.open.flags |= O_TRUNC;
             blocks_drop_all(i, true);
             i->data_change = 0;
-        } else {
-            q->p.n2 = cut;
         }
+        q->p.n2 = cut; /* unless the answer says that it is empty */
     }
     req_call(q, op, "waits for the metadata server: OPEN");
 }

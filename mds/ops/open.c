@@ -44,7 +44,9 @@ int exec_open(struct txn *t, struct shard_entry *e, const void **ret_rep)
     rc = exec_acl(t, &in);
     if (rc == 0)
         rc = ns_may_open(in, &req->cred, req->flags);
-    if (rc == 0 && (req->flags & O_TRUNC))
+    /* Without a name it is the others' who have it open: the caller may have meant a name that is
+     * gone, and refuse; if not it truncates by itself. */
+    if (rc == 0 && (req->flags & O_TRUNC) && in->nlink > 0)
         rc = exec_open_trunc(t, e, req->ino, &req->cred);
     if (rc == 0)
         rc = exec_mark_writer(t, e, req->ino);
