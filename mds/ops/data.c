@@ -3,7 +3,8 @@
  * WRITE_INLINE, GROW, SIZE, APPEND_RANGE: what writers tell the metadata server. That the open is
  * one for writing was checked by the leader.
  *
- * Failure modes: ESTALE_LAYOUT (the file has grown into chunks meanwhile, or has not yet),
+ * Failure modes: ESTALE_LAYOUT (the file has grown into chunks meanwhile, or has not yet, or a
+ * piece of a small one comes from who holds a write lease by now and has to write it under that),
  * ESTALE_TRUNC (it was cut meanwhile), EINLINE_FULL (grow it first), EFBIG, RETRY while a cut is
  * under way.
  */
@@ -88,6 +89,9 @@ int exec_write_inline(struct txn *t, struct shard_entry *e, const void **ret_rep
 
     if (rc < 0)
         return rc;
+    /* The holder's copy, which it will send whole, has been made without this. */
+    if (e->holds_write && !req->replace)
+        return -AIFS_ESTALE_LAYOUT;
     offset = req->replace ? 0 : req->append ? in->size : req->offset;
     if (offset > max || e->bulk_len > max - offset)
         return -AIFS_EINLINE_FULL;

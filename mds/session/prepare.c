@@ -232,6 +232,8 @@ static int decide(struct session_module *mod, struct session *s, struct mds_prep
         } else if (t->access == MDS_ACCESS_UNLINK) {
             f = session_file_find(mod, t->ino);
             t->is_open = f && f->n_open_uses;
+        } else if (t->access == MDS_ACCESS_WRITE) {
+            t->holds_write = session_open_holds_write(mod, t->open_id);
         }
     }
     if (rc < 0)
@@ -386,10 +388,10 @@ void session_fail_waits(struct session_module *mod, uint64_t session, int status
     list_for_each (l, &mod->waits) {
         struct session_wait *w = list_entry(l, struct session_wait, all);
 
-        if (w->failed || (session && w->p->session != session))
-            continue;
-        w->failed = status;
-        make_runnable(mod, w);
+        if (!w->failed && (!session || w->p->session == session)) {
+            w->failed = status;
+            make_runnable(mod, w);
+        }
     }
 }
 

@@ -322,6 +322,8 @@ void session_open_free(struct session_module *mod, struct session_open *o); /* d
 /* Closes; the session's lease goes with its last open of the file. */
 void session_open_close(struct session_module *mod, struct session_open *o);
 /* By this session, of this file, for writing if so asked: else NULL. */
+/* Has the session of this open a write lease on its file? */
+bool session_open_holds_write(struct session_module *mod, uint64_t id);
 struct session_open *session_open_of(struct session_module *mod, uint64_t id, uint64_t session,
                                      uint64_t ino, bool writing);
 

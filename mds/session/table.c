@@ -390,3 +390,10 @@ struct session_open *session_open_of(struct session_module *mod, uint64_t id, ui
         return NULL;
     return writing && !lease_writes(o->flags) ? NULL : o;
 }
+
+bool session_open_holds_write(struct session_module *mod, uint64_t id)
+{
+    const struct session_open *o = session_open_find(mod, id);
+
+    return o && o->use && o->use->lease.kind == MSG_LEASE_WRITE;
+}
