@@ -14,6 +14,13 @@ struct orphan_release {
     struct session_module *mod;
 };
 
+/* Its items have gone with it: no eviction has to wait for them. */
+static void file_destroyed(struct mds *m, uint64_t ino)
+{
+    session_item_done(m, KEY_RECOVER, ino);
+    session_item_done(m, KEY_PUNCH, ino);
+}
+
 static void orphan_released(struct mds_submit *s)
 {
     struct orphan_release *r = container_of(s, struct orphan_release, submit);
@@ -28,6 +35,8 @@ static void orphan_released(struct mds_submit *s)
         session_wake_queue(mod, f);
         session_file_put(mod, f);
     }
+    if (s->entry.status == 0 && s->entry.result & SHARD_R_DESTROY)
+        file_destroyed(mod->mds, r->msg.ino);
     mds_submit_fini(s);
     mem_free(r);
     if (--mod->n_releasing == 0)
@@ -206,6 +215,8 @@ void session_finish(struct mds *m, struct mds_prepare *p, struct mds_outcome *o)
         else if (t->access == MDS_ACCESS_REPORT && o->status == 0)
             finish_report(mod, s, t);
     }
+    if (o->status == 0 && (o->result & SHARD_R_DESTROY))
+        file_destroyed(m, o->ino);
     if (o->status == 0 && (o->result & SHARD_R_ORPHANED) &&
         session_file_get(mod, o->ino, &f) == 0) {
         f->orphan = true;
