@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes wrong. Each seed draws how eager each kind of fault is; messages are lost, late, twice
+ * or overtaken one by one, and every now and then a node dies, two cannot reach each other, or a
+ * client is stopped. A loss ends the connection, as it does with the real transports: within one
+ * that lives nothing is lost.
+ */
+#include <string.h>
+
+#include "common/net/net.h"
+#include "tests/sim/sim.h"
+
+#define EVENTS_MAX 8u
+
+struct rates { /* per million messages */
+    uint32_t lose, sever, twice, reorder, late;
+};
+
+struct faults {
+    bool on;
+    struct rates rates;
+    unsigned left; /* events to come */
+    uint64_t next_ns;
+    uint64_t cut_until_ns[SIM_NODES][SIM_NODES];
+    uint64_t slow_disk_until_ns;
+};
+
+static struct faults faults;
+
+/* ---- messages ---- */
+
+static unsigned node_of(const struct reactor *r)
+{
+    unsigned i = 0;
+
+    while (i < SIM_NODES && sim.node[i].reactor != r)
+        i++;
+    SIM_CHECK(i < SIM_NODES);
+    return i;
+}
+
+static bool strikes(uint32_t per_million)
+{
+    return per_million && sim_below(1000000) < per_million;
+}
+
+static void message_fate(struct net_loop_fate *f)
+{
+    const struct rates *r = &faults.rates;
+
+    if (strikes(r->lose)) {
+        f->lose = f->sever = true;
+        sim_hit(SIM_FAULT_LOSS);
+    } else if (strikes(r->sever)) {
+        f->sever = true;
+        sim_hit(SIM_FAULT_SEVER);
+    } else if (strikes(r->twice)) {
+        f->twice = true;
+        sim_hit(SIM_FAULT_TWICE);
+    } else if (strikes(r->reorder)) {
+        f->reorder = true;
+        sim_hit(SIM_FAULT_REORDER);
+    } else if (strikes(r->late)) {
+        f->delay_ns += sim_between(NS_PER_MS, 1500 * NS_PER_MS);
+        sim_hit(SIM_FAULT_DELAY);
+    }
+}
+
+/* A short cut may only delay, as the protocols below us would; what is lost ends its connection. */
+static void cut_fate(struct net_loop_fate *f, uint64_t left_ns, enum net_loop_parcel kind)
+{
+    if (kind != NET_LOOP_CONNECT && left_ns < NS_PER_S && sim_chance(500)) {
+        f->delay_ns += left_ns;
+        return;
+    }
+    f->lose = true;
+    f->sever = kind != NET_LOOP_CONNECT;
+    f->delay_ns += left_ns;
+}
+
+static void fate(void *arg, const struct reactor *from, const struct reactor *to,
+                 enum net_loop_parcel kind, struct net_loop_fate *f)
+{
+    unsigned a = node_of(from), b = node_of(to);
+
+    (void)arg;
+    f->delay_ns = sim_between(20 * NS_PER_US, 200 * NS_PER_US);
+    if (sim.node[a].dead || sim.node[b].dead)
+        f->lose = kind != NET_LOOP_CLOSED || sim.node[a].silent || sim.node[b].silent;
+    else if (faults.cut_until_ns[a][b] > sim_now())
+        cut_fate(f, faults.cut_until_ns[a][b] - sim_now(), kind);
+    else if (faults.on && kind == NET_LOOP_MESSAGE)
+        message_fate(f);
+    sim_trace((uint64_t)kind << 8 | f->lose << 2 | f->sever << 1 | f->twice);
+}
+
+uint64_t sim_disk_ns(void)
+{
+    return sim_between(20 * NS_PER_US,
+                       sim_now() < faults.slow_disk_until_ns ? 300 * NS_PER_MS : 200 * NS_PER_US);
+}
+
+/* ---- events ---- */
+
+static uint64_t draw_length(void)
+{
+    static const uint64_t longest_ms[] = {50, 500, 3000, 9000, 14000};
+
+    return sim_between(NS_PER_MS, longest_ms[sim_below(ARRAY_LEN(longest_ms))] * NS_PER_MS);
+}
+
+static void crash(struct sim_node *n)
+{
+    static const enum sim_cover kinds[] = {SIM_FAULT_CRASH_MDS, SIM_FAULT_CRASH_OSS,
+                                           SIM_FAULT_CRASH_CLIENT};
+    bool silent = sim_chance(300);
+
+    if (!n->up)
+        return;
+    sim_hit(kinds[n->kind]);
+    if (silent)
+        sim_hit(SIM_FAULT_CRASH_SILENT);
+    sim_node_crash(n, silent);
+    n->restart_ns = sim_now() + draw_length();
+}
+
+static void pause_client(struct sim_node *n)
+{
+    uint64_t length = draw_length();
+
+    if (!n->up)
+        return;
+    n->resume_ns = sim_now() + length;
+    sim_hit(length > SIM_LEASE ? SIM_FAULT_PAUSE_LONG : SIM_FAULT_PAUSE);
+    sim_say("%s is stopped for %u ms", n->name, (unsigned)(length / NS_PER_MS));
+}
+
+static void partition(unsigned a, unsigned b, bool both)
+{
+    uint64_t until = sim_now() + draw_length();
+
+    if (a == b)
+        return;
+    faults.cut_until_ns[a][b] = until;
+    if (both)
+        faults.cut_until_ns[b][a] = until;
+    sim_hit(SIM_FAULT_PARTITION);
+    sim_say("%s %s %s cut for %u ms", sim.node[a].name, both ? "and" : "to", sim.node[b].name,
+            (unsigned)((until - sim_now()) / NS_PER_MS));
+}
+
+static void event(void)
+{
+    unsigned what = sim_below(100);
+    struct sim_node *client = sim_client(sim_below(SIM_CLIENTS));
+    struct sim_node *oss = sim_oss(sim_below(SIM_OSS));
+
+    if (what < 15)
+        crash(sim_mds());
+    else if (what < 30)
+        crash(oss);
+    else if (what < 42)
+        crash(client);
+    else if (what < 57)
+        pause_client(client);
+    else if (what < 77) /* cannot renew, but can write */
+        partition((unsigned)(client - sim.node), 0, sim_chance(700));
+    else if (what < 87)
+        partition((unsigned)(oss - sim.node), 0, sim_chance(700));
+    else if (what < 95)
+        partition((unsigned)(client - sim.node), (unsigned)(oss - sim.node), sim_chance(700));
+    else
+        faults.slow_disk_until_ns = sim_now() + draw_length();
+}
+
+static void next_event(void)
+{
+    static const uint64_t gap_ms[] = {20, 300, 3000};
+
+    faults.next_ns = sim_now() + sim_between(0, gap_ms[sim_below(ARRAY_LEN(gap_ms))] * NS_PER_MS);
+}
+
+void sim_faults_start(void)
+{
+    memset(&faults, 0, sizeof faults);
+    net_loop_set_policy(fate, NULL);
+    if (!sim.faults)
+        return;
+    faults.on = true;
+    if (sim_chance(700))
+        faults.left = 1 + sim_below(EVENTS_MAX);
+    if (sim_chance(600))
+        faults.rates = (struct rates){.lose = sim_below(2) * sim_below(10000),
+                                      .sever = sim_below(2) * sim_below(10000),
+                                      .twice = sim_below(2) * sim_below(10000),
+                                      .reorder = sim_below(2) * sim_below(20000),
+                                      .late = sim_below(2) * sim_below(5000)};
+    next_event();
+}
+
+void sim_faults_tick(void)
+{
+    for (unsigned i = 0; i < SIM_NODES; i++) {
+        if (!sim.node[i].failed)
+            continue;
+        sim_node_crash(&sim.node[i], false);
+        sim.node[i].failed = false;
+        sim.node[i].restart_ns = sim_now() + 100 * NS_PER_MS;
+    }
+    for (unsigned i = 0; i < SIM_NODES; i++)
+        if (sim.node[i].restart_ns && sim.node[i].restart_ns <= sim_now())
+            sim_node_start(&sim.node[i]);
+    while (faults.left && faults.next_ns <= sim_now()) {
+        faults.left--;
+        event();
+        next_event();
+    }
+}
+
+uint64_t sim_faults_due(void)
+{
+    uint64_t due = faults.left ? faults.next_ns : UINT64_MAX;
+
+    for (unsigned i = 0; i < SIM_NODES; i++)
+        if (sim.node[i].restart_ns)
+            due = MIN(due, sim.node[i].restart_ns);
+    return due;
+}
+
+void sim_faults_end(void)
+{
+    memset(&faults, 0, sizeof faults);
+    for (unsigned i = 0; i < SIM_NODES; i++) {
+        sim.node[i].resume_ns = 0;
+        if (sim.node[i].restart_ns)
+            sim.node[i].restart_ns = sim_now();
+    }
+}

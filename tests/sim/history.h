@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the clients did: every operation with the moments of its call and of its answer, numbered in
+ * one sequence, its arguments and what was answered. Operations name inodes by their real numbers
+ * and files' contents by cells: places of 16 bytes, each written whole with the number of its
+ * write.
+ */
+#ifndef AIFS_TESTS_SIM_HISTORY_H
+#define AIFS_TESTS_SIM_HISTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define SIM_NAMES      5u
+#define SIM_CELLS      6u
+#define SIM_CELL_BYTES 16u
+#define SIM_OPS_MAX    512u
+
+enum op_kind {
+    OP_LOOKUP,
+    OP_CREATE,
+    OP_MKDIR,
+    OP_UNLINK,
+    OP_RMDIR,
+    OP_RENAME,
+    OP_LINK,
+    OP_GETATTR,
+    OP_CHMOD,
+    OP_TRUNCATE,
+    OP_READDIR,
+    OP_SETXATTR,
+    OP_GETXATTR,
+    OP_OPEN,
+    OP_READ,
+    OP_WRITE,
+    OP_APPEND,
+    OP_FLUSH,
+    OP_FSYNC,
+    OP_CLOSE, /* not in the history */
+    OP_LOSE,  /* a client's session ends: what it had not made durable may be gone */
+};
+
+struct op {
+    enum op_kind kind;
+    uint8_t client;
+    uint32_t call, answer; /* in the one sequence; answer 0: none */
+    bool cutting; /* a cut of the file is on its way to the targets: who reads without a lease may
+                     see what it cuts (docs/protocols.md 5) */
+    bool unknown; /* its outcome is: it has happened, or will, or not */
+    uint64_t call_ns, answer_ns;
+    /* arguments */
+    uint64_t ino;  /* of the directory, or the object */
+    uint64_t ino2; /* RENAME: the other directory; LINK: the object */
+    uint8_t name, name2, cell;
+    uint32_t flags; /* RENAME: RENAME_*; CREATE: O_EXCL; OPEN: O_TRUNC */
+    uint32_t value; /* CHMOD mode, SETXATTR, WRITE value, TRUNCATE size */
+    /* the answer */
+    int status;
+    uint64_t ret_ino;
+    uint32_t ret_size, ret_value, ret_nlink, ret_mode;
+    bool ret_dir;
+    uint64_t ret_names[SIM_NAMES]; /* READDIR: inode of each name, 0: not there */
+};
+
+struct history {
+    struct op ops[SIM_OPS_MAX];
+    unsigned n;
+    uint32_t next; /* of the sequence, from 1 */
+    uint64_t root;
+};
+
+uint32_t history_cell_offset(unsigned cell);
+void history_print(const struct history *h, FILE *to);
+void op_print(const struct op *o, FILE *to);
+
+/* Is there an order of the operations that explains every answer? Else *ret_op is the first one
+ * whose answer nothing explains; -1: it is too much work to tell. */
+int history_check(const struct history *h, const struct op **ret_op);
+
+#endif

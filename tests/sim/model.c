@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See model.h. Each operation decides its status as the server would, then compares. */
+#include "tests/sim/model.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+
+#include "common/base/compiler.h"
+
+/* ---- numbers with a past ---- */
+
+static struct past past_of(uint32_t v)
+{
+    return (struct past){.v = {v}, .n = 1};
+}
+
+static uint32_t past_now(const struct past *p)
+{
+    return p->v[p->n - 1];
+}
+
+static bool past_has(const struct past *p, uint32_t v)
+{
+    for (unsigned i = 0; i < p->n; i++)
+        if (p->v[i] == v)
+            return true;
+    return p->wild;
+}
+
+static void past_push(struct past *p, uint32_t v, uint8_t owner)
+{
+    if (!p->unsure && p->owner != owner)
+        *p = past_of(past_now(p)); /* what others can see is durable */
+    p->owner = owner;
+    p->unsure = 0;
+    if (past_now(p) == v)
+        return;
+    if (p->n == MODEL_PAST) {
+        p->wild = 1;
+        memmove(p->v, p->v + 1, sizeof p->v - sizeof p->v[0]);
+        p->n--;
+    }
+    p->v[p->n++] = v;
+}
+
+static void past_sync(struct past *p)
+{
+    if (!p->unsure)
+        *p = past_of(past_now(p));
+}
+
+static void past_lose(struct past *p, uint8_t owner)
+{
+    if (p->owner == owner && (p->n > 1 || p->wild))
+        p->unsure = 1;
+}
+
+/* Somebody has seen it. */
+static bool past_see(struct past *p, uint32_t v, uint8_t who)
+{
+    if (p->unsure) {
+        if (!past_has(p, v))
+            return false;
+        *p = past_of(v);
+        return true;
+    }
+    if (past_now(p) != v)
+        return false;
+    if (p->owner != who)
+        *p = past_of(v);
+    return true;
+}
+
+/* ---- finding things ---- */
+
+void model_init(struct model *m, uint64_t root)
+{
+    memset(m, 0, sizeof *m);
+    m->inode[0] = (struct model_inode){
+        .ino = root, .used = 1, .is_dir = 1, .nlink = 2, .mode = 0777, .size = past_of(0)};
+}
+
+static struct model_inode *by_ino(struct model *m, uint64_t ino)
+{
+    for (unsigned i = 0; i < MODEL_INODES; i++)
+        if (m->inode[i].used && m->inode[i].ino == ino)
+            return &m->inode[i];
+    return NULL;
+}
+
+static struct model_inode *dir_by_ino(struct model *m, uint64_t ino, int *ret_status)
+{
+    struct model_inode *d = by_ino(m, ino);
+
+    *ret_status = !d || !d->nlink ? -ENOENT : d->is_dir ? 0 : -ENOTDIR;
+    return d;
+}
+
+static struct model_inode *entry(struct model *m, const struct model_inode *d, unsigned name)
+{
+    unsigned place = m->names[d->dir][name];
+
+    return place ? &m->inode[place - 1] : NULL;
+}
+
+static void set_entry(struct model *m, const struct model_inode *d, unsigned name,
+                      const struct model_inode *to)
+{
+    m->names[d->dir][name] = to ? (uint8_t)(to - m->inode + 1) : 0;
+}
+
+static bool is_empty(const struct model *m, const struct model_inode *d)
+{
+    for (unsigned i = 0; i < SIM_NAMES; i++)
+        if (m->names[d->dir][i])
+            return false;
+    return true;
+}
+
+static bool is_above(const struct model *m, const struct model_inode *a,
+                     const struct model_inode *d)
+{
+    while (d != a && d != &m->inode[0])
+        d = &m->inode[d->parent];
+    return d == a;
+}
+
+/* The answer names this inode: whose number is not known gets it. */
+static bool is_same(struct model *m, struct model_inode *i, uint64_t ino)
+{
+    if (i->ino == 0 && ino && !by_ino(m, ino))
+        i->ino = ino;
+    return i->ino == ino;
+}
+
+/* ---- names ---- */
+
+static bool status_is(const struct op *o, int status)
+{
+    return o->unknown || o->status == status;
+}
+
+static bool do_lookup(struct model *m, const struct op *o)
+{
+    int status;
+    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = NULL;
+
+    if (!status && !(i = entry(m, d, o->name)))
+        status = -ENOENT;
+    return status_is(o, status) && (status || is_same(m, i, o->ret_ino));
+}
+
+static struct model_inode *make(struct model *m, const struct op *o, unsigned place, unsigned dir)
+{
+    struct model_inode *i = &m->inode[place];
+
+    memset(i, 0, sizeof *i);
+    i->ino = o->unknown ? 0 : o->ret_ino;
+    i->used = 1;
+    i->is_dir = o->kind == OP_MKDIR;
+    i->dir = (uint8_t)dir;
+    i->nlink = i->is_dir ? 2 : 1;
+    i->mode = o->value;
+    i->size = past_of(0);
+    for (unsigned k = 0; k < SIM_CELLS; k++)
+        i->cell[k] = past_of(0);
+    return i;
+}
+
+static bool do_make(struct model *m, const struct op *o, unsigned place, unsigned dir)
+{
+    int status;
+    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i;
+
+    i = status ? NULL : entry(m, d, o->name);
+    if (i && (o->kind == OP_MKDIR || o->flags & O_EXCL))
+        status = -EEXIST;
+    else if (i && i->is_dir)
+        status = -EISDIR;
+    else if (i) /* an open */
+        return status_is(o, 0) && (o->unknown || is_same(m, i, o->ret_ino));
+    if (!status_is(o, status))
+        return false;
+    if (status)
+        return true;
+    if (!o->unknown && by_ino(m, o->ret_ino))
+        return false; /* a number is never used again */
+    i = make(m, o, place, dir);
+    i->parent = (uint8_t)(d - m->inode);
+    set_entry(m, d, o->name, i);
+    d->nlink = (uint8_t)(d->nlink + i->is_dir);
+    return true;
+}
+
+static bool do_remove(struct model *m, const struct op *o)
+{
+    int status;
+    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = NULL;
+
+    if (!status && !(i = entry(m, d, o->name)))
+        status = -ENOENT;
+    if (i && o->kind == OP_UNLINK && i->is_dir)
+        status = -EISDIR;
+    if (i && o->kind == OP_RMDIR)
+        status = !i->is_dir ? -ENOTDIR : is_empty(m, i) ? 0 : -ENOTEMPTY;
+    if (!status_is(o, status) || status)
+        return status_is(o, status);
+    set_entry(m, d, o->name, NULL);
+    i->nlink = i->is_dir ? 0 : (uint8_t)(i->nlink - 1);
+    d->nlink = (uint8_t)(d->nlink - i->is_dir);
+    return true;
+}
+
+static int rename_status(const struct model *m, const struct op *o, const struct model_inode *from,
+                         const struct model_inode *to, const struct model_inode *d2)
+{
+    if (!from)
+        return -ENOENT;
+    if (o->flags & RENAME_EXCHANGE && !to)
+        return -ENOENT;
+    if (o->flags & RENAME_NOREPLACE && to)
+        return -EEXIST;
+    if (from->is_dir && is_above(m, from, d2))
+        return -EINVAL;
+    if (!to || to == from)
+        return 0;
+    if (to->is_dir && is_above(m, to, &m->inode[0])) /* the root has no name */
+        return -EINVAL;
+    if (o->flags & RENAME_EXCHANGE)
+        return 0;
+    if (from->is_dir && !to->is_dir)
+        return -ENOTDIR;
+    if (!from->is_dir && to->is_dir)
+        return -EISDIR;
+    return to->is_dir && !is_empty(m, to) ? -ENOTEMPTY : 0;
+}
+
+static void reparent(struct model *m, struct model_inode *i, struct model_inode *from,
+                     struct model_inode *to)
+{
+    if (!i->is_dir)
+        return;
+    from->nlink--;
+    to->nlink++;
+    i->parent = (uint8_t)(to - m->inode);
+}
+
+/* More than one reason to refuse: any of them may be told. */
+static bool rename_refused(const struct op *o, int status, const struct model_inode *from,
+                           const struct model_inode *to)
+{
+    if (o->unknown || o->status == status)
+        return true;
+    if (o->status >= 0)
+        return false;
+    if (o->status == -EINVAL || o->status == -ENOTEMPTY)
+        return status == -EINVAL || status == -ENOTEMPTY || status == -EISDIR || status == -EEXIST;
+    return from && to && (status == -EINVAL || status == -ENOTEMPTY) &&
+           (o->status == -EISDIR || o->status == -ENOTDIR || o->status == -EEXIST);
+}
+
+static bool do_rename(struct model *m, const struct op *o)
+{
+    int status, status2;
+    struct model_inode *d = dir_by_ino(m, o->ino, &status);
+    struct model_inode *d2 = dir_by_ino(m, o->ino2, &status2);
+    struct model_inode *from, *to;
+
+    if (status || status2)
+        return status_is(o, status ? status : status2);
+    from = entry(m, d, o->name);
+    to = entry(m, d2, o->name2);
+    status = rename_status(m, o, from, to, d2);
+    if (!status && o->flags & RENAME_EXCHANGE && to->is_dir && is_above(m, to, d))
+        status = -EINVAL;
+    if (status)
+        return rename_refused(o, status, from, to);
+    if (!status_is(o, 0) || from == to)
+        return status_is(o, 0);
+    set_entry(m, d2, o->name2, from);
+    set_entry(m, d, o->name, o->flags & RENAME_EXCHANGE ? to : NULL);
+    reparent(m, from, d, d2);
+    if (to && o->flags & RENAME_EXCHANGE) {
+        reparent(m, to, d2, d);
+    } else if (to) {
+        d2->nlink = (uint8_t)(d2->nlink - to->is_dir);
+        to->nlink = to->is_dir ? 0 : (uint8_t)(to->nlink - 1);
+    }
+    return true;
+}
+
+static bool do_link(struct model *m, const struct op *o)
+{
+    int status;
+    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = by_ino(m, o->ino2);
+    bool gone = !i || !i->nlink;
+
+    if (o->unknown && (status || gone || i->is_dir))
+        return true;
+    if (gone)
+        return o->status == -ENOENT || (status && o->status == status) ||
+               (!status && entry(m, d, o->name) && o->status == -EEXIST);
+    if (i->is_dir)
+        return o->status < 0;
+    if (!status && entry(m, d, o->name))
+        status = -EEXIST;
+    if (!status_is(o, status) || status)
+        return status_is(o, status);
+    set_entry(m, d, o->name, i);
+    i->nlink++;
+    return true;
+}
+
+static bool do_readdir(struct model *m, const struct op *o)
+{
+    int status;
+    struct model_inode *d = dir_by_ino(m, o->ino, &status);
+
+    if (d && !d->nlink) /* removed: empty, or not there */
+        status = o->status == 0 ? 0 : -ENOENT;
+    if (status || o->unknown)
+        return status_is(o, status);
+    if (o->status)
+        return false;
+    for (unsigned k = 0; k < SIM_NAMES; k++) {
+        struct model_inode *i = entry(m, d, k);
+
+        if (!i != !o->ret_names[k] || (i && !is_same(m, i, o->ret_names[k])))
+            return false;
+    }
+    return true;
+}
+
+/* ---- objects ---- */
+
+static bool see_size(struct model_inode *i, const struct op *o)
+{
+    if (i->is_dir || (!i->size.unsure && past_now(&i->size) == o->ret_size))
+        return true; /* a glimpse makes nothing durable */
+    if (i->size.unsure)
+        return past_see(&i->size, o->ret_size, o->client);
+    /* A writer that does not answer: what it has reported so far (docs/protocols.md 3). */
+    return i->size.owner != o->client && past_has(&i->size, o->ret_size);
+}
+
+static bool do_getattr(struct model *m, const struct op *o)
+{
+    struct model_inode *i = by_ino(m, o->ino);
+
+    if (o->unknown)
+        return true;
+    if (!i || !i->nlink) {
+        if (o->status == -ENOENT)
+            return true;
+        if (!i)
+            return false;
+    }
+    return o->status == 0 && i->is_dir == o->ret_dir && i->mode == o->ret_mode &&
+           (i->is_dir || i->nlink == o->ret_nlink) && see_size(i, o);
+}
+
+static void cut(struct model_inode *i, uint32_t size)
+{
+    for (unsigned k = 0; k < SIM_CELLS; k++)
+        if (history_cell_offset(k) >= size)
+            i->cell[k] = past_of(0);
+    i->size = past_of(size);
+}
+
+static bool do_setattr(struct model *m, const struct op *o)
+{
+    struct model_inode *i = by_ino(m, o->ino);
+    bool gone = !i || !i->nlink;
+
+    if (!i)
+        return o->unknown || o->status == -ENOENT || (o->kind == OP_GETXATTR && o->status < 0);
+    if (gone && o->status == -ENOENT && !o->unknown)
+        return true;
+    if (o->kind == OP_GETXATTR) {
+        if (o->unknown)
+            return true;
+        return i->xattr ? o->status == 0 && o->ret_value == i->xattr : o->status == -ENODATA;
+    }
+    if (!status_is(o, 0))
+        return false;
+    if (o->kind == OP_CHMOD)
+        i->mode = o->value;
+    else if (o->kind == OP_SETXATTR)
+        i->xattr = o->value;
+    else
+        cut(i, o->value);
+    return true;
+}
+
+static bool do_open(struct model *m, const struct op *o)
+{
+    struct model_inode *i = by_ino(m, o->ino);
+
+    if (!i || (!i->nlink && o->status))
+        return o->unknown || o->status == -ENOENT;
+    if (!status_is(o, 0))
+        return false;
+    if (o->flags & O_TRUNC)
+        cut(i, 0);
+    return true;
+}
+
+/* ---- contents ---- */
+
+static void extend(struct model_inode *i, uint32_t end, uint8_t who)
+{
+    struct past *p = &i->size;
+
+    if (p->unsure) {
+        bool grew = false;
+
+        for (unsigned k = 0; k < p->n; k++) {
+            grew |= p->v[k] < end;
+            p->v[k] = MAX(p->v[k], end);
+        }
+        p->wild |= grew;
+    } else if (past_now(p) < end) {
+        past_push(p, end, who);
+    }
+}
+
+static bool do_write(struct model *m, const struct op *o)
+{
+    struct model_inode *i = by_ino(m, o->ino);
+
+    if (!i)
+        return o->unknown || o->status < 0;
+    if (!i->nlink && o->status < 0 && !o->unknown)
+        return true;
+    if (!status_is(o, 0))
+        return false;
+    past_push(&i->cell[o->cell], o->value, o->client);
+    extend(i, history_cell_offset(o->cell) + SIM_CELL_BYTES, o->client);
+    return true;
+}
+
+static bool size_allows(struct past *p, const struct op *o)
+{
+    uint32_t from = history_cell_offset(o->cell);
+    unsigned n = 0;
+
+    if (!p->unsure)
+        return o->ret_size ? past_now(p) >= from + SIM_CELL_BYTES : past_now(p) <= from;
+    if (p->wild)
+        return true;
+    for (unsigned k = 0; k < p->n; k++)
+        if (o->ret_size ? p->v[k] >= from + SIM_CELL_BYTES : p->v[k] <= from)
+            p->v[n++] = p->v[k];
+    for (unsigned k = n; k < p->n; k++)
+        p->v[k] = 0;
+    p->n = (uint8_t)n;
+    return n > 0;
+}
+
+static bool do_read(struct model *m, const struct op *o)
+{
+    struct model_inode *i = by_ino(m, o->ino);
+
+    if (o->unknown)
+        return true;
+    if (!i)
+        return o->status < 0;
+    if ((!i->nlink && o->status < 0) || (o->cutting && o->status == 0))
+        return true;
+    if (o->status || (o->ret_size && o->ret_size != SIM_CELL_BYTES) || !size_allows(&i->size, o))
+        return false;
+    return o->ret_size == 0 || past_see(&i->cell[o->cell], o->ret_value, o->client);
+}
+
+static bool do_sync(struct model *m, const struct op *o)
+{
+    struct model_inode *i = by_ino(m, o->ino);
+
+    if (o->unknown || !i || !i->nlink)
+        return true;
+    if (o->status)
+        return false;
+    if (o->kind == OP_FLUSH)
+        return true;
+    past_sync(&i->size);
+    for (unsigned k = 0; k < SIM_CELLS; k++)
+        past_sync(&i->cell[k]);
+    return true;
+}
+
+static bool do_lose(struct model *m, const struct op *o)
+{
+    for (unsigned i = 0; i < MODEL_INODES; i++) {
+        past_lose(&m->inode[i].size, o->client);
+        for (unsigned k = 0; k < SIM_CELLS; k++)
+            past_lose(&m->inode[i].cell[k], o->client);
+    }
+    return true;
+}
+
+bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir)
+{
+    switch (o->kind) {
+    case OP_LOOKUP:
+        return do_lookup(m, o);
+    case OP_CREATE:
+    case OP_MKDIR:
+        return do_make(m, o, place, dir);
+    case OP_UNLINK:
+    case OP_RMDIR:
+        return do_remove(m, o);
+    case OP_RENAME:
+        return do_rename(m, o);
+    case OP_LINK:
+        return do_link(m, o);
+    case OP_READDIR:
+        return do_readdir(m, o);
+    case OP_GETATTR:
+        return do_getattr(m, o);
+    case OP_CHMOD:
+    case OP_TRUNCATE:
+    case OP_SETXATTR:
+    case OP_GETXATTR:
+        return do_setattr(m, o);
+    case OP_OPEN:
+        return do_open(m, o);
+    case OP_READ:
+        return do_read(m, o);
+    case OP_WRITE:
+        return do_write(m, o);
+    case OP_FLUSH:
+    case OP_FSYNC:
+        return do_sync(m, o);
+    case OP_LOSE:
+        return do_lose(m, o);
+    default:
+        return false;
+    }
+}

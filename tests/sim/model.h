@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file system as a value: small, without pointers, to be copied, compared and hashed. */
+#ifndef AIFS_TESTS_SIM_MODEL_H
+#define AIFS_TESTS_SIM_MODEL_H
+
+#include "tests/sim/history.h"
+
+#define MODEL_INODES 40u
+#define MODEL_DIRS   8u
+#define MODEL_PAST   4u
+
+/*
+ * A number that its writer has not made durable: the last durable one and those since, the newest
+ * last. After its writer's death any of them may be there (unsure), until somebody has seen which.
+ */
+struct past {
+    uint32_t v[MODEL_PAST];
+    uint8_t n;
+    uint8_t owner;
+    uint8_t unsure;
+    uint8_t wild; /* there were more than fit */
+};
+
+struct model_inode {
+    uint64_t ino;                     /* 0: made by an operation whose answer is not known */
+    uint8_t used, is_dir, dir, nlink; /* dir: its place in names; of a file 0 */
+    uint8_t parent;                   /* of a directory: the inode's place */
+    uint8_t pad[3];
+    uint32_t mode, xattr;
+    struct past size, cell[SIM_CELLS];
+};
+
+struct model {
+    struct model_inode inode[MODEL_INODES];
+    uint8_t names[MODEL_DIRS][SIM_NAMES]; /* inode's place + 1; 0: none */
+};
+
+void model_init(struct model *m, uint64_t root);
+/*
+ * Does it to m, if the answer is then what it was. place and dir: where a new inode goes (the same
+ * for this operation in every order). What is unknown has no answer to compare. False: m is spoilt.
+ */
+bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir);
+
+#endif

@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The workload: each client runs a few processes, each makes one operation after the other, drawn
+ * from a small name space so that they meet, and writes both ends of it into the history. At the
+ * end one client reads all there is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/core/core.h"
+#include "common/base/err.h"
+#include "tests/sim/model.h"
+#include "tests/sim/sim.h"
+
+#define FDS       2u
+#define KNOWN_MAX MODEL_INODES
+
+struct fd {
+    struct core_file *file;
+    uint64_t ino;
+    int flags;
+};
+
+struct proc {
+    struct sim_node *client;
+    unsigned index;               /* of all */
+    bool busy, unread, forgotten; /* unread: core_read_done() is due */
+    struct core_req q;
+    struct op *op;
+    struct fd fd[FDS], *on;
+    bool closing;
+    uint64_t next_ns;
+    uint8_t data[SIM_CELL_BYTES];
+    struct iovec iov;
+    char name, name2;
+    char xattr[8];
+};
+
+struct known {
+    uint64_t ino;
+    bool is_dir;
+};
+
+static struct {
+    struct proc proc[SIM_CLIENTS * SIM_PROCS];
+    struct known known[KNOWN_MAX];
+    unsigned n_known, n_left, n_creates, n_dirs, patience_ms;
+    uint32_t n_values;
+    bool up[SIM_CLIENTS];
+    uint64_t lost[SIM_CLIENTS];         /* sessions, as the core counts them */
+    uint32_t session_from[SIM_CLIENTS]; /* in the sequence of the history */
+    bool sweeping;
+    unsigned sweep_at, sweep_step;
+} work;
+
+/* ---- the history ---- */
+
+static struct op *record(unsigned client, enum op_kind kind)
+{
+    struct history *h = &sim.history;
+    struct op *o = &h->ops[h->n++];
+
+    SIM_CHECK(h->n <= SIM_OPS_MAX);
+    *o = (struct op){
+        .kind = kind, .client = (uint8_t)client, .call = h->next++, .call_ns = sim_now()};
+    return o;
+}
+
+static void record_answer(struct op *o, int status)
+{
+    o->answer = sim.history.next++;
+    o->answer_ns = sim_now();
+    o->status = status;
+    sim_trace(o->answer ^ (uint64_t)(unsigned)status << 32 ^ o->ret_ino);
+    if (sim.verbose) {
+        sim_say("answer %u:", (unsigned)(o - sim.history.ops));
+        op_print(o, stdout);
+    }
+}
+
+/* A session has ended, at the latest now. */
+static void record_loss(unsigned client, bool crashed)
+{
+    struct op *o = record(client, OP_LOSE);
+
+    if (crashed)
+        return; /* some time from now on */
+    o->call = work.session_from[client];
+    o->answer = sim.history.next++;
+    o->answer_ns = o->call_ns;
+    sim_say("client%u has lost its session", client + 1);
+}
+
+/*
+ * The call of a loss that was noticed belongs to where its session began; there is no free number
+ * there, so every session keeps one.
+ */
+static void session_begins(unsigned client)
+{
+    work.session_from[client] = sim.history.next++;
+}
+
+static bool is_definite(int status)
+{
+    static const int errors[] = {0,         ENOENT, EEXIST, ENOTDIR, EISDIR,
+                                 ENOTEMPTY, EINVAL, EPERM,  ENODATA, ESTALE};
+
+    for (unsigned i = 0; i < ARRAY_LEN(errors); i++)
+        if (status == -errors[i])
+            return true;
+    return false;
+}
+
+/* ---- what is known ---- */
+
+static void learn(uint64_t ino, bool is_dir)
+{
+    for (unsigned i = 0; i < work.n_known; i++)
+        if (work.known[i].ino == ino)
+            return;
+    if (work.n_known < KNOWN_MAX)
+        work.known[work.n_known++] = (struct known){ino, is_dir};
+}
+
+static uint64_t draw_known(bool want_dir, bool any)
+{
+    for (unsigned tries = 0; tries < 8; tries++) {
+        /* the latest are the most interesting */
+        unsigned back = sim_below(sim_chance(500) ? MIN(4u, work.n_known) : work.n_known);
+        const struct known *k = &work.known[work.n_known - 1 - back];
+
+        if (any || k->is_dir == want_dir)
+            return k->ino;
+    }
+    return sim.history.root;
+}
+
+static bool is_dir(uint64_t ino)
+{
+    for (unsigned i = 0; i < work.n_known; i++)
+        if (work.known[i].ino == ino)
+            return work.known[i].is_dir;
+    return false;
+}
+
+static uint64_t draw_dir(void)
+{
+    return sim_chance(600) ? sim.history.root : draw_known(true, false);
+}
+
+/* ---- answers ---- */
+
+static void take_read(struct proc *p)
+{
+    uint8_t got[SIM_CELL_BYTES] = {0};
+    uint32_t n = 0;
+
+    for (unsigned k = 0; k < p->q.out.read.n_iov; k++) {
+        size_t len = p->q.out.read.iov[k].iov_len;
+
+        SIM_CHECK(n + len <= sizeof got);
+        memcpy(got + n, p->q.out.read.iov[k].iov_base, len);
+        n += (uint32_t)len;
+    }
+    p->op->ret_size = n;
+    memcpy(&p->op->ret_value, got, 4);
+    for (unsigned k = 4; k < n; k += 4)
+        if (memcmp(got, got + k, 4) != 0)
+            p->op->ret_value = UINT32_MAX; /* torn: nobody ever wrote that */
+}
+
+static void take_readdir(struct proc *p)
+{
+    struct core_dirent e;
+    int rc;
+
+    while ((rc = core_dirent_next(&p->q, &e)) == 1) {
+        SIM_CHECK(e.name_len == 1 && (unsigned)(e.name[0] - 'a') < SIM_NAMES);
+        SIM_CHECK(!p->op->ret_names[e.name[0] - 'a']);
+        p->op->ret_names[e.name[0] - 'a'] = e.ino;
+    }
+    SIM_CHECK(rc == 0 && p->q.out.dir.eof);
+    core_readdir_done(&p->q);
+}
+
+static void take_fd(struct proc *p, int flags)
+{
+    p->on->file = p->q.out.opened.file;
+    p->on->ino = core_file_ino(p->on->file);
+    p->on->flags = flags;
+}
+
+static void take(struct proc *p)
+{
+    const struct core_entry *e = &p->q.entry;
+    struct op *o = p->op;
+
+    switch (o->kind) {
+    case OP_CREATE:
+        take_fd(p, O_RDWR);
+        o->ret_ino = p->on->ino;
+        learn(o->ret_ino, false);
+        break;
+    case OP_OPEN:
+        take_fd(p, (int)o->flags);
+        break;
+    case OP_LOOKUP:
+    case OP_MKDIR:
+        o->ret_ino = e->ino;
+        learn(e->ino, (e->attr.mode & S_IFMT) == S_IFDIR);
+        break;
+    case OP_GETATTR:
+        o->ret_size = (uint32_t)e->attr.size;
+        o->ret_mode = e->attr.mode & 07777;
+        o->ret_nlink = e->attr.nlink;
+        o->ret_dir = (e->attr.mode & S_IFMT) == S_IFDIR;
+        break;
+    case OP_READDIR:
+        take_readdir(p);
+        break;
+    case OP_GETXATTR:
+        SIM_CHECK(p->q.out.bytes.len == sizeof o->ret_value);
+        memcpy(&o->ret_value, p->q.out.bytes.data, sizeof o->ret_value);
+        break;
+    case OP_READ:
+        take_read(p);
+        p->unread = true;
+        break;
+    default:
+        break;
+    }
+}
+
+static uint64_t think(void)
+{
+    static const uint64_t longest_ms[] = {0, 1, 20, 300, 2000};
+    unsigned k = sim_below(10);
+
+    return sim_between(0, longest_ms[k < 4   ? 0
+                                     : k < 6 ? 1
+                                     : k < 8 ? 2
+                                     : k < 9 ? 3
+                                             : 4] *
+                              NS_PER_MS * work.patience_ms / 100);
+}
+
+static void finish(struct core_req *q, int status)
+{
+    struct proc *p = q->arg;
+    struct op *o = p->op;
+
+    if (status == 0)
+        take(p);
+    o->unknown = !is_definite(status);
+    if (o->kind == OP_READ)
+        o->cutting |= sim_is_cutting(o->ino);
+    record_answer(o, status);
+    if (p->closing || (status && (o->kind == OP_CREATE || o->kind == OP_OPEN))) {
+        if (p->on->file && !p->client->dead)
+            core_release(p->client->core, p->on->file);
+        if (!p->client->dead)
+            p->on->file = NULL;
+    }
+    p->closing = p->busy = false;
+    p->op = NULL;
+    p->next_ns = sim_now() + (work.sweeping ? 0 : think());
+}
+
+/* ---- calls ---- */
+
+static void begin(struct proc *p, enum op_kind kind, uint64_t ino)
+{
+    p->op = record(p->client->index, kind);
+    p->op->ino = ino;
+    p->busy = true;
+    memset(&p->q, 0, sizeof p->q);
+    p->q.done = finish;
+    p->q.arg = p;
+}
+
+static void say_call(const struct proc *p)
+{
+    if (!sim.verbose)
+        return;
+    sim_say("call %u:", (unsigned)(p->op - sim.history.ops));
+    op_print(p->op, stdout);
+}
+
+static void call_name(struct proc *p, enum op_kind kind)
+{
+    static const struct msg_stripe stripe = {.chunk_bytes = SIM_CHUNK};
+    struct core *c = p->client->core;
+    struct op *o;
+
+    begin(p, kind, draw_dir());
+    o = p->op;
+    o->name = (uint8_t)sim_below(SIM_NAMES);
+    o->name2 = (uint8_t)sim_below(SIM_NAMES);
+    p->name = (char)('a' + o->name);
+    p->name2 = (char)('a' + o->name2);
+    if (kind == OP_CREATE) {
+        o->value = 0600 + sim_below(64);
+        o->flags = sim_chance(500) ? O_EXCL : 0;
+    } else if (kind == OP_MKDIR) {
+        o->value = 0700 + sim_below(64);
+    } else if (kind == OP_RENAME) {
+        o->ino2 = sim_chance(500) ? o->ino : draw_dir();
+        o->flags = sim_chance(700) ? 0 : 1 + sim_below(2);
+    } else if (kind == OP_LINK) {
+        o->ino2 = draw_known(false, sim_chance(100));
+    }
+    say_call(p);
+    if (kind == OP_LOOKUP)
+        core_lookup(c, &p->q, o->ino, &p->name, 1);
+    else if (kind == OP_CREATE)
+        core_create_file(c, &p->q, o->ino, &p->name, 1, o->value, O_RDWR | O_CREAT | (int)o->flags,
+                         &stripe);
+    else if (kind == OP_MKDIR)
+        core_mkdir(c, &p->q, o->ino, &p->name, 1, o->value, NULL);
+    else if (kind == OP_UNLINK)
+        core_unlink(c, &p->q, o->ino, &p->name, 1);
+    else if (kind == OP_RMDIR)
+        core_rmdir(c, &p->q, o->ino, &p->name, 1);
+    else if (kind == OP_LINK)
+        core_link(c, &p->q, o->ino2, o->ino, &p->name, 1);
+    else
+        core_rename(c, &p->q, o->ino, &p->name, 1, o->ino2, &p->name2, 1, o->flags);
+}
+
+static uint32_t draw_size(void)
+{
+    return history_cell_offset(sim_below(SIM_CELLS)) + (sim_chance(500) ? SIM_CELL_BYTES : 0);
+}
+
+static void call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct core_file *f)
+{
+    struct msg_setattr_req set = {.ino = ino};
+
+    begin(p, kind, ino);
+    p->op->value = kind == OP_CHMOD ? 0600 + sim_below(64) : draw_size();
+    set.set = kind == OP_CHMOD ? MSG_SET_MODE : MSG_SET_SIZE;
+    set.mode = kind == OP_CHMOD ? p->op->value : 0;
+    set.size = kind == OP_CHMOD ? 0 : p->op->value;
+    say_call(p);
+    core_setattr(p->client->core, &p->q, &set, f);
+}
+
+static void call_object(struct proc *p, enum op_kind kind, uint64_t ino)
+{
+    struct core *c = p->client->core;
+
+    begin(p, kind, ino);
+    if (kind == OP_SETXATTR) {
+        p->op->value = ++work.n_values;
+        memcpy(p->xattr, &p->op->value, sizeof p->op->value);
+    }
+    say_call(p);
+    if (kind == OP_GETATTR)
+        core_getattr(c, &p->q, ino);
+    else if (kind == OP_SETXATTR)
+        core_setxattr(c, &p->q, ino, "user.x", 6, p->xattr, sizeof p->op->value, 0);
+    else if (kind == OP_GETXATTR)
+        core_getxattr(c, &p->q, ino, "user.x", 6);
+    else
+        core_readdir(c, &p->q, ino, 0, 32768, sim_chance(500));
+}
+
+static void call_open(struct proc *p, struct fd *fd, uint64_t ino, int flags)
+{
+    begin(p, OP_OPEN, ino);
+    p->op->flags = (uint32_t)flags;
+    p->on = fd;
+    say_call(p);
+    core_open(p->client->core, &p->q, ino, flags);
+}
+
+static void call_data(struct proc *p, enum op_kind kind, struct fd *fd, unsigned cell)
+{
+    struct core *c = p->client->core;
+
+    begin(p, kind, fd->ino);
+    p->on = fd;
+    p->op->cell = (uint8_t)cell;
+    p->op->cutting = kind == OP_READ && sim_is_cutting(fd->ino);
+    if (kind == OP_WRITE) {
+        p->op->value = ++work.n_values;
+        for (unsigned k = 0; k < SIM_CELL_BYTES; k += 4)
+            memcpy(p->data + k, &p->op->value, 4);
+        p->iov = (struct iovec){p->data, sizeof p->data};
+    }
+    say_call(p);
+    if (kind == OP_WRITE)
+        core_write(c, &p->q, fd->file, history_cell_offset(cell), &p->iov, 1, SIM_CELL_BYTES);
+    else if (kind == OP_READ)
+        core_read(c, &p->q, fd->file, history_cell_offset(cell), SIM_CELL_BYTES, NULL);
+    else if (kind == OP_FSYNC)
+        core_fsync(c, &p->q, fd->file, false);
+    else
+        core_flush(c, &p->q, fd->file);
+}
+
+static void close_fd(struct proc *p, struct fd *fd)
+{
+    p->closing = true;
+    call_data(p, OP_FLUSH, fd, 0);
+}
+
+/* ---- what next ---- */
+
+static void call_on_file(struct proc *p)
+{
+    struct fd *fd = &p->fd[sim_below(FDS)];
+    unsigned what = sim_below(100), cell = sim_below(SIM_CELLS);
+    bool writes = (fd->flags & O_ACCMODE) == O_RDWR;
+    uint64_t ino = draw_known(false, false);
+
+    if (!fd->file && !is_dir(ino) && sim_chance(850))
+        call_open(p, fd, ino, sim_chance(650) ? O_RDWR | (sim_chance(60) ? O_TRUNC : 0) : O_RDONLY);
+    else if (!fd->file)
+        call_object(p, OP_GETATTR, ino);
+    else if (what < 36 && writes)
+        call_data(p, OP_WRITE, fd, cell);
+    else if (what < 70)
+        call_data(p, OP_READ, fd, cell);
+    else if (what < 80)
+        call_data(p, OP_FSYNC, fd, 0);
+    else if (what < 84)
+        call_object(p, OP_GETATTR, fd->ino);
+    else if (what < 91 && writes)
+        call_setattr(p, OP_TRUNCATE, fd->ino, fd->file);
+    else
+        close_fd(p, fd);
+}
+
+static void call_on_name(struct proc *p)
+{
+    static const enum op_kind kinds[] = {OP_LOOKUP, OP_LOOKUP, OP_CREATE, OP_CREATE,
+                                         OP_MKDIR,  OP_UNLINK, OP_UNLINK, OP_RMDIR,
+                                         OP_RENAME, OP_RENAME, OP_RENAME, OP_LINK};
+    enum op_kind kind = kinds[sim_below(ARRAY_LEN(kinds))];
+
+    p->on = !p->fd[0].file ? &p->fd[0] : &p->fd[1];
+    if ((kind == OP_CREATE && (p->on->file || work.n_creates + 1 >= MODEL_INODES)) ||
+        (kind == OP_MKDIR && (work.n_dirs + 1 >= MODEL_DIRS || work.n_creates + 1 >= MODEL_INODES)))
+        kind = OP_LOOKUP;
+    work.n_creates += kind == OP_CREATE || kind == OP_MKDIR;
+    work.n_dirs += kind == OP_MKDIR;
+    call_name(p, kind);
+}
+
+static void call_on_object(struct proc *p)
+{
+    unsigned what = sim_below(100);
+    uint64_t ino = draw_known(false, false);
+
+    if (what < 30)
+        call_object(p, OP_GETATTR, draw_known(false, true));
+    else if (what < 50)
+        call_object(p, OP_READDIR, draw_dir());
+    else if (what < 65)
+        call_setattr(p, OP_CHMOD, draw_known(false, true), NULL);
+    else if (what < 75 && !is_dir(ino))
+        call_setattr(p, OP_TRUNCATE, ino, NULL);
+    else
+        call_object(p, what < 87 ? OP_SETXATTR : OP_GETXATTR, draw_known(false, true));
+}
+
+/* Reads everything known, a step at a time. False: that was all. */
+static bool sweep(struct proc *p)
+{
+    const struct known *k = &work.known[work.sweep_at];
+    struct fd *fd = &p->fd[0];
+
+    if (work.sweep_at == work.n_known)
+        return false;
+    if (work.sweep_step == 0 && fd->file) {
+        close_fd(p, fd);
+        return true;
+    }
+    if (work.sweep_step++ == 0) {
+        call_object(p, k->is_dir ? OP_READDIR : OP_GETATTR, k->ino);
+    } else if (k->is_dir || (work.sweep_step > 2 && !fd->file) || work.sweep_step > 2 + SIM_CELLS) {
+        work.sweep_at++;
+        work.sweep_step = 0;
+        return sweep(p);
+    } else if (work.sweep_step == 2) {
+        call_open(p, fd, k->ino, O_RDONLY);
+    } else {
+        call_data(p, OP_READ, fd, work.sweep_step - 3);
+    }
+    return true;
+}
+
+static void next(struct proc *p)
+{
+    unsigned what = sim_below(100);
+
+    work.n_left--;
+    if (work.n_known < 3 || what < 30)
+        call_on_name(p);
+    else if (what < 45)
+        call_on_object(p);
+    else
+        call_on_file(p);
+}
+
+static bool is_ready(const struct proc *p)
+{
+    return work.up[p->client->index] && !p->client->resume_ns && !p->busy;
+}
+
+static void look_for_losses(unsigned client)
+{
+    struct core_stats st;
+
+    if (!work.up[client])
+        return;
+    core_get_stats(sim_client(client)->core, &st);
+    if (st.sessions_lost == work.lost[client])
+        return;
+    work.lost[client] = st.sessions_lost;
+    record_loss(client, false);
+    session_begins(client);
+}
+
+void sim_work_tick(void)
+{
+    for (unsigned i = 0; i < SIM_CLIENTS; i++)
+        look_for_losses(i);
+    for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++) {
+        struct proc *p = &work.proc[i];
+
+        if (p->unread && !p->client->resume_ns) {
+            p->unread = false;
+            core_read_done(&p->q);
+        }
+        if (!is_ready(p) || p->next_ns > sim_now())
+            continue;
+        if (work.sweeping && i == 0 && !sweep(p))
+            work.sweeping = false;
+        else if (!work.sweeping && work.n_left)
+            next(p);
+    }
+}
+
+uint64_t sim_work_due(void)
+{
+    uint64_t due = UINT64_MAX;
+
+    for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++)
+        if (is_ready(&work.proc[i]) && (work.n_left || (work.sweeping && i == 0)))
+            due = MIN(due, MAX(work.proc[i].next_ns, sim_now()));
+    return due;
+}
+
+bool sim_work_done(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++)
+        if (work.proc[i].busy || work.proc[i].unread)
+            return false;
+    return !work.n_left && !work.sweeping;
+}
+
+void sim_work_sweep(void)
+{
+    work.sweeping = true;
+    work.proc[0].next_ns = 0;
+}
+
+void sim_work_start(unsigned n_ops)
+{
+    memset(&work, 0, sizeof work);
+    sim.history.n = 0;
+    sim.history.next = 1;
+    work.n_left = n_ops;
+    work.patience_ms = 20 + sim_below(400);
+    for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++)
+        work.proc[i] = (struct proc){.client = sim_client(i / SIM_PROCS), .index = i};
+}
+
+void sim_work_client_up(struct sim_node *n)
+{
+    sim.history.root = core_root(n->core);
+    learn(sim.history.root, true);
+    work.up[n->index] = true;
+    work.lost[n->index] = 0;
+    session_begins(n->index);
+}
+
+void sim_work_client_down(struct sim_node *n)
+{
+    work.up[n->index] = false;
+    for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++) {
+        struct proc *p = &work.proc[i];
+
+        if (p->client != n)
+            continue;
+        SIM_CHECK(!p->busy);
+        if (p->unread)
+            core_read_done(&p->q);
+        p->unread = false;
+        for (unsigned k = 0; k < FDS; k++) {
+            if (p->fd[k].file)
+                core_release(n->core, p->fd[k].file);
+            p->fd[k].file = NULL;
+        }
+    }
+    record_loss(n->index, true);
+}
