@@ -207,6 +207,7 @@ void core_destroy(struct core *c)
     hmap_fini(&c->oss_targets);
     hmap_fini(&c->blocks);
     mem_budget_fini(c);
+    mem_free(c->session.items); /* a link that came up while the session was being closed */
     while (c->n_strings)
         mem_free(c->strings[--c->n_strings]);
     mem_free(c);
