@@ -271,12 +271,33 @@ START_TEST(a_lease_to_grow_a_shared_file_is_taken_back_after_the_growth)
 }
 END_TEST
 
+/* The holder's copy was made without it, and will be sent whole. */
+START_TEST(a_piece_of_a_small_file_is_refused_from_who_got_a_write_lease_meanwhile)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+    struct msg_lease_req get = {.ino = ino, .lease = MSG_LEASE_WRITE};
+    struct msg_write_inline_req piece = {.ino = ino, .open_id = rep->open_id, .offset = 2};
+    struct iovec four = {(void *)"four", 4};
+
+    rig_open_file(&rig, 1, ino, O_RDWR);
+    rig.bulk_out = &four;
+    ck_ok(rig_do(&rig, 0, RPC_OP_WRITE_INLINE, &piece, NULL)); /* nobody has a lease */
+    ck_ok(rig_do(&rig, 0, RPC_OP_LEASE_GET, &get, NULL));
+    rig.bulk_out = &four;
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_WRITE_INLINE, &piece, NULL), -AIFS_ESTALE_LAYOUT);
+    piece.replace = true;
+    rig.bulk_out = &four;
+    ck_ok(rig_do(&rig, 0, RPC_OP_WRITE_INLINE, &piece, NULL));
+}
+END_TEST
+
 START_TEST(contents_come_with_the_size_they_have_and_not_with_the_one_they_will_have)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
     uint64_t ino = rep->inode.attr.ino;
     struct msg_lease_req get = {.ino = ino, .lease = MSG_LEASE_WRITE};
-    struct msg_write_inline_req write = {.ino = ino, .open_id = rep->open_id};
+    struct msg_write_inline_req write = {.ino = ino, .open_id = rep->open_id, .replace = true};
     struct msg_ino_req look = {.ino = ino};
     struct iovec four = {(void *)"four", 4};
     const void *any;
@@ -424,6 +445,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_repeated_open_is_the_same_open);
     tcase_add_test(t, a_repeated_create_is_the_same_open);
     tcase_add_test(t, a_lease_to_grow_a_shared_file_is_taken_back_after_the_growth);
+    tcase_add_test(t, a_piece_of_a_small_file_is_refused_from_who_got_a_write_lease_meanwhile);
     tcase_add_test(t, contents_come_with_the_size_they_have_and_not_with_the_one_they_will_have);
     tcase_add_test(t, an_open_id_of_somebody_else_is_refused);
     tcase_add_test(t, a_session_of_somebody_else_is_refused);
