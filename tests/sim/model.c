@@ -356,6 +356,8 @@ static bool do_getattr(struct model *m, const struct op *o)
             return true;
         if (!i)
             return false;
+        if (i->is_dir)
+            return o->status == 0; /* who has it open sees it as he last saw it */
     }
     return o->status == 0 && i->is_dir == o->ret_dir && i->mode == o->ret_mode &&
            (i->is_dir || i->nlink == o->ret_nlink) && see_size(i, o);
