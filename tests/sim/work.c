@@ -11,11 +11,11 @@
 
 #include "client/core/core.h"
 #include "common/base/err.h"
+#include "tests/sim/known.h"
 #include "tests/sim/model.h"
 #include "tests/sim/sim.h"
 
-#define FDS       2u
-#define KNOWN_MAX MODEL_INODES
+#define FDS 2u
 
 struct fd {
     struct core_file *file;
@@ -38,15 +38,9 @@ struct proc {
     char xattr[8];
 };
 
-struct known {
-    uint64_t ino;
-    bool is_dir;
-};
-
 static struct {
     struct proc proc[SIM_CLIENTS * SIM_PROCS];
-    struct known known[KNOWN_MAX];
-    unsigned n_known, n_left, n_creates, n_dirs, patience_ms;
+    unsigned n_left, n_creates, n_dirs, patience_ms;
     uint32_t n_values;
     bool up[SIM_CLIENTS];
     uint64_t lost[SIM_CLIENTS];         /* sessions, as the core counts them */
@@ -113,43 +107,6 @@ static bool is_definite(int status)
     return false;
 }
 
-/* ---- what is known ---- */
-
-static void learn(uint64_t ino, bool is_dir)
-{
-    for (unsigned i = 0; i < work.n_known; i++)
-        if (work.known[i].ino == ino)
-            return;
-    if (work.n_known < KNOWN_MAX)
-        work.known[work.n_known++] = (struct known){ino, is_dir};
-}
-
-static uint64_t draw_known(bool want_dir, bool any)
-{
-    for (unsigned tries = 0; tries < 8; tries++) {
-        /* the latest are the most interesting */
-        unsigned back = sim_below(sim_chance(500) ? MIN(4u, work.n_known) : work.n_known);
-        const struct known *k = &work.known[work.n_known - 1 - back];
-
-        if (any || k->is_dir == want_dir)
-            return k->ino;
-    }
-    return sim.history.root;
-}
-
-static bool is_dir(uint64_t ino)
-{
-    for (unsigned i = 0; i < work.n_known; i++)
-        if (work.known[i].ino == ino)
-            return work.known[i].is_dir;
-    return false;
-}
-
-static uint64_t draw_dir(void)
-{
-    return sim_chance(600) ? sim.history.root : draw_known(true, false);
-}
-
 /* ---- answers ---- */
 
 static void take_read(struct proc *p)
@@ -201,7 +158,7 @@ static void take(struct proc *p)
     case OP_CREATE:
         take_fd(p, O_RDWR);
         o->ret_ino = p->on->ino;
-        learn(o->ret_ino, false);
+        known_learn(o->ret_ino, false);
         break;
     case OP_OPEN:
         take_fd(p, (int)o->flags);
@@ -209,7 +166,7 @@ static void take(struct proc *p)
     case OP_LOOKUP:
     case OP_MKDIR:
         o->ret_ino = e->ino;
-        learn(e->ino, (e->attr.mode & S_IFMT) == S_IFDIR);
+        known_learn(e->ino, (e->attr.mode & S_IFMT) == S_IFDIR);
         break;
     case OP_GETATTR:
         o->ret_size = (uint32_t)e->attr.size;
@@ -294,7 +251,7 @@ static void call_name(struct proc *p, enum op_kind kind)
     struct core *c = p->client->core;
     struct op *o;
 
-    begin(p, kind, draw_dir());
+    begin(p, kind, known_draw_dir());
     o = p->op;
     o->name = (uint8_t)sim_below(SIM_NAMES);
     o->name2 = (uint8_t)sim_below(SIM_NAMES);
@@ -306,10 +263,10 @@ static void call_name(struct proc *p, enum op_kind kind)
     } else if (kind == OP_MKDIR) {
         o->value = 0700 + sim_below(64);
     } else if (kind == OP_RENAME) {
-        o->ino2 = sim_chance(500) ? o->ino : draw_dir();
+        o->ino2 = sim_chance(500) ? o->ino : known_draw_dir();
         o->flags = sim_chance(700) ? 0 : 1 + sim_below(2);
     } else if (kind == OP_LINK) {
-        o->ino2 = draw_known(false, sim_chance(100));
+        o->ino2 = known_draw(false, sim_chance(100));
     }
     say_call(p);
     if (kind == OP_LOOKUP)
@@ -414,9 +371,9 @@ static void call_on_file(struct proc *p)
     struct fd *fd = &p->fd[sim_below(FDS)];
     unsigned what = sim_below(100), cell = sim_below(SIM_CELLS);
     bool writes = (fd->flags & O_ACCMODE) == O_RDWR;
-    uint64_t ino = draw_known(false, false);
+    uint64_t ino = known_draw(false, false);
 
-    if (!fd->file && !is_dir(ino) && sim_chance(850))
+    if (!fd->file && !known_is_dir(ino) && sim_chance(850))
         call_open(p, fd, ino, sim_chance(650) ? O_RDWR | (sim_chance(60) ? O_TRUNC : 0) : O_RDONLY);
     else if (!fd->file)
         call_object(p, OP_GETATTR, ino);
@@ -453,27 +410,27 @@ static void call_on_name(struct proc *p)
 static void call_on_object(struct proc *p)
 {
     unsigned what = sim_below(100);
-    uint64_t ino = draw_known(false, false);
+    uint64_t ino = known_draw(false, false);
 
     if (what < 30)
-        call_object(p, OP_GETATTR, draw_known(false, true));
+        call_object(p, OP_GETATTR, known_draw(false, true));
     else if (what < 50)
-        call_object(p, OP_READDIR, draw_dir());
+        call_object(p, OP_READDIR, known_draw_dir());
     else if (what < 65)
-        call_setattr(p, OP_CHMOD, draw_known(false, true), NULL);
-    else if (what < 75 && !is_dir(ino))
+        call_setattr(p, OP_CHMOD, known_draw(false, true), NULL);
+    else if (what < 75 && !known_is_dir(ino))
         call_setattr(p, OP_TRUNCATE, ino, NULL);
     else
-        call_object(p, what < 87 ? OP_SETXATTR : OP_GETXATTR, draw_known(false, true));
+        call_object(p, what < 87 ? OP_SETXATTR : OP_GETXATTR, known_draw(false, true));
 }
 
 /* Reads everything known, a step at a time. False: that was all. */
 static bool sweep(struct proc *p)
 {
-    const struct known *k = &work.known[work.sweep_at];
+    const struct known *k = known_at(work.sweep_at);
     struct fd *fd = &p->fd[0];
 
-    if (work.sweep_at == work.n_known)
+    if (!k)
         return false;
     if (work.sweep_step == 0 && fd->file) {
         close_fd(p, fd);
@@ -498,7 +455,7 @@ static void next(struct proc *p)
     unsigned what = sim_below(100);
 
     work.n_left--;
-    if (work.n_known < 3 || what < 30)
+    if (!known_at(2) || what < 30)
         call_on_name(p);
     else if (what < 45)
         call_on_object(p);
@@ -573,6 +530,7 @@ void sim_work_sweep(void)
 void sim_work_start(unsigned n_ops)
 {
     memset(&work, 0, sizeof work);
+    known_forget();
     sim.history.n = 0;
     sim.history.next = 1;
     work.n_left = n_ops;
@@ -584,7 +542,7 @@ void sim_work_start(unsigned n_ops)
 void sim_work_client_up(struct sim_node *n)
 {
     sim.history.root = core_root(n->core);
-    learn(sim.history.root, true);
+    known_learn(sim.history.root, true);
     work.up[n->index] = true;
     work.lost[n->index] = 0;
     session_begins(n->index);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See known.h. */
+#include "tests/sim/known.h"
+
+#include "tests/sim/model.h"
+#include "tests/sim/sim.h"
+
+#define KNOWN_MAX MODEL_INODES
+
+static struct known known[KNOWN_MAX];
+static unsigned n_known;
+
+void known_forget(void)
+{
+    n_known = 0;
+}
+
+const struct known *known_at(unsigned i)
+{
+    return i < n_known ? &known[i] : NULL;
+}
+
+void known_learn(uint64_t ino, bool is_dir)
+{
+    for (unsigned i = 0; i < n_known; i++)
+        if (known[i].ino == ino)
+            return;
+    if (n_known < KNOWN_MAX)
+        known[n_known++] = (struct known){ino, is_dir};
+}
+
+uint64_t known_draw(bool want_dir, bool any)
+{
+    for (unsigned tries = 0; tries < 8; tries++) {
+        /* the latest are the most interesting */
+        unsigned back = sim_below(sim_chance(500) ? MIN(4u, n_known) : n_known);
+        const struct known *k = &known[n_known - 1 - back];
+
+        if (any || k->is_dir == want_dir)
+            return k->ino;
+    }
+    return sim.history.root;
+}
+
+bool known_is_dir(uint64_t ino)
+{
+    for (unsigned i = 0; i < n_known; i++)
+        if (known[i].ino == ino)
+            return known[i].is_dir;
+    return false;
+}
+
+uint64_t known_draw_dir(void)
+{
+    return sim_chance(600) ? sim.history.root : known_draw(true, false);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inodes that clients have heard of so far, in that order: what the workload draws from, and
+ * what is read at its end. The first one is the root. */
+#ifndef AIFS_TESTS_SIM_KNOWN_H
+#define AIFS_TESTS_SIM_KNOWN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct known {
+    uint64_t ino;
+    bool is_dir;
+};
+
+void known_forget(void);
+void known_learn(uint64_t ino, bool is_dir);
+const struct known *known_at(unsigned i); /* NULL behind the last */
+bool known_is_dir(uint64_t ino);
+uint64_t known_draw(bool want_dir, bool any); /* of the wanted kind if it is easily found */
+uint64_t known_draw_dir(void);
+
+#endif
