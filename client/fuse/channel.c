@@ -191,12 +191,15 @@ void channel_req_interrupted(struct channel_req *q)
         fn(q);
 }
 
-/* With libfuse the kernel's INTERRUPT may have come before: fn is then called at once. */
+/* When the kernel's INTERRUPT has come before, fn is called at once (libfuse sees to that itself).
+ */
 void channel_on_interrupt(struct channel_req *q, void (*fn)(struct channel_req *q))
 {
     q->interrupt = fn;
     if (q->channel->transport->on_interrupt)
         q->channel->transport->on_interrupt(q);
+    else if (q->interrupted)
+        channel_req_interrupted(q);
 }
 
 void channel_req_free(struct channel_req *q)
