@@ -324,6 +324,16 @@ int core_file_flags(const struct core_file *f);
 void core_read(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
                uint32_t len, void *dst);
 void core_read_done(struct core_req *q);
+enum core_advice {
+    CORE_ADVICE_NORMAL,
+    CORE_ADVICE_SEQUENTIAL,
+    CORE_ADVICE_RANDOM,
+    CORE_ADVICE_WILLNEED, /* fetches it, as far as read-ahead may; at most one window */
+    CORE_ADVICE_DONTNEED, /* forgets whole blocks that are clean */
+};
+/* How f will be read; the first three are of the file, the others of a range (len 0: to the end).
+ * At once, and never an error. */
+void core_advise(struct core_file *f, uint64_t offset, uint64_t len, enum core_advice advice);
 /* Bytes are copied once out of iov (or sent from it, when writing through). O_APPEND files ignore
  * offset. O_SYNC/O_DSYNC are honoured. Short only with an error remembered for the next. */
 void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,

@@ -346,6 +346,60 @@ void core_read(struct core *c, struct core_req *q, struct core_file *f, uint64_t
     read_enter(q);
 }
 
+/* ---- advice ---- */
+
+static void will_need(const struct core_file *f, uint64_t start, uint64_t end)
+{
+    struct core_inode *i = f->inode;
+
+    if (f->session_epoch != i->core->session.epoch || !session_believed(i->core) ||
+        i->lease == MSG_LEASE_NONE || i->in_line || !i->layout_known || i->gate)
+        return; /* it is advice */
+    end = MIN(end, i->attr.size);
+    if (start < end)
+        (void)fetch_range(i, start, MIN(end, start + readahead_max(i)), true);
+}
+
+/* Whole blocks that the targets have too. */
+static void dont_need(struct core_inode *i, uint64_t start, uint64_t end)
+{
+    uint32_t unit = stripe_block_bytes(&i->layout);
+    struct list *l, *tmp;
+
+    if (!i->layout_known || i->in_line)
+        return;
+    list_for_each_safe (l, tmp, &i->blocks) {
+        struct block *b = list_entry(l, struct block, by_inode);
+        uint64_t first = b->index * unit;
+
+        if (first >= start && MIN(first + unit, i->attr.size) <= end && block_clean(b))
+            block_drop(b);
+    }
+}
+
+void core_advise(struct core_file *f, uint64_t offset, uint64_t len, enum core_advice advice)
+{
+    uint64_t end = len && offset + len > offset ? offset + len : UINT64_MAX;
+
+    switch (advice) {
+    case CORE_ADVICE_NORMAL:
+        f->ra.advice = READAHEAD_NORMAL;
+        break;
+    case CORE_ADVICE_SEQUENTIAL:
+        f->ra.advice = READAHEAD_SEQUENTIAL;
+        break;
+    case CORE_ADVICE_RANDOM:
+        f->ra.advice = READAHEAD_RANDOM;
+        break;
+    case CORE_ADVICE_WILLNEED:
+        will_need(f, offset, end);
+        break;
+    case CORE_ADVICE_DONTNEED:
+        dont_need(f->inode, offset, end);
+        break;
+    }
+}
+
 /* ---- shared with writing ---- */
 
 static void refreshed(struct mds_op *op, int status)

@@ -14,6 +14,7 @@
 struct seen {
     uint64_t offset, end, size, unit, max;
     uint32_t len;
+    bool eager;
 };
 
 static bool near(const struct seen *r, uint64_t at, uint64_t expected)
@@ -26,12 +27,19 @@ static bool near(const struct seen *r, uint64_t at, uint64_t expected)
 
 /* ---- streams ---- */
 
+static uint64_t next_window(const struct readahead_stream *s, const struct seen *r)
+{
+    uint64_t window = r->eager ? r->max : s->window ? s->window * 2 : MAX(r->unit, r->len);
+
+    return MIN(window, r->max);
+}
+
 /* Reads in advance, from where was asked for to a window from the reader. */
 static void ahead(struct readahead_stream *s, const struct seen *r, struct readahead_plan *plan)
 {
     if (s->fetched > s->next && s->fetched - s->next > s->window / 2)
         return;
-    s->window = s->window ? MIN(s->window * 2, r->max) : MIN(MAX(r->unit, r->len), r->max);
+    s->window = next_window(s, r);
     plan->start = MAX(s->next, s->fetched);
     plan->end = MIN((s->next + s->window + r->unit - 1) / r->unit * r->unit, r->size);
     if (plan->start < plan->end)
@@ -47,7 +55,7 @@ static void ahead_down(struct readahead_stream *s, const struct seen *r,
 
     if (s->fetched < s->low && s->low - s->fetched > s->window / 2)
         return;
-    s->window = s->window ? MIN(s->window * 2, r->max) : MIN(MAX(r->unit, r->len), r->max);
+    s->window = next_window(s, r);
     from = s->low > s->window ? (s->low - s->window) / r->unit * r->unit : 0;
     plan->end = MIN(s->low, s->fetched);
     plan->start = MIN(from, plan->end);
@@ -171,16 +179,19 @@ static void around(struct readahead *ra, const struct seen *r, struct readahead_
 struct readahead_plan readahead_next(struct readahead *ra, uint64_t offset, uint32_t len,
                                      uint64_t file_size, uint64_t unit, uint64_t max)
 {
-    struct seen r = {offset, offset + len, file_size, unit, max, len};
+    struct seen r = {
+        offset, offset + len, file_size, unit, max, len, ra->advice == READAHEAD_SEQUENTIAL};
     struct readahead_stream *s = find(ra, &r);
     struct readahead_plan plan = {0};
 
+    if (ra->advice == READAHEAD_RANDOM)
+        return plan;
     ra->clock++;
     if (!s) {
         s = place(ra);
         *s = (struct readahead_stream){
             .next = r.end, .low = offset, .last = offset, .run = 1, .used = ra->clock};
-        if (offset == 0) { /* whoever begins at the beginning goes on */
+        if (offset == 0 || r.eager) { /* whoever begins at the beginning goes on */
             plan.sequential = true;
             if (max)
                 ahead(s, &r, &plan);

@@ -29,6 +29,13 @@
 #define READAHEAD_AROUND       (2u * 1024u * 1024u)
 #define READAHEAD_STRIDE_DEPTH 16u /* records in advance, at most */
 
+enum readahead_advice { /* what the reader says of itself */
+                        READAHEAD_NORMAL,
+                        READAHEAD_SEQUENTIAL, /* every first read begins a stream, with the whole
+                                                 window */
+                        READAHEAD_RANDOM,     /* nothing is fetched in advance */
+};
+
 struct readahead_stream {
     uint64_t next, low; /* end of the furthest read of this run, begin of its lowest */
     uint64_t last;      /* begin of its last read */
@@ -43,6 +50,7 @@ struct readahead_stream {
 struct readahead {
     struct readahead_stream streams[READAHEAD_STREAMS];
     uint32_t clock; /* reads so far */
+    enum readahead_advice advice;
     struct {
         uint64_t last;
         int64_t step;

@@ -95,6 +95,9 @@ int aifs_fstat(struct aifs_file *f, struct stat *st);
 /* As fallocate(2): mode 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | KEEP_SIZE,
  * FALLOC_FL_ZERO_RANGE with or without KEEP_SIZE; others fail with EOPNOTSUPP. */
 int aifs_fallocate(struct aifs_file *f, int mode, off_t offset, off_t len);
+/* As posix_fadvise(2): POSIX_FADV_SEQUENTIAL and RANDOM say how f will be read, WILLNEED fetches a
+ * range (as much as read-ahead may), DONTNEED forgets one. */
+int aifs_advise(struct aifs_file *f, off_t offset, off_t len, int advice);
 /* As lseek(2) with SEEK_DATA or SEEK_HOLE: where the next data or hole begins. A file has no
  * position of its own: other values of whence fail with EINVAL. */
 off_t aifs_seek(struct aifs_file *f, off_t offset, int whence);

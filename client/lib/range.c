@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges of files: fallocate, where data and holes are, copying. A blocking call each. */
+/* Ranges of files: fallocate, where data and holes are, copying, advice. A blocking call each. */
 #include "client/lib/lib_int.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 struct fallocate_args {
@@ -26,6 +27,41 @@ int aifs_fallocate(struct aifs_file *f, int mode, off_t offset, off_t len)
     if (offset < 0 || len <= 0)
         return lib_errno(-EINVAL);
     lib_file_call_init(&c, f, fallocate_begin);
+    c.arg = &a;
+    return lib_errno(lib_call_run(&c));
+}
+
+struct advise_args {
+    struct aifs_file *file;
+    uint64_t offset, len;
+    enum core_advice advice;
+};
+
+static void advise_begin(struct lib_call *c)
+{
+    const struct advise_args *a = c->arg;
+
+    core_advise(a->file->file, a->offset, a->len, a->advice);
+    lib_call_done(c, 0);
+}
+
+int aifs_advise(struct aifs_file *f, off_t offset, off_t len, int advice)
+{
+    static const enum core_advice known[] = {
+        [POSIX_FADV_NORMAL] = CORE_ADVICE_NORMAL,
+        [POSIX_FADV_RANDOM] = CORE_ADVICE_RANDOM,
+        [POSIX_FADV_SEQUENTIAL] = CORE_ADVICE_SEQUENTIAL,
+        [POSIX_FADV_WILLNEED] = CORE_ADVICE_WILLNEED,
+        [POSIX_FADV_DONTNEED] = CORE_ADVICE_DONTNEED,
+        [POSIX_FADV_NOREUSE] = CORE_ADVICE_NORMAL,
+    };
+    struct advise_args a = {.file = f, .offset = (uint64_t)offset, .len = (uint64_t)len};
+    struct lib_call c;
+
+    if (offset < 0 || len < 0 || advice < 0 || (size_t)advice >= ARRAY_LEN(known))
+        return lib_errno(-EINVAL);
+    a.advice = known[advice];
+    lib_file_call_init(&c, f, advise_begin);
     c.arg = &a;
     return lib_errno(lib_call_run(&c));
 }

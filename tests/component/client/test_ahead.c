@@ -95,6 +95,38 @@ START_TEST(random_readers_fetch_nothing_in_advance)
 }
 END_TEST
 
+static unsigned reads(void)
+{
+    unsigned n = 0;
+
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        n += bed.cluster.oss[k].reads;
+    return n;
+}
+
+START_TEST(what_was_said_to_be_needed_is_there_and_what_is_not_is_forgotten)
+{
+    unsigned before;
+    uint64_t ahead;
+
+    core_advise(files[2], 2 * MIB, 2 * MIB, CORE_ADVICE_WILLNEED);
+    bed_spin(&bed, NS_PER_S);
+    ck_assert_uint_eq(stats().readahead_bytes, 2 * MIB);
+    before = reads();
+    expect(2, 2 * MIB + 5000, 100000);
+    expect(2, 4 * MIB - 4096, 4096);
+    ck_assert_uint_eq(reads(), before);
+    core_advise(files[2], 2 * MIB, 2 * MIB, CORE_ADVICE_DONTNEED);
+    expect(2, 2 * MIB + 5000, 100000);
+    ck_assert_uint_gt(reads(), before);
+    ahead = stats().readahead_bytes;
+    core_advise(files[3], 0, 0, CORE_ADVICE_RANDOM);
+    expect(3, 0, 64 * KIB);
+    expect(3, 64 * KIB, 64 * KIB);
+    ck_assert_uint_eq(stats().readahead_bytes, ahead);
+}
+END_TEST
+
 START_TEST(many_streams_share_the_budget_and_what_a_closed_one_left_is_free)
 {
     uint64_t most = 0;
@@ -120,4 +152,5 @@ SUITE_MAIN("client-ahead", setup, teardown,
            records_at_equal_distances_are_right_and_come_in_advance,
            a_file_read_backwards_is_right_and_comes_in_advance,
            random_readers_fetch_nothing_in_advance,
+           what_was_said_to_be_needed_is_there_and_what_is_not_is_forgotten,
            many_streams_share_the_budget_and_what_a_closed_one_left_is_free)

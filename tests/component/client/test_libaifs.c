@@ -66,6 +66,29 @@ static void check_file(const char *path, size_t len)
     ck_assert_int_eq(aifs_close(f), 0);
 }
 
+START_TEST(advice_changes_no_bytes_and_nonsense_is_refused)
+{
+    static const int advice[] = {POSIX_FADV_NORMAL,   POSIX_FADV_SEQUENTIAL, POSIX_FADV_RANDOM,
+                                 POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED,   POSIX_FADV_NOREUSE};
+    struct aifs_file *f;
+
+    write_file("/advised", 3000000);
+    f = aifs_open(fs, "/advised", O_RDONLY, 0);
+    ck_assert_ptr_nonnull(f);
+    for (size_t k = 0; k < sizeof advice / sizeof advice[0]; k++) {
+        ck_assert_int_eq(aifs_advise(f, 0, 0, advice[k]), 0);
+        ck_assert_int_eq(aifs_advise(f, 1000000, 500000, advice[k]), 0);
+        memset(back, 0, 3000000);
+        ck_assert_int_eq(aifs_pread(f, back, 3000000, 0), 3000000);
+        ck_assert_int_eq(memcmp(back, data, 3000000), 0);
+    }
+    ck_assert_int_eq(aifs_advise(f, -1, 0, POSIX_FADV_NORMAL), -1);
+    ck_assert_int_eq(aifs_advise(f, 0, 0, 77), -1);
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(aifs_close(f), 0);
+}
+END_TEST
+
 START_TEST(files_of_all_sizes_come_back_as_they_were)
 {
     static const size_t sizes[] = {0,      1,   4096,    16384,        16385,
@@ -481,6 +504,7 @@ int main(void)
     suite_add_tcase(s, tc);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, advice_changes_no_bytes_and_nonsense_is_refused);
     tcase_add_test(tc, files_of_all_sizes_come_back_as_they_were);
     tcase_add_test(tc, ranges_behave_like_posix);
     tcase_add_test(tc, names_behave_like_posix);

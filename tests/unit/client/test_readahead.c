@@ -85,6 +85,21 @@ START_TEST(a_reader_that_starts_in_the_middle_becomes_a_stream_with_its_second_r
 }
 END_TEST
 
+START_TEST(advice_is_taken)
+{
+    struct readahead ra = {.advice = READAHEAD_SEQUENTIAL};
+    struct readahead_plan p = readahead_next(&ra, 300 * UNIT, 4096, SIZE, UNIT, MAX_);
+
+    ck_assert(p.sequential);
+    ck_assert_uint_ge(p.end - p.start, MAX_ - UNIT);
+    ra = (struct readahead){.advice = READAHEAD_RANDOM};
+    for (uint64_t at = 0; at < 50 * MIB; at += MIB) {
+        p = readahead_next(&ra, at, MIB, SIZE, UNIT, MAX_);
+        ck_assert(!p.sequential && p.start == p.end);
+    }
+}
+END_TEST
+
 START_TEST(readers_of_one_file_keep_their_streams)
 {
     struct readahead ra = {0};
@@ -215,7 +230,7 @@ SUITE_MAIN("client-readahead", NULL, NULL,
            random_reads_are_left_alone, requests_of_one_stream_may_overtake_each_other,
            nothing_is_fetched_behind_the_end_of_file,
            a_reader_that_starts_in_the_middle_becomes_a_stream_with_its_second_read,
-           readers_of_one_file_keep_their_streams,
+           advice_is_taken, readers_of_one_file_keep_their_streams,
            a_reader_that_goes_backwards_is_read_ahead_downwards, who_turns_round_is_followed,
            records_at_equal_distances_are_fetched_and_not_what_lies_between,
            reads_that_gather_in_one_place_bring_all_of_it_once)
