@@ -51,9 +51,10 @@ static struct report_group *group_of(struct report *r, const json_t *doc)
     snprintf(g->arguments, sizeof g->arguments, "%s", arguments);
     snprintf(g->when, sizeof g->when, "%s", text_of(doc, "when"));
     snprintf(g->version, sizeof g->version, "%s", text_of(doc, "version"));
-    snprintf(g->host, sizeof g->host, "%.0f processors, %.0f GiB of memory, %s %s",
+    snprintf(g->host, sizeof g->host, "%.0f processors, %.0f GiB of memory, %s %.*s",
              number_of(host, "cpus"), number_of(host, "memory_bytes") / (double)GIB,
-             text_of(host, "system"), text_of(host, "release"));
+             text_of(host, "system"), (int)strcspn(text_of(host, "release"), "-"),
+             text_of(host, "release"));
     return g;
 }
 
