@@ -82,8 +82,8 @@ static bool more(const struct io_job *w, uint64_t now_ns)
 {
     if (w->j->status < 0)
         return false;
-    if (w->j->deadline_ns) /* one at least, however late the job is let run */
-        return w->next == 0 || !bench_over(w->j, now_ns);
+    if (w->j->deadline_ns)
+        return !bench_over(w->j, now_ns);
     return w->next < w->blocks;
 }
 

@@ -187,8 +187,7 @@ static void job(struct bench_job *j)
                                            : a->md->o->files;
     uint64_t before = bench_now_ns();
 
-    for (unsigned i = 0; i < n && (i == 0 || a->phase->must_finish || !bench_over(j, before));
-         i++) {
+    for (unsigned i = 0; i < n && (a->phase->must_finish || !bench_over(j, before)); i++) {
         uint64_t after;
 
         if (!a->phase->fn(j, a->md, i))
