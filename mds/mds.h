@@ -138,6 +138,7 @@ struct mds_session_ops {
     bool (*watch)(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born);
     /* Another session holds a write lease: what is recorded of size and mtime may be old. */
     bool (*is_writing)(struct mds *m, uint64_t session, uint64_t ino);
+    bool (*has_open)(struct mds *m, uint64_t session, uint64_t ino, uint64_t open_id);
     /* Whatever waits in prepare() is ready, -AIFS_ECANCELLED: for those who stop. */
     void (*cancel)(struct mds *m);
 };

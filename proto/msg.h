@@ -127,6 +127,7 @@ struct msg_ino_req { /* GETATTR READLINK XATTR_LIST FSYNC */
     struct msg_cred cred;
     uint64_t ino;
     uint32_t flags;
+    uint64_t open_id; /* MSG_INO_DATA: who has it open needs no permission any more */
 };
 
 #define MSG_SET_MODE      0x001u

@@ -213,6 +213,7 @@ struct core_inode {
     uint64_t inval_event, attr_event, names_event;
     struct list names;              /* struct name_entry.of_dir */
     bool complete;                  /* all its names are cached */
+    bool kernel_has_more;           /* it may have names of this directory that are not cached */
     uint64_t list_event, list_next; /* a listing under way: its first page, its next cookie */
     uint64_t told_change;           /* of the attributes that inode_entry() has told last */
     struct msg_attr
@@ -353,7 +354,8 @@ bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_
 const struct name_entry *names_get(struct core *c, uint64_t parent, const char *name, uint32_t len);
 bool names_is_absent(struct core *c, uint64_t parent, const char *name,
                      uint32_t len); /* its directory is complete, and it is not in it */
-void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len);
+/* told: the kernel forgets it too. */
+void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len, bool told);
 void names_drop_dir(struct core_inode *dir);
 void names_made_empty(const struct mds_op *op, struct core_inode *dir); /* by MKDIR, just now */
 /* An entry of a listing, between two cookies, was learned or not; and the listing's end. */

@@ -70,6 +70,7 @@ static struct mds_op *fetch(struct core_req *q, void (*done)(struct mds_op *op, 
     if (op) {
         op->msg.ino.ino = q->p.inode->ino;
         op->msg.ino.flags = MSG_INO_DATA;
+        op->msg.ino.open_id = q->p.file->open_id;
         mds_op_cred(op, &op->msg.ino.cred, &q->p.file->cred);
         op->inode = inode_ref(q->p.inode);
     }

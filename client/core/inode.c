@@ -36,6 +36,7 @@ static void inode_free(struct core_inode *i)
     struct core *c = i->core;
 
     blocks_drop_all(i, true);
+    c->names_forgotten |= i->kernel_has_more;
     if (!list_empty(&i->names)) {
         c->names_forgotten = true;
         names_drop_dir(i);

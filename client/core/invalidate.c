@@ -70,11 +70,12 @@ static void forget_dir(struct core *c, struct core_inode *dir, struct invalidati
 {
     struct list *l;
     unsigned n = 0;
+    bool has_more = !dir || c->names_forgotten || dir->kernel_has_more;
 
-    if (dir && !c->names_forgotten)
+    if (!has_more)
         list_for_each (l, &dir->names)
             n++;
-    if (!dir || c->names_forgotten || n > INVALIDATE_NAMES) {
+    if (has_more || n > INVALIDATE_NAMES) {
         kernel_forgets_names(c);
     } else if (c->o.events.inval_entry) {
         list_for_each (l, &dir->names) {
@@ -83,8 +84,10 @@ static void forget_dir(struct core *c, struct core_inode *dir, struct invalidati
             kernel_forgets_name(c, v, e->name, e->len);
         }
     }
-    if (dir)
+    if (dir) {
         names_drop_dir(dir);
+        dir->kernel_has_more = false;
+    }
 }
 
 static bool is_changing(const struct core *c, uint64_t dir)
@@ -129,7 +132,7 @@ static void drop_own(struct core *c, struct core_inode *i, const struct msg_inva
     uint64_t event = ++c->events_seen;
 
     if (m->name.len)
-        names_drop(c, m->ino, m->name.data, m->name.len);
+        names_drop(c, m->ino, m->name.data, m->name.len, true);
     if (!i) {
         c->unknown_event = event;
         return;
@@ -184,7 +187,8 @@ void invalidate_all(struct core *c)
 
         if (i->attr_kept && c->o.events.inval_attr)
             c->o.events.inval_attr(c->o.events.arg, i->ino);
-        i->attr_kept = i->complete = false; /* complete: names_clear() knows no empty ones */
+        i->attr_kept = i->complete = i->kernel_has_more =
+            false; /* complete: names_clear() knows no empty ones */
     }
 }
 

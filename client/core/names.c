@@ -69,15 +69,17 @@ static void forget_some(struct core_inode *dir)
     dir->names_event = ++dir->core->events_seen;
 }
 
-void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len)
+void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len, bool told)
 {
     struct core_inode *dir = inode_find(c, parent);
     struct name_entry *e = find(c, parent, name, len);
 
     if (dir)
         forget_some(dir);
-    if (e)
-        entry_free(c, e);
+    if (!e)
+        return;
+    e->dir->kernel_has_more |= !told;
+    entry_free(c, e);
 }
 
 /* The kernel may go on believing it, and will be told when it changes: the server does not know
@@ -157,7 +159,7 @@ bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_
     if (believed)
         believed = put(c, dir, name, len, ino);
     else
-        names_drop(c, parent, name, len);
+        names_drop(c, parent, name, len, false);
     if (dir)
         inode_put(dir);
     return believed;

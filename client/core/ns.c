@@ -183,7 +183,7 @@ static void made(struct mds_op *op, int status)
     } else {
         if (executed)
             inode_expire(c, m->parent);
-        names_drop(c, m->parent, m->name.data, m->name.len);
+        names_drop(c, m->parent, m->name.data, m->name.len, false);
     }
     if (op->q)
         req_finish(op->q, status);
@@ -268,7 +268,7 @@ static void linked(struct mds_op *op, int status)
     } else {
         if (executed)
             inode_expire(c, m->new_parent);
-        names_drop(c, m->new_parent, m->new_name.data, m->new_name.len);
+        names_drop(c, m->new_parent, m->new_name.data, m->new_name.len, false);
     }
     if (op->q)
         req_finish(op->q, status);
@@ -312,7 +312,7 @@ static void removed(struct mds_op *op, int status)
             (void)take_inode(op, NULL, &rep->inode); /* its link count */
         (void)names_changed(c, &a, RPC_FLAG_KEPT_DIR, m->parent, m->name.data, m->name.len, 0);
     } else {
-        names_drop(c, m->parent, m->name.data, m->name.len);
+        names_drop(c, m->parent, m->name.data, m->name.len, false);
     }
     if (op->q)
         req_finish(op->q, status);
@@ -382,8 +382,8 @@ static void renamed(struct mds_op *op, int status)
                             exchange ? victim : 0);
         (void)names_changed(c, &a, to, m->new_parent, m->new_name.data, m->new_name.len, moved);
     } else {
-        names_drop(c, m->parent, m->name.data, m->name.len);
-        names_drop(c, m->new_parent, m->new_name.data, m->new_name.len);
+        names_drop(c, m->parent, m->name.data, m->name.len, false);
+        names_drop(c, m->new_parent, m->new_name.data, m->new_name.len, false);
     }
     if (op->q)
         req_finish(op->q, status);

@@ -110,10 +110,13 @@ void op_lookup(struct mds *m, struct rpc_req *r)
         reply_attr(o);
 }
 
-/* Attributes and inline contents of one moment, for whoever may read or write the file. */
+/* Attributes and inline contents of one moment, for whoever may read or write the file,
+ * or could when he opened it. */
 static int getattr_with_data(struct mds_op *o, struct rpc_req *r)
 {
     const struct msg_ino_req *req = r->msg;
+    bool is_open = req->open_id &&
+                   o->mds->session_ops->has_open(o->mds, r->header.session, req->ino, req->open_id);
     struct mds_inode in;
     struct view v;
     int rc;
@@ -122,7 +125,7 @@ static int getattr_with_data(struct mds_op *o, struct rpc_req *r)
     rc = view_inode(&v, req->ino, &in);
     if (rc == 0)
         rc = op_acl(&v, &r->arena, &in);
-    if (rc == 0 && ns_access(&in, &req->cred, NS_READ) < 0)
+    if (rc == 0 && !is_open && ns_access(&in, &req->cred, NS_READ) < 0)
         rc = ns_access(&in, &req->cred, NS_WRITE);
     if (rc == 0)
         op_fill_inode(&in, &o->rep.inode);

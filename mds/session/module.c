@@ -192,7 +192,8 @@ static const struct mds_session_ops session_ops = {.check = session_check,
                                                    .cancel = session_cancel,
                                                    .glimpse = session_glimpse,
                                                    .watch = session_watch,
-                                                   .is_writing = session_is_writing};
+                                                   .is_writing = session_is_writing,
+                                                   .has_open = session_has_open};
 
 static void stats_register(struct session_stats *s)
 {

@@ -126,7 +126,7 @@ CODEC_MSG(statfs_rep, StatfsRep, STATFS_REP)
 #define NAME_REQ(F) F(sub, cred, cred) F(num, parent) F(name, name)
 CODEC_MSG(name_req, NameReq, NAME_REQ)
 
-#define INO_REQ(F) F(sub, cred, cred) F(num, ino) F(num, flags)
+#define INO_REQ(F) F(sub, cred, cred) F(num, ino) F(num, flags) F(num, open_id)
 CODEC_MSG(ino_req, InoReq, INO_REQ)
 
 #define SETATTR_REQ(F)                                                                             \

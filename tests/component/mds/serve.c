@@ -84,6 +84,15 @@ static bool fake_watch(struct mds *m, uint64_t session, uint64_t ino, const stru
     return false;
 }
 
+static bool fake_has_open(struct mds *m, uint64_t session, uint64_t ino, uint64_t open_id)
+{
+    (void)m;
+    (void)session;
+    (void)ino;
+    (void)open_id;
+    return false;
+}
+
 static bool fake_is_writing(struct mds *m, uint64_t session, uint64_t ino)
 {
     (void)m;
@@ -128,7 +137,8 @@ static void fake_punch_wait(struct mds *m, struct mds_punch_wait *w)
 }
 
 static const struct mds_session_ops session_ops = {fake_check,   fake_prepare, fake_finish,
-                                                   fake_glimpse, fake_watch,   fake_is_writing};
+                                                   fake_glimpse, fake_watch,   fake_is_writing,
+                                                   fake_has_open};
 static const struct mds_cluster_ops cluster_ops = {fake_map, fake_statfs};
 static const struct mds_gc_ops gc_ops = {fake_kick, fake_target_up, fake_punch_wait};
 

@@ -318,6 +318,21 @@ START_TEST(contents_come_with_the_size_they_have_and_not_with_the_one_they_will_
 }
 END_TEST
 
+START_TEST(who_has_a_small_file_open_gets_its_contents_whatever_its_mode_is_now)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, mine = rep->open_id;
+    struct msg_setattr_req mode = {.ino = ino, .set = MSG_SET_MODE, .mode = 0};
+    struct msg_ino_req look = {.ino = ino, .flags = MSG_INO_DATA, .cred = {.uid = 7, .gid = 7}};
+
+    ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &mode, NULL));
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_GETATTR, &look, NULL), -EACCES);
+    look.open_id = mine;
+    ck_ok(rig_do(&rig, 0, RPC_OP_GETATTR, &look, NULL));
+    ck_assert_int_eq(rig_do(&rig, 1, RPC_OP_GETATTR, &look, NULL), -EACCES);
+}
+END_TEST
+
 START_TEST(an_open_id_of_somebody_else_is_refused)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
@@ -447,6 +462,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_lease_to_grow_a_shared_file_is_taken_back_after_the_growth);
     tcase_add_test(t, a_piece_of_a_small_file_is_refused_from_who_got_a_write_lease_meanwhile);
     tcase_add_test(t, contents_come_with_the_size_they_have_and_not_with_the_one_they_will_have);
+    tcase_add_test(t, who_has_a_small_file_open_gets_its_contents_whatever_its_mode_is_now);
     tcase_add_test(t, an_open_id_of_somebody_else_is_refused);
     tcase_add_test(t, a_session_of_somebody_else_is_refused);
     tcase_add_test(t, an_unlinked_file_lives_until_its_last_close);
