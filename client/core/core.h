@@ -161,6 +161,7 @@ struct core_req {
     struct msg_cred cred;
     core_done_fn *done;
     void *arg;
+    bool in_place;   /* write: at its offset through O_APPEND files too: pages of a mapping */
     bool direct;     /* read into dst: the caller keeps many requests going itself, so what is not
                       * cached comes straight into its memory and nothing is read ahead */
     uint32_t masked; /* create, mkdir, mknod: what the umask took from mode; a default ACL of the
@@ -335,7 +336,8 @@ enum core_advice {
  * At once, and never an error. */
 void core_advise(struct core_file *f, uint64_t offset, uint64_t len, enum core_advice advice);
 /* Bytes are copied once out of iov (or sent from it, when writing through). O_APPEND files ignore
- * offset. O_SYNC/O_DSYNC are honoured. Short only with an error remembered for the next. */
+ * offset unless in_place. O_SYNC/O_DSYNC are honoured. Short only with an error remembered for the
+ * next. */
 void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
                 const struct iovec *iov, unsigned n_iov, uint32_t len);
 

@@ -493,6 +493,10 @@ void read_run(struct core_req *q);
 void read_pin(struct core_req *q, struct buf *b, uint32_t offset, uint32_t len);
 void read_ready(struct core_req *q); /* out.read is complete */
 void write_run(struct core_req *q);
+static inline bool write_appends(const struct core_req *q)
+{
+    return q->p.file->flags & O_APPEND && !q->in_place;
+}
 void write_done(struct core_req *q); /* all bytes are taken */
 /* GETATTR for a data request, then resume. */
 void req_refresh(struct core_req *q, void (*resume)(struct core_req *q));

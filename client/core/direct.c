@@ -276,7 +276,7 @@ void direct_write(struct core_req *q)
 {
     struct mds_op *op;
 
-    if (!(q->p.file->flags & O_APPEND)) {
+    if (!write_appends(q)) {
         write_pieces(q);
         return;
     }

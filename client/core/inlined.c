@@ -239,7 +239,7 @@ static void write_called(struct mds_op *op, int status)
     } else if (status) {
         req_finish(q, status);
     } else {
-        if (q->p.file->flags & O_APPEND)
+        if (write_appends(q))
             q->p.offset = i->attr.size - MIN(i->attr.size, (uint64_t)q->p.len);
         write_done(q);
     }
@@ -248,7 +248,7 @@ static void write_called(struct mds_op *op, int status)
 void inline_write_direct(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
-    bool append = q->p.file->flags & O_APPEND;
+    bool append = write_appends(q);
     struct mds_op *op;
     uint8_t *copy;
     unsigned k;

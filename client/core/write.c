@@ -255,7 +255,7 @@ static void write_inline(struct core_req *q)
 void write_run(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
-    bool append = q->p.file->flags & O_APPEND;
+    bool append = write_appends(q);
 
     q->p.error = 0;
     if (!file_ready(q, write_run))

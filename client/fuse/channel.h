@@ -115,6 +115,7 @@ struct channel_req {
             uint32_t len, flags;
             const void *data; /* WRITE: page aligned */
             bool kill_priv;   /* WRITE: clear set-id bits */
+            bool from_cache;  /* WRITE: pages of a mapping, not a write(2) */
             bool plus;        /* READDIR with attributes */
         } io;
         struct { /* FLUSH RELEASE FSYNC RELEASEDIR FSYNCDIR */

@@ -368,6 +368,7 @@ static void on_write(fuse_req_t raw, fuse_ino_t node, const char *data, size_t l
         return;
     in = message_body(c);
     q->io.data = data;
+    q->io.from_cache = (in->write_flags & WIRE_WRITE_CACHE) != 0;
     q->io.kill_priv = c->killpriv && (in->write_flags & WIRE_WRITE_KILL_SUIDGID) != 0;
     q->buf = c->message_buf; /* the data stays where it is until the reply */
     c->message_buf = NULL;

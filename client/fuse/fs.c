@@ -70,7 +70,7 @@ void op_start(struct channel_req *q, void (*run)(struct op *o),
     o->req.cred.gid = q->gid;
     o->req.done = on_done;
     o->req.arg = o;
-    o->req.direct = o->req.want_negative = false;
+    o->req.direct = o->req.want_negative = o->req.in_place = false;
     o->req.masked = 0;
     o->fs = fs_of(q);
     o->q = q;

@@ -99,6 +99,7 @@ enum wire_notice {
 
 #define WIRE_GETATTR_FH         (1u << 0)
 #define WIRE_OPEN_KILL_SUIDGID  (1u << 0)
+#define WIRE_WRITE_CACHE        (1u << 0)
 #define WIRE_WRITE_KILL_SUIDGID (1u << 2)
 #define WIRE_FSYNC_FDATASYNC    (1u << 0)
 #define WIRE_LK_FLOCK           (1u << 0)

@@ -255,6 +255,7 @@ static int in_write(struct rest *in, struct channel_req *q)
     q->io.offset = a->offset;
     q->io.len = a->size;
     q->io.data = in->at;
+    q->io.from_cache = (a->write_flags & WIRE_WRITE_CACHE) != 0;
     q->io.kill_priv = in->killpriv && (a->write_flags & WIRE_WRITE_KILL_SUIDGID) != 0;
     return a->size > CHANNEL_IO_MAX || a->offset > INT64_MAX ? -EINVAL : 0;
 }

@@ -14,6 +14,7 @@ static void run_write(struct op *o)
     const struct channel_req *q = o->q;
 
     o->iov = (struct iovec){(void *)(uintptr_t)q->io.data, q->io.len};
+    o->req.in_place = q->io.from_cache;
     core_write(o->fs->core, &o->req, fs_file_of(q->io.fh)->file, q->io.offset, &o->iov, 1,
                q->io.len);
 }

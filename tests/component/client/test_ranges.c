@@ -314,6 +314,35 @@ START_TEST(what_cannot_be_is_refused)
 }
 END_TEST
 
+/* What a kernel writes back of a mapping comes through any open file, also one that appends. */
+START_TEST(pages_go_where_they_belong_through_a_file_that_appends)
+{
+    struct core_file *f = bed_create(&bed, c, "f"), *a;
+    struct core *other;
+    struct iovec iov = {data + 5000, 100};
+    struct bed_op op;
+
+    put(f, 0, 2 * MIB, 1);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    a = bed_open(&bed, c, "f", O_RDWR | O_APPEND, NULL);
+    for (unsigned k = 0; k < 2; k++) { /* with a lease, and without */
+        bed_pattern(data + 5000, 100, 5000, 7 + k);
+        bed_op_init(&op);
+        op.q.in_place = true;
+        core_write(c, &op.q, a, 5000, &iov, 1, 100);
+        ck_assert_int_eq(bed_wait(&bed, &op), 0);
+        expect_durable(f, "f", 2 * MIB);
+        if (k == 0) {
+            other = bed_mount(&bed, NULL);
+            core_release(other, bed_open(&bed, other, "f", O_RDWR, NULL));
+        }
+    }
+    core_release(c, a);
+    core_release(c, f);
+    bed_unmount(&bed, other, false, 0);
+}
+END_TEST
+
 static long long seek_to(struct core_file *f, uint64_t offset, bool hole)
 {
     struct bed_op op;
@@ -418,5 +447,6 @@ SUITE_MAIN("client-ranges", setup, teardown, what_is_punched_is_zeros_here_and_o
            a_punch_that_fails_says_so_and_reads_tell_what_is_there,
            it_waits_for_reads_under_way_and_keeps_others_out,
            who_is_interrupted_leaves_the_file_to_others, what_cannot_be_is_refused,
+           pages_go_where_they_belong_through_a_file_that_appends,
            data_and_holes_are_found_over_all_stripes,
            ranges_are_copied_with_what_is_not_written_yet, a_copy_that_is_interrupted_ends)
