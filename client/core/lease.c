@@ -385,7 +385,9 @@ static void handle_glimpse(struct rpc_req *req)
     struct msg_glimpse_rep rep = {0};
 
     c->stats.glimpses++;
-    if (i && i->lease == MSG_LEASE_WRITE)
+    /* A write that lets a file grow under a lease of its own is shown when the server knows it:
+     * readers without a lease see no more than that. */
+    if (i && i->lease == MSG_LEASE_WRITE && !i->lease_temporary)
         rep = (struct msg_glimpse_rep){.held = true, .size = i->attr.size, .mtime = i->attr.mtime};
     rpc_reply(req, 0, &rep);
 }

@@ -239,6 +239,37 @@ START_TEST(a_delay_takes_its_time_and_keeps_the_order)
 }
 END_TEST
 
+/* The third message goes twice, the fifth is lost and the connection with it. */
+static void five(void *arg, const struct reactor *from, const struct reactor *to,
+                 enum net_loop_parcel kind, struct net_loop_fate *ret_fate)
+{
+    unsigned *n = arg;
+
+    ck_assert_ptr_eq(from, r);
+    ck_assert_ptr_eq(to, r);
+    if (kind != NET_LOOP_MESSAGE)
+        return;
+    ++*n;
+    ret_fate->twice = *n == 3;
+    ret_fate->lose = ret_fate->sever = *n == 6; /* the copy has been asked for too */
+}
+
+START_TEST(a_policy_decides_about_every_message_and_ends_the_connection)
+{
+    unsigned n = 0;
+
+    net_loop_set_policy(five, &n);
+    send_from(&client, 0, 7, false);
+    pass(10 * NS_PER_MS);
+    net_loop_set_policy(NULL, NULL);
+    ck_assert_uint_eq(server.n_got, 5);
+    ck_assert_uint_eq(server.got[2], 2);
+    ck_assert_uint_eq(server.got[3], 2);
+    ck_assert_uint_eq(server.got[4], 3);
+    ck_assert(client.closed && server.closed);
+}
+END_TEST
+
 /* What came of 300 messages under faults. */
 static unsigned run_with(const struct net_loop_faults *f, uint32_t out[4 * N_MAX])
 {
@@ -460,6 +491,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, messages_arrive_in_order_with_their_bulk);
     tcase_add_test(t, a_delay_takes_its_time_and_keeps_the_order);
+    tcase_add_test(t, a_policy_decides_about_every_message_and_ends_the_connection);
     tcase_add_test(t, the_same_seed_gives_the_same_faults);
     tcase_add_test(t, dropped_messages_are_done_and_do_not_arrive);
     tcase_add_test(t, duplicated_messages_arrive_twice);

@@ -167,6 +167,32 @@ START_TEST(destroying_a_pool_runs_what_is_queued)
 }
 END_TEST
 
+static void run_here(struct worker_job *j)
+{
+    ck_assert(reactor_is_current(r));
+    container_of(j, struct task, job)->ran++;
+}
+
+START_TEST(a_pool_without_threads_runs_its_jobs_in_a_later_turn_of_the_reactor)
+{
+    struct task t = {.job = {.run = run_here, .done = task_done}};
+    struct worker_pool *other;
+
+    tasks_done = 0;
+    tasks_wanted = 1;
+    ck_assert_int_eq(worker_pool_create("other", 0, &other), 0);
+    ck_assert_uint_eq(reactor_due_ns(r), UINT64_MAX);
+    worker_pool_submit(other, r, &t.job);
+    ck_assert_uint_eq(t.ran, 0);
+    ck_assert_uint_eq(reactor_due_ns(r), 0);
+    reactor_run(r); /* task_done() stops it */
+    ck_assert_uint_eq(t.ran, 1);
+    ck_assert_uint_eq(tasks_done, 1);
+    ck_assert(worker_pool_is_idle(other));
+    worker_pool_destroy(other);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("thread");
@@ -181,6 +207,7 @@ int main(void)
     tcase_add_test(tc, jobs_run_on_all_workers_at_once);
     tcase_add_test(tc, a_pool_is_idle_only_when_all_jobs_are_posted_back);
     tcase_add_test(tc, destroying_a_pool_runs_what_is_queued);
+    tcase_add_test(tc, a_pool_without_threads_runs_its_jobs_in_a_later_turn_of_the_reactor);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_NORMAL);
     failed = srunner_ntests_failed(sr);
