@@ -37,6 +37,7 @@ static int measure_io(struct bench *b, const char *prefix, const char *dir, doub
         return rc;
     o.jobs = 8;
     o.bs = 4096;
+    o.size = 16 * MIB;
     o.rw = "randread";
     return io_measure(b, &o, prefix, dir);
 }
