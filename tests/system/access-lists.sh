@@ -79,7 +79,6 @@ for i in range(40):
     if i % 5 == 0: everywhere(lambda m: os.removexattr(f"{m}/{on}", ACCESS), see)
 everywhere(lambda m: os.setxattr(f"{m}/d", ACCESS, acl(u=7, g=7, o=7)), (d, walk))
 # what is made in a directory with a default list
-made = 0
 for i in range(24):
     a, mode, mask, n = any_acl(), random.choice((0o666, 0o777, 0o640, 0o2755)), random.choice((0, 0o22, 0o77)), f"d/n{i}"
     everywhere(lambda m: os.setxattr(f"{m}/d", DEFAULT, a), d)
@@ -88,6 +87,14 @@ for i in range(24):
            lambda m: os.mknod(f"{m}/{n}", mode | 0o010000), lambda m: os.symlink("x", f"{m}/{n}"))[i % 4]
     strip = (lambda t: t[:1] + t[3:]) # who owns it is root in all
     everywhere(how, lambda m: strip(tell(f"{m}/{n}")) if i % 4 != 3 else os.readlink(f"{m}/{n}"))
+    def unnamed(m):
+        fd = os.open(f"{m}/d", os.O_TMPFILE | os.O_RDWR, mode)
+        try:
+            return oct(os.fstat(fd).st_mode), outcome(os.getxattr, fd, ACCESS)
+        finally:
+            os.close(fd)
+    if outcome(unnamed, one) != 95: # libfuse does not pass it on
+        assert outcome(unnamed, local) == outcome(unnamed, one), (outcome(unnamed, local), outcome(unnamed, one))
 os.umask(0o22)
 everywhere(lambda m: os.removexattr(f"{m}/d", DEFAULT), d)
 everywhere(lambda m: os.removexattr(f"{m}/d", DEFAULT), d)
@@ -112,6 +119,20 @@ expect "cp -a takes the lists along" diff <(cd "$M" && getfacl -R -n d | sed 's/
 expect "tar" tar --acls -C "$M" -cf "$T/d.tar" d
 expect "untar" sh -c "mkdir '$M2/tar' && tar --acls -C '$M2/tar' -xpf '$T/d.tar'"
 expect "tar takes the lists along" diff <(facl "$M") <(facl "$M2/tar")
+# Whether a file has a list comes with its attributes: ls -l, which asks of every file, costs no call to the server for each.
+calls() {
+    curl -sf "http://127.0.0.1:$(sed -n 's/.*metrics at port //p' "$C/mount1.log")/metrics" | awk '$1 ~ /mds_calls_total/ { n += $2 } END { print n + 0 }'
+}
+mkdir "$M2/many" && (cd "$M2/many" && touch {1..500})
+listing_is_cheap() { # once the files are not being written any more, and the directory has been quiet for a second
+    local before asked
+    before=$(calls)
+    ls -l "$M/many" >"$T/listed"
+    asked=$(($(calls) - before))
+    [ "$before" -gt 0 ] && [ "$asked" -lt 100 ]
+}
+wait_for 60 listing_is_cheap || fail "ls -l of 500 files costs $(calls) calls, again and again"
+
 expect "dump" "$ADMIN" -q mds dump "$T/dump"
 expect "fsck" "$ADMIN" -q fsck check
 before=$(facl "$M")

@@ -4,7 +4,7 @@ from rules import *
 import signal, subprocess, time
 
 ADMIN, C, A, B = sys.argv[1:]
-LEASE = 3
+LEASE = 5
 SIZES = (100, 500000) # in the metadata server; in chunks
 
 
@@ -50,16 +50,20 @@ for size in SIZES:
     assert os.pread(fd, size, 0) == b"0" * size
     held.append(fd)
 pid = daemon_of(B)
-for size, fd in zip(SIZES, held):
-    os.pwrite(fd, b"late" * 20, 10) # in the client's memory, under its lease
-os.kill(pid, signal.SIGSTOP)
-stopped = time.monotonic()
+while True: # in the client's memory, under its lease, and not yet half a second old, at which age it would be written back
+    stopped = time.monotonic()
+    for size, fd in zip(SIZES, held):
+        os.pwrite(fd, b"late" * 20, 10)
+    os.kill(pid, signal.SIGSTOP)
+    if time.monotonic() < stopped + 0.25:
+        break
+    os.kill(pid, signal.SIGCONT)
 for size in SIZES: # waits for the lease of the stopped one to end, and for the fence
     fd = os.open(f"{A}/{size}", os.O_RDWR)
     os.pwrite(fd, b"1" * size, 0)
     os.fsync(fd)
     os.close(fd)
-while time.monotonic() < stopped + 2 * LEASE:
+while time.monotonic() < stopped + 2 * LEASE + 0.25:
     time.sleep(0.05) # the very thing that is tested
 os.kill(pid, signal.SIGCONT)
 for size, fd in zip(SIZES, held):
