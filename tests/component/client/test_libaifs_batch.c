@@ -164,13 +164,16 @@ END_TEST
 START_TEST(a_batch_goes_on_while_nobody_waits_and_over_a_restart_of_the_server)
 {
     struct aifs_batch *b;
+    int status;
 
+    ck_assert_int_eq(kill(cluster.mds, SIGSTOP), 0); /* so that it surely has not ended */
+    ck_assert_int_eq(waitpid(cluster.mds, &status, WUNTRACED), cluster.mds);
     begin(AIFS_NAME_CREATE, 0644);
     b = aifs_batch_submit(fs, names, MANY);
     ck_assert_ptr_nonnull(b);
-    cluster_kill_mds(&cluster, SIGKILL);
-    ck_assert_int_eq(aifs_batch_wait(b, 0), -1); /* it cannot have ended */
+    ck_assert_int_eq(aifs_batch_wait(b, 0), -1);
     ck_assert_int_eq(errno, ETIMEDOUT);
+    cluster_kill_mds(&cluster, SIGKILL);
     cluster_start_mds(&cluster);
     ck_assert_int_eq(aifs_batch_wait(b, -1), 0);
     for (unsigned i = 0; i < MANY; i++)
