@@ -216,8 +216,7 @@ struct core_inode {
     bool kernel_has_more;           /* it may have names of this directory that are not cached */
     uint64_t list_event, list_next; /* a listing under way: its first page, its next cookie */
     uint64_t told_change;           /* of the attributes that inode_entry() has told last */
-    struct msg_attr
-        attr; /* as the server last said, size and mtime replaced by ours under a write lease */
+    struct msg_attr attr; /* as the server last said; under a write lease size and mtime ours */
     struct msg_layout layout;
     /* lease */
     enum msg_lease lease;
@@ -256,8 +255,9 @@ struct core_inode {
     uint64_t io_seq;
     struct list targets; /* struct inode_target: uncommitted data */
     struct list flushers;
-    struct msg_time wrote_at;           /* what is reported as mtime */
-    uint64_t reported_size, known_size; /* in the call under way, as the server has confirmed */
+    struct msg_time wrote_at; /* what is reported as mtime */
+    /* in the call under way; as the server has confirmed; as it has said last */
+    uint64_t reported_size, known_size, server_size;
     unsigned meta_stale;
     uint64_t meta_seq, meta_done; /* size, mtime, inline data: changed here, known to the server */
     struct buf *meta_buf;         /* of inline data on its way: not to be changed */
@@ -516,6 +516,7 @@ void lease_tick(struct core *c, uint64_t now);
 void lease_lost(struct core_inode *i);         /* the session is gone */
 void lease_kernel_drops(struct core_inode *i); /* what it caches of the contents */
 void lease_give_up(struct core_inode *i, enum msg_lease keep);
+bool lease_only_to_grow(const struct core_inode *i);
 
 void truncate_run(struct core_req *q);
 void punch_wait(struct core_req *q, void (*resume)(struct core_req *q));

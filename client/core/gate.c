@@ -48,6 +48,27 @@ void gate_leave(struct core_inode *i)
     run_drained(i);
 }
 
+bool gate_wait_growth(struct core_req *q, void (*resume)(struct core_req *q))
+{
+    struct core_inode *i = q->p.inode;
+
+    /* the kernel may hold the pages of a read that it is asked to drop: that one goes on */
+    if (!lease_only_to_grow(i) || i->inval_busy)
+        return true;
+    q->p.entered = false;
+    q->p.resume = resume;
+    list_push_back(&i->gate_queue, &q->p.wait);
+    req_wait(q, "waits until the file has grown", req_finish);
+    gate_leave(i);
+    return false;
+}
+
+void gate_growth_over(struct core_inode *i)
+{
+    if (i->gate == 0)
+        req_resume_list(&i->gate_queue);
+}
+
 void gate_close(struct core_inode *i)
 {
     i->gate++;

@@ -18,6 +18,11 @@ struct gate_waiter {
 bool gate_enter(struct core_req *q,
                 void (*resume)(struct core_req *q)); /* false: q waits, resume comes */
 void gate_leave(struct core_inode *i);
+/* A read that has entered: what is written under a lease that was asked for only to grow the file
+ * is seen by those without a lease when the server knows it, so nobody here sees it sooner. false:
+ * q has left again and waits, resume comes. */
+bool gate_wait_growth(struct core_req *q, void (*resume)(struct core_req *q));
+void gate_growth_over(struct core_inode *i); /* without gate_open() */
 void gate_close(struct core_inode *i);
 void gate_open(struct core_inode *i);
 /* Calls fn when no data request is being worked on; the gate must be closed. */

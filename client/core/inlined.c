@@ -187,6 +187,8 @@ static void leased(struct mds_op *op, int status)
         i->lease_temporary = i->lease == MSG_LEASE_WRITE;
         if (rep->inode.has_data)
             inline_load(i, &rep->inode.data);
+        if (!i->lease_temporary)
+            gate_growth_over(i); /* it was taken back meanwhile */
     }
     if (!q) {
         if (!status && i->lease_temporary)

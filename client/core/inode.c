@@ -195,6 +195,7 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
         return; /* overtaken by a newer answer */
     i->attr = *a;
     i->attr_known = true;
+    i->server_size = a->size;
     if (ours) { /* the lease says that nobody else can have changed these */
         i->attr.size = was.size;
         i->attr.mtime = was.mtime;
@@ -279,6 +280,8 @@ void inode_entry(struct core_inode *i, struct core_entry *ret_entry)
     i->told_change = i->attr.change;
     ret_entry->ino = i->ino;
     ret_entry->attr = i->attr;
+    if (lease_only_to_grow(i))
+        ret_entry->attr.size = i->server_size; /* no more than others are told: lease.c */
     ret_entry->attr_valid_ns = inode_attr_fresh(i) ? session_trust_ns(c, c->o.attr_ns) : 0;
     ret_entry->entry_valid_ns = 0; /* for who has learned the name to say */
 }

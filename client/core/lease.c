@@ -179,10 +179,12 @@ static void kernel_drops(struct core_inode *i, bool data)
     i->inval_busy = true;
     i->inval.ino = i->ino;
     i->inval.data = data;
-    if (c->o.events.inval_inode && (!i->lease_temporary || !list_empty(&i->inval_waits)))
+    if (c->o.events.inval_inode && (!i->lease_temporary || !list_empty(&i->inval_waits))) {
+        gate_growth_over(i); /* reads: they may hold the kernel's pages */
         c->o.events.inval_inode(c->o.events.arg, &i->inval);
-    else
+    } else {
         core_inval_done(c, &i->inval);
+    }
 }
 
 void lease_kernel_drops(struct core_inode *i)
@@ -238,6 +240,11 @@ void core_inval_done(struct core *c, struct core_inval *v)
     inode_put(i);
 }
 
+bool lease_only_to_grow(const struct core_inode *i)
+{
+    return i->lease == MSG_LEASE_WRITE && i->lease_temporary;
+}
+
 void lease_give_up(struct core_inode *i, enum msg_lease keep)
 {
     if (i->recalling) {
@@ -282,6 +289,7 @@ void lease_lost(struct core_inode *i)
     }
     if (!i->core->forced)
         lease_kernel_drops(i);
+    gate_growth_over(i);
     flush_step(i);
     inode_put(i);
 }
@@ -386,7 +394,7 @@ static void handle_glimpse(struct rpc_req *req)
 
     c->stats.glimpses++;
     /* A write that lets a file grow under a lease of its own is shown when the server knows it:
-     * readers without a lease see no more than that. */
+     * readers without a lease see no more than that, nor do those here (gate.h). */
     if (i && i->lease == MSG_LEASE_WRITE && !i->lease_temporary)
         rep = (struct msg_glimpse_rep){.held = true, .size = i->attr.size, .mtime = i->attr.mtime};
     rpc_reply(req, 0, &rep);

@@ -271,6 +271,8 @@ static bool try_alone(struct core_req *q, uint64_t end)
     return true;
 }
 
+static void read_enter(struct core_req *q);
+
 void read_run(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
@@ -282,7 +284,7 @@ void read_run(struct core_req *q)
         read_end(q, q->p.error);
         return;
     }
-    if (!file_ready(q, read_run))
+    if (!file_ready(q, read_run) || !gate_wait_growth(q, read_enter))
         return;
     if (i->lease == MSG_LEASE_NONE && end > i->attr.size && !(q->p.flags & READ_REFRESHED)) {
         q->p.flags |= READ_REFRESHED;

@@ -95,6 +95,43 @@ START_TEST(a_shared_small_file_grows_when_a_write_does_not_fit)
 }
 END_TEST
 
+/* While it grows others read what the server has: so do those beside the writer. */
+START_TEST(a_shared_file_that_grows_is_seen_by_all_at_once)
+{
+    struct core_file *w = bed_create(&bed, a, "grow"), *r;
+    struct iovec iov = {data + 1000, 100000};
+    struct bed_op write, read;
+    uint64_t size;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 1000), 0);
+    r = bed_open(&bed, b, "grow", O_RDWR, NULL);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        bed.cluster.oss[k].hold = true;
+    bed_op_init(&write);
+    core_write(b, &write.q, r, 1000, &iov, 1, 100000);
+    bed_spin(&bed, 200 * NS_PER_MS);
+    bed_op_init(&read);
+    core_read(b, &read.q, r, 50000, 100, NULL);
+    bed_spin(&bed, 200 * NS_PER_MS);
+    ck_assert(!write.done && !read.done);
+    ck_assert_int_eq(bed_size(&bed, a, core_file_ino(w), &size), 0);
+    ck_assert_uint_eq(size, 1000);
+    ck_assert_int_eq(bed_size(&bed, b, core_file_ino(r), &size), 0);
+    ck_assert_uint_eq(size, 1000);
+    ck_assert_int_eq(bed_read(&bed, a, w, 50000, back, 100), 0);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    ck_assert_int_eq(bed_wait(&bed, &write), 0);
+    ck_assert_int_eq(bed_wait(&bed, &read), 0);
+    ck_assert_uint_eq(read.q.out.read.bytes, 100);
+    core_read_done(&read.q);
+    expect_read(a, w, 0, 101000);
+    expect_read(b, r, 0, 101000);
+    core_release(a, w);
+    core_release(b, r);
+}
+END_TEST
+
 START_TEST(appends_of_two_clients_never_overwrite_each_other)
 {
     struct core_file *w = bed_create(&bed, a, "log"), *x, *y;
@@ -292,6 +329,7 @@ SUITE_MAIN("client-sharing", setup, teardown,
            a_reader_elsewhere_sees_what_was_written_and_not_yet_flushed,
            small_files_are_shared_through_the_metadata_server,
            a_shared_small_file_grows_when_a_write_does_not_fit,
+           a_shared_file_that_grows_is_seen_by_all_at_once,
            appends_of_two_clients_never_overwrite_each_other,
            readers_share_and_a_writer_takes_their_caches_away,
            a_truncate_elsewhere_is_seen_by_a_reader,
