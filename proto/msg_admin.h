@@ -47,6 +47,31 @@ struct msg_status_rep {
     const struct msg_trash_tree *trees; /* the oldest, at most MSG_TREES_MAX */
 };
 
+/*
+ * LOAD: what came over each connection of a server since it was made. The difference of two answers
+ * of one boot is the load in between. A client's connection has one session, and a session one job
+ * (of a mount, or a process with libaifs).
+ */
+struct msg_load {
+    uint64_t link;         /* different for each connection of one boot */
+    uint64_t session, job; /* of its last request with one; 0: none yet */
+    uint32_t role;         /* enum crypto_role */
+    struct msg_bytes name; /* server, or host of the client */
+    uint64_t operations;   /* answered, but for those that only keep a connection or ask for this */
+    uint64_t read_bytes, written_bytes; /* payload; what is in an inode is not */
+    uint64_t busy_ns;                   /* from arrival to answer, of all of them together */
+    uint32_t waiting, oldest_op;        /* not answered yet; and the first of them */
+    uint64_t oldest_ns;
+};
+
+struct msg_load_rep {
+    struct uuid boot;
+    uint64_t now_ns; /* of the server's clock */
+    uint32_t n_links;
+    const struct msg_load *links; /* at most MSG_ITEMS_MAX */
+    bool more;
+};
+
 struct msg_dump_req { /* DUMP: next records of a consistent snapshot, as bulk, in the format of
                          mds/store/dump_fmt.h */
     uint64_t dump;    /* 0: begin */

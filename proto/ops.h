@@ -25,6 +25,7 @@
     X(PING,             1, empty,            empty,            OP_ANY | OP_URGENT)                     \
     X(HELLO,            2, hello_req,        hello_rep,        OP_ANY)                     \
     X(AUTH,             3, auth_req,         auth_rep,         OP_ANY)                     \
+    X(LOAD,             4, empty,            load_rep,         OP_SERVER | OP_ADMIN | OP_URGENT) \
     /* metadata server: sessions */                                                        \
     X(SESSION_OPEN,    16, session_open_req, session_open_rep, OP_ANY)                     \
     X(SESSION_RENEW,   17, empty,            renew_rep,        OP_ANY | OP_SESSION | OP_URGENT)        \

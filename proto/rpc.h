@@ -100,7 +100,7 @@ struct rpc_req {
 /* Called on the reactor. Must lead to exactly one rpc_reply(), now or later. Role, session presence
  * and decoding have been checked. */
 typedef void rpc_handler_fn(struct rpc_req *req);
-/* PING is answered unless a handler is set. */
+/* PING and LOAD are answered unless a handler is set. */
 void rpc_node_handle(struct rpc_node *n, unsigned op, rpc_handler_fn *fn, void *arg);
 int rpc_node_listen(struct rpc_node *n, const struct net_addr *addr, uint16_t *ret_port) MUST_USE;
 /* A link came up or went down (after its hello); requests of a dead link may still be replied to:
@@ -226,5 +226,28 @@ int rpc_sync_call(struct rpc_sync *s, struct rpc_peer *p, unsigned op, const voi
 int rpc_sync_call_bulk(struct rpc_sync *s, struct rpc_peer *p, unsigned op, const void *req,
                        void *bulk_in, uint32_t bulk_cap, uint32_t *ret_bulk_len,
                        uint64_t timeout_ns, const void **ret_rep) MUST_USE;
+
+/*
+ * Many servers at once. rpc_sync_peer() does not wait: its peer connects, and connects again, while
+ * the functions here run. rpc_sync_ask() returns when every ask has its status; those that were
+ * asked are given to rpc_sync_ask_fini() then.
+ */
+struct rpc_sync_ask {
+    /* in */
+    struct rpc_peer *peer;
+    unsigned op;
+    const void *req;
+    /* out */
+    int status;
+    const void *rep; /* when it is 0; valid until rpc_sync_ask_fini() */
+    /* private */
+    struct rpc_call call;
+    unsigned *pending;
+};
+int rpc_sync_peer(struct rpc_sync *s, const char *const *addresses, unsigned n_addresses,
+                  struct rpc_peer **ret_peer) MUST_USE;
+void rpc_sync_ask(struct rpc_sync *s, struct rpc_sync_ask *asks, unsigned n, uint64_t timeout_ns);
+void rpc_sync_ask_fini(struct rpc_sync_ask *asks, unsigned n);
+void rpc_sync_sleep(struct rpc_sync *s, uint64_t ns);
 
 #endif

@@ -245,6 +245,24 @@ CODEC_MSG(trash_tree, TrashTree, TRASH_TREE)
     F(subs, trash_tree, trees, MSG_TREES_MAX)
 CODEC_MSG(status_rep, StatusRep, STATUS_REP)
 
+#define LOAD(F)                                                                                    \
+    F(num, link)                                                                                   \
+    F(num, session)                                                                                \
+    F(num, job)                                                                                    \
+    F(num, role)                                                                                   \
+    F(text, name, CODEC_TEXT_MAX)                                                                  \
+    F(num, operations)                                                                             \
+    F(num, read_bytes)                                                                             \
+    F(num, written_bytes)                                                                          \
+    F(num, busy_ns)                                                                                \
+    F(num, waiting)                                                                                \
+    F(num, oldest_op)                                                                              \
+    F(num, oldest_ns)
+CODEC_MSG(load, Load, LOAD)
+
+#define LOAD_REP(F) F(uuid, boot) F(num, now_ns) F(subs, load, links, MSG_ITEMS_MAX) F(flag, more)
+CODEC_MSG(load_rep, LoadRep, LOAD_REP)
+
 #define DUMP_REQ(F) F(num, dump) F(flag, end) F(bytes, after, MSG_PATH_MAX)
 CODEC_MSG(dump_req, DumpReq, DUMP_REQ)
 

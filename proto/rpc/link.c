@@ -127,6 +127,8 @@ struct rpc_link *link_create(struct rpc_node *n, struct net_conn *c, struct rpc_
     l->waiter.fn = link_buf_there;
     list_init(&l->waiter.link);
     list_init(&l->calls);
+    list_init(&l->load.serving);
+    l->load.id = ++n->next_link;
     reactor_timer_init(&l->timer, link_hello_late);
     snprintf(l->describe, sizeof l->describe, "%s", net_conn_describe(c));
     if (p && hello_start(l)) {

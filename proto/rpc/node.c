@@ -109,6 +109,7 @@ int rpc_node_create(struct reactor *r, const struct rpc_node_options *o, struct 
         return rc;
     }
     rpc_node_handle(n, RPC_OP_PING, node_ping, NULL);
+    rpc_node_handle(n, RPC_OP_LOAD, load_serve, NULL);
     *ret_node = n;
     return 0;
 }

@@ -37,6 +37,7 @@ static struct req *req_get(struct rpc_link *l)
             return NULL;
         list_init(&r->link);
     }
+    list_init(&r->serving);
     arena_init(&r->reply, 0);
     arena_init(&r->pub.arena, 0);
     list_init(&r->pub.link);
@@ -210,6 +211,7 @@ void req_received(struct req *r, int status)
         rpc_reply(&r->pub, r->refused, NULL);
     } else {
         req_fault(r, "before");
+        load_begin(r);
         r->pub.handler_arg = n->handlers[op].arg;
         n->handlers[op].fn(&r->pub);
     }
@@ -234,6 +236,7 @@ static void req_drop(struct req *r)
 {
     struct rpc_node *n = r->pub.from->node;
 
+    load_end(r);
     list_push_back(&n->dropped, &r->link);
     node_kick(n);
 }
@@ -265,6 +268,8 @@ static void req_send(struct req *r, int status, uint8_t *wire, uint32_t body_len
         req_fault(r, "after");
     for (unsigned i = 0; i < n_iov; i++)
         h.bulk_len += (uint32_t)iov[i].iov_len;
+    load_count(r, h.bulk_len);
+    load_end(r);
     h.trace_us[1] = (uint32_t)((reactor_now_ns(n->reactor) - r->pub.received_ns) / NS_PER_US);
     header_encode(&h, wire);
     r->tx.head = wire;

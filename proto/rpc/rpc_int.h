@@ -79,7 +79,7 @@ struct rpc_node {
     struct list ended, dropped;
     struct reactor_work work; /* runs what is on those two */
     bool work_queued, destroyed;
-    uint64_t next_id, map_epoch;
+    uint64_t next_id, next_link, map_epoch;
     struct list cache;
     unsigned n_cache, n_requests, n_hellos;
     void (*link_up)(struct rpc_link *l, void *arg);
@@ -91,6 +91,14 @@ struct rpc_node {
 };
 
 struct hello; /* hello.c: exists until the link is up */
+
+/* What came over a link, for LOAD. Requests are counted where the link is at hand anyway. */
+struct link_load {
+    struct list serving; /* struct req, the oldest first */
+    uint32_t n_serving;
+    uint64_t id, session, job;
+    uint64_t operations, read_bytes, written_bytes, busy_ns;
+};
 
 struct rpc_link {
     struct list link;
@@ -109,6 +117,7 @@ struct rpc_link {
     struct reactor_timer timer; /* hello */
     struct buf_waiter waiter;
     struct buf *spare; /* for the request that waits to be read */
+    struct link_load load;
     void *user;
     char describe[NET_ADDR_BYTES + 96];
 };
@@ -145,7 +154,8 @@ struct rpc_peer {
 
 struct req {
     struct rpc_req pub;
-    struct list link; /* node->dropped, node->cache */
+    struct list link;    /* node->dropped, node->cache */
+    struct list serving; /* link->load.serving, until the reply */
     struct net_tx tx;
     struct arena reply;
     int refused; /* answer with this error */
@@ -188,6 +198,12 @@ struct rpc_node *call_node(const struct rpc_call *c);
 void peer_link_up(struct rpc_peer *p, struct rpc_link *l);
 void peer_link_lost(struct rpc_peer *p, struct rpc_link *l, int status);
 void peer_call_over(struct rpc_peer *p, bool was_sent);
+
+/* load.c */
+void load_begin(struct req *r);                          /* it goes to its handler */
+void load_end(struct req *r);                            /* it has its reply */
+void load_count(struct req *r, uint32_t reply_bulk_len); /* which is sent; before load_end() */
+void load_serve(struct rpc_req *req);                    /* LOAD */
 
 /* req.c */
 int req_head(struct rpc_link *l, const struct rpc_header *h, const void *body,

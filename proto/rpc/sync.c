@@ -154,3 +154,51 @@ int rpc_sync_call(struct rpc_sync *s, struct rpc_peer *p, unsigned op, const voi
 {
     return rpc_sync_call_bulk(s, p, op, req, NULL, 0, NULL, timeout_ns, ret_rep);
 }
+
+/* ---- many at once ---- */
+
+int rpc_sync_peer(struct rpc_sync *s, const char *const *addresses, unsigned n_addresses,
+                  struct rpc_peer **ret_peer)
+{
+    return rpc_peer_create(s->node, addresses, n_addresses, NULL, NULL, ret_peer);
+}
+
+static void ask_done(struct rpc_call *c, int status)
+{
+    struct rpc_sync_ask *a = c->arg;
+
+    a->status = status;
+    a->rep = status ? NULL : c->rep;
+    --*a->pending;
+}
+
+void rpc_sync_ask(struct rpc_sync *s, struct rpc_sync_ask *asks, unsigned n, uint64_t timeout_ns)
+{
+    unsigned pending = n;
+
+    for (unsigned i = 0; i < n; i++) {
+        struct rpc_sync_ask *a = &asks[i];
+
+        rpc_call_init(&a->call, a->op, a->req, ask_done, a);
+        a->call.timeout_ns = timeout_ns;
+        a->pending = &pending;
+        rpc_peer_call(a->peer, &a->call);
+    }
+    while (pending)
+        reactor_run_once(s->reactor, NS_PER_S);
+}
+
+void rpc_sync_ask_fini(struct rpc_sync_ask *asks, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        rpc_call_fini(&asks[i].call);
+}
+
+void rpc_sync_sleep(struct rpc_sync *s, uint64_t ns)
+{
+    const struct clock *clock = reactor_clock(s->reactor);
+    uint64_t now, end = clock_mono_ns(clock) + ns;
+
+    while ((now = clock_mono_ns(clock)) < end)
+        reactor_run_once(s->reactor, end - now);
+}

@@ -76,7 +76,7 @@ int admin_options(const struct admin_option *options, unsigned n, int argc, char
 
 /* ---- tables, as text or JSON (see out.c) ---- */
 
-enum out_kind { OUT_TEXT, OUT_SIZE, OUT_COUNT, OUT_PERCENT, OUT_AGE };
+enum out_kind { OUT_TEXT, OUT_SIZE, OUT_COUNT, OUT_PERCENT, OUT_AGE, OUT_LATENCY };
 struct out_column {
     const char *title; /* "USED"; JSON name is the title in lower case with '-' as '_' unless json
                           is given */
@@ -118,6 +118,7 @@ int cmd_demo_status(struct admin *a, int argc, char **argv);
 int cmd_demo_mount(struct admin *a, int argc, char **argv);
 int cmd_demo_umount(struct admin *a, int argc, char **argv);
 int cmd_status(struct admin *a, int argc, char **argv);
+int cmd_top(struct admin *a, int argc, char **argv);
 int cmd_node_list(struct admin *a, int argc, char **argv);
 int cmd_node_show(struct admin *a, int argc, char **argv);
 int cmd_client_list(struct admin *a, int argc, char **argv);

@@ -5,6 +5,8 @@
 
 const struct admin_command admin_commands[] = {
     {"status", NULL, "", "the cluster on one screen", cmd_status},
+    {"top", NULL, "[--by client|job|server] [--interval 1s] [--count N] [--once]",
+     "who keeps the servers busy, live: operations, bytes, latency, what waits", cmd_top},
     {"df", NULL, "[--pool P]", "space by target", cmd_df},
     {"node", "list", "", "servers, their addresses and when they were last seen", cmd_node_list},
     {"node", "show", "NODE", "one server", cmd_node_show},

@@ -104,6 +104,10 @@ static const char *cell_text(const struct out *o, const struct out_cell *c, enum
         text_format_size(c->number, buf, 64);
     else if (kind == OUT_PERCENT)
         snprintf(buf, 64, "%llu%%", (unsigned long long)c->number);
+    else if (kind == OUT_LATENCY && c->number < NS_PER_MS)
+        snprintf(buf, 64, "%lluus", (unsigned long long)(c->number / NS_PER_US));
+    else if (kind == OUT_LATENCY && c->number < NS_PER_S)
+        snprintf(buf, 64, "%.1fms", (double)c->number / (double)NS_PER_MS);
     else if (c->number < 10 * NS_PER_S)
         snprintf(buf, 64, "%.1fs", (double)c->number / (double)NS_PER_S);
     else

@@ -244,6 +244,62 @@ START_TEST(dumps_are_bounded_and_given_back_when_their_caller_is_gone)
 }
 END_TEST
 
+/* Of the link with this session. */
+static struct msg_load load_of(uint64_t session)
+{
+    const struct msg_load_rep *rep;
+    const void *any;
+
+    ck_ok(rig_admin(&rig, RPC_OP_LOAD, NULL, &any));
+    rep = any;
+    for (uint32_t i = 0; i < rep->n_links; i++)
+        if (rep->links[i].session == session)
+            return rep->links[i];
+    ck_abort_msg("no such session");
+}
+
+START_TEST(the_load_is_told_by_session_and_what_waits_with_it)
+{
+    const struct msg_inode_rep *rep;
+    struct msg_ino_req root = {.ino = KEY_ROOT_INO};
+    struct msg_open_req open = {.flags = O_RDWR};
+    struct rig_call call = {0};
+    struct msg_load was, is;
+    uint64_t seq;
+
+    rig_oss_start(&rig, 0, 1);
+    rig_client_open(&rig, 0);
+    rig_client_open(&rig, 1);
+    rep = rig_create(&rig, 0, "f", O_RDWR);
+    open.ino = rep->inode.attr.ino;
+    seq = rep->inode.lease_seq;
+    rig_pass(&rig, 10000); /* renewals are no load */
+    was = load_of(rig.client[0].session);
+    ck_ok(rig_do(&rig, 0, RPC_OP_GETATTR, &root, NULL));
+    ck_ok(rig_do(&rig, 0, RPC_OP_GETATTR, &root, NULL));
+    rig_pass(&rig, 10000);
+    is = load_of(rig.client[0].session);
+    ck_assert_uint_eq(is.operations, was.operations + 2);
+    ck_assert_uint_eq(is.waiting, 0);
+    ck_assert_uint_eq(is.role, CRYPTO_ROLE_CLIENT);
+
+    rig.client[0].release = false;
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &open);
+    rig_pass(&rig, 300);
+    is = load_of(rig.client[1].session);
+    ck_assert_uint_eq(is.waiting, 1);
+    ck_assert_uint_eq(is.oldest_op, RPC_OP_OPEN);
+    ck_assert_uint_ge(is.oldest_ns, 200 * NS_PER_MS);
+    rig_give(&rig, 0, open.ino, MSG_LEASE_NONE, seq, 0);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+    is = load_of(rig.client[1].session);
+    ck_assert_uint_eq(is.waiting, 0);
+    ck_assert_uint_ge(is.busy_ns, 200 * NS_PER_MS);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
@@ -253,6 +309,7 @@ static void add(TCase *t)
     tcase_add_test(t, sessions_are_told_of_a_new_map);
     tcase_add_test(t, pools_are_made_and_filled_with_new_targets_only);
     tcase_add_test(t, status_and_statfs_say_what_there_is);
+    tcase_add_test(t, the_load_is_told_by_session_and_what_waits_with_it);
     tcase_add_test(t, a_dump_is_one_moment_whatever_happens_meanwhile);
     tcase_add_test(t, dumps_are_bounded_and_given_back_when_their_caller_is_gone);
 }

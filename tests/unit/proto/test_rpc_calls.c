@@ -341,9 +341,100 @@ START_TEST(calls_in_flight_can_be_listed)
 }
 END_TEST
 
+static const struct msg_load_rep *load(struct pair_call *c)
+{
+    pair_call_init(c, RPC_OP_LOAD, NULL);
+    rpc_peer_call(p.peer, &c->call);
+    ck_assert(pair_wait(&p, &c->done, 1000));
+    ck_assert_int_eq(c->status, 0);
+    return c->call.rep;
+}
+
+static void start_as_server(void)
+{
+    pair_stop(&p);
+    pair_init(&p, false);
+    p.client_options.key = p.key;
+    p.client_options.self.role = CRYPTO_ROLE_SERVER;
+    pair_start(&p);
+    pair_connect(&p, NULL, NULL);
+}
+
+START_TEST(what_came_over_a_link_is_counted)
+{
+    struct msg_range range = {0, 0, 8192};
+    struct msg_read_req read = {.target = 1, .n_ranges = 1, .ranges = &range};
+    struct msg_write_req write = {.target = 1};
+    uint8_t back[8192];
+    struct iovec in = {back, sizeof back}, out = {p.data, 3000};
+    const struct msg_load_rep *rep;
+    struct pair_call r, w, c;
+
+    start_as_server();
+    out.iov_base = p.data;
+    rep = load(&c);
+    ck_assert_uint_eq(rep->n_links, 0); /* the asking is no load */
+    ck_assert(uuid_equal(&rep->boot, &p.server_options.self.boot));
+    rpc_call_fini(&c.call);
+    pair_call_init(&r, RPC_OP_OSS_READ, &read);
+    r.call.session = 12;
+    r.call.job = 77;
+    r.call.bulk_in = &in;
+    r.call.n_bulk_in = 1;
+    rpc_peer_call(p.peer, &r.call);
+    ck_assert(pair_wait(&p, &r.done, 1000));
+    ck_assert_int_eq(r.status, 0);
+    p.hold = true;
+    pair_call_init(&w, RPC_OP_OSS_WRITE, &write);
+    w.call.session = 12;
+    w.call.job = 77;
+    w.call.bulk_out = &out;
+    w.call.n_bulk_out = 1;
+    rpc_peer_call(p.peer, &w.call);
+    ck_assert(pair_wait_count(&p, &p.n_notes, 2, 1000));
+    pair_pass(&p, 100);
+
+    rep = load(&c);
+    ck_assert_uint_eq(rep->n_links, 1);
+    ck_assert(!rep->more);
+    ck_assert_uint_eq(rep->links[0].session, 12);
+    ck_assert_uint_eq(rep->links[0].job, 77);
+    ck_assert_uint_eq(rep->links[0].role, CRYPTO_ROLE_SERVER);
+    ck_assert_uint_eq(rep->links[0].name.len, 4);
+    ck_assert_mem_eq(rep->links[0].name.data, "gpu1", 4);
+    ck_assert_uint_eq(rep->links[0].operations, 1);
+    ck_assert_uint_eq(rep->links[0].read_bytes, 8192);
+    ck_assert_uint_eq(rep->links[0].written_bytes, 0);
+    ck_assert_uint_eq(rep->links[0].waiting, 1);
+    ck_assert_uint_eq(rep->links[0].oldest_op, RPC_OP_OSS_WRITE);
+    ck_assert_uint_ge(rep->links[0].oldest_ns, 100 * NS_PER_MS);
+    rpc_call_fini(&c.call);
+
+    pair_release(&p, -EIO);
+    ck_assert(pair_wait(&p, &w.done, 1000));
+    rep = load(&c);
+    ck_assert_uint_eq(rep->links[0].operations, 2);
+    ck_assert_uint_eq(rep->links[0].written_bytes, 3000);
+    ck_assert_uint_ge(rep->links[0].busy_ns, 100 * NS_PER_MS);
+    ck_assert_uint_le(rep->links[0].busy_ns, NS_PER_S);
+    ck_assert_uint_eq(rep->links[0].waiting, 0);
+    ck_assert_uint_eq(rep->links[0].oldest_op, 0);
+    rpc_call_fini(&c.call);
+    rpc_call_fini(&r.call);
+    rpc_call_fini(&w.call);
+}
+END_TEST
+
+START_TEST(a_client_may_not_ask_for_the_load)
+{
+    ck_assert_int_eq(outcome(RPC_OP_LOAD, NULL, 1, 0), -AIFS_EROLE);
+}
+END_TEST
+
 SUITE_MAIN("calls", start, stop, a_call_is_answered, requests_and_replies_carry_their_messages,
            payloads_go_both_ways, a_payload_larger_than_asked_for_fails_the_call,
            who_may_call_what_is_checked, a_deadline_ends_a_call_and_the_late_reply_is_thrown_away,
            a_cancelled_call_ends_once, calls_beyond_the_limit_wait_in_order_but_urgent_ones_do_not,
            a_link_with_too_many_requests_in_service_stops_reading, payloads_wait_for_buffers,
-           a_server_can_call_its_client, calls_in_flight_can_be_listed)
+           a_server_can_call_its_client, calls_in_flight_can_be_listed,
+           what_came_over_a_link_is_counted, a_client_may_not_ask_for_the_load)

@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `top` shows who keeps the servers busy, under the client and job it comes from, and a server that does not answer as such.
+. "$(dirname "$0")/lib.sh"
+export SLURM_JOB_ID=4711
+cluster_up --oss 2
+unset SLURM_JOB_ID
+second_mount
+session=$("$ADMIN" --json client list | jq ".items[] | select(.mount == \"$M\").session")
+[ -n "$session" ] || fail "client list does not know the mount"
+
+# load comes from the first mount only, until it is told to stop
+(until [ -e "$T/stop" ]; do dd if=/dev/zero of="$M/f" bs=1M count=4 conv=fsync,notrunc status=none && : >"$M/small" || exit; done) &
+load=$!
+cleanup() { : >"$T/stop" && wait "$load"; }
+
+# seen FILTER ARGS...: the next answer of top is like that; an interval without any load, on a busy machine, is no failure
+seen() {
+    local filter=$1
+    shift
+    "$ADMIN" --json top --once "$@" >"$T/json" && jq -e "$filter" "$T/json" >/dev/null
+}
+shown() {
+    wait_for 60 seen "$@" || fail "top ${*:2}: not $1: $(cat "$T/json")"
+}
+shown ".schema == \"aifs.top.client/1\" and (.items[0] | .session == $session and .mount == \"$M\" and .job == \"4711\" and .client == \"$(uname -n)\" and
+    .ops_per_s > 0 and .written_bytes_per_s > 0 and .latency_ns > 0 and .waiting >= 0)"
+shown '.items[] | select(.job == "4711") | .clients == 1 and .ops_per_s > 0 and .written_bytes_per_s > 0' --by job --interval 500ms
+shown '([.items[] | [.server, .type, .state]] | sort) == [["mds1", "mds", "up"], ["oss1", "oss", "up"], ["oss2", "oss", "up"]] and
+    ([.items[] | select(.type == "mds")][0].ops_per_s > 0) and ([.items[] | select(.type == "oss").written_bytes_per_s] | add > 0)' --by server
+shown '.items | length == 1' --count 1 --by server
+# a table, once, when it is not for a terminal
+[ "$("$ADMIN" top --by server | wc -l)" = 4 ] || fail "top: a line for each server, and one above them"
+refuse "a wrong way to add up" 2 'client, job or server, not "disk"' "$ADMIN" top --by disk
+refuse "no interval" 2 'from 100ms to 1h' "$ADMIN" top --interval 0
+refuse "no rows" 2 'a number of rows' "$ADMIN" top --count 0
+refuse "too much" 2 'unexpected argument' "$ADMIN" top oss1
+
+# a server that is dead, and one that is frozen: told, and not waited for
+cleanup
+kill_daemon oss2
+timeout 30 "$ADMIN" --timeout 2s --json top --by server >"$T/json" 2>"$T/err"
+[ $? = 3 ] || fail "exit code with a server down"
+jq -e '[.items[] | select(.state == "unreachable")] | length == 1 and all(.server == "oss2" and .ops_per_s == null)' "$T/json" >/dev/null || fail "oss2 should be unreachable: $(cat "$T/json")"
+grep -q 'server oss2 does not answer' "$T/err" || fail "no warning"
+kill -STOP "$(daemon_pid oss1)"
+timeout 30 "$ADMIN" --timeout 2s --json top --by server >"$T/json" 2>/dev/null
+code=$?
+kill -CONT "$(daemon_pid oss1)"
+[ "$code" = 3 ] || fail "exit code with a frozen server: $code"
+jq -e '[.items[] | select(.state == "unreachable").server] | sort == ["oss1", "oss2"]' "$T/json" >/dev/null || fail "both should be unreachable: $(cat "$T/json")"
+start_again
