@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cluster.h. A daemon is up when its run directory has a port file; children die with the test
+/* See cluster.h. A daemon is up when its run directory has a port file, a storage server when it
+ * has also registered its targets; children die with the test
  * (PR_SET_PDEATHSIG). */
 #include <errno.h>
 #include <libgen.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -109,6 +111,44 @@ static void wait_port(struct cluster *c, pid_t pid, const char *dir, const char 
         }
         if (select(fd + 1, &set, NULL, NULL, &tv) > 0)
             (void)!read(fd, events, sizeof events);
+    }
+    close(fd);
+}
+
+static bool log_says(const struct cluster *c, const char *name, const char *what)
+{
+    char path[PATH_MAX], line[512];
+    bool found = false;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s.log", c->tmp.dir, name);
+    f = fopen(path, "r");
+    while (f && !found && fgets(line, sizeof line, f))
+        found = strstr(line, what) != NULL;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* A file made before that has fewer stripes than the test expects, or nowhere to go. */
+static void wait_registered(struct cluster *c, unsigned k)
+{
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    char name[16], events[4096];
+
+    snprintf(name, sizeof name, "oss%u", k + 1);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_ge(inotify_add_watch(fd, c->tmp.dir, IN_MODIFY), 0);
+    while (!log_says(c, name, "registered as node")) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+
+        if (waitpid(c->oss[k], NULL, WNOHANG) == c->oss[k]) {
+            show_log(c, name);
+            ck_abort_msg("%s ended before it was registered", name);
+        }
+        (void)poll(&p, 1, 1000);
+        while (read(fd, events, sizeof events) > 0) {
+        }
     }
     close(fd);
 }
@@ -255,6 +295,8 @@ bool cluster_start(struct cluster *c, unsigned n_oss)
     cluster_start_mds(c);
     for (k = 0; k < n_oss; k++)
         cluster_start_oss(c, k);
+    for (k = 0; k < n_oss; k++)
+        wait_registered(c, k);
     snprintf(c->source, sizeof c->source, "127.0.0.1:%u:/", c->mds_port);
     snprintf(c->options, sizeof c->options, "key_file=%s,memory_limit=128Mi,net=%s", c->key,
              c->net ? c->net : "auto");

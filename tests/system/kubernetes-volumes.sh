@@ -18,7 +18,7 @@ call() { # STATUS ARGUMENT...: the reply has it, is one object, and the exit cod
     "$driver" "$@" >"$T/reply" 2>&1
     code=$?
     [ "$(jq -s 'length' "$T/reply" 2>&1)" = 1 ] || fail "$1: kubelet cannot read \"$(cat "$T/reply")\""
-    [ "$(jq -r .status "$T/reply")" = "$want" ] || fail "$1: $(cat "$T/reply") instead of $want"
+    [ "$(jq -r .status "$T/reply")" = "$want" ] || fail "$1: $(cat "$T/reply") instead of $want; $(tail -n 5 "$AIFS_K8S_LOG")"
     [ "$code" = "$([ "$want" = Success ] && echo 0 || echo 1)" ] || fail "$1: exit status $code"
 }
 bases() { grep -c " $T/run/base/" /proc/self/mountinfo; }

@@ -97,7 +97,7 @@ wait_for() {
 sweep() {
     local mount p
     for p in $(pgrep -f -- " [^ ]*$T/"); do kill -9 "$p"; done
-    grep -o " ${T}[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$mount"; done
+    grep -o " ${T}[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$(printf %b "$mount")"; done
     rm -rf "$T"
 }
 # A test that is killed cannot clean up: its guard does. Who waits for all guards (run.sh) says in which folder they leave a file meanwhile.

@@ -4,7 +4,7 @@ from rules import *
 import signal, subprocess, time
 
 ADMIN, C, A, B = sys.argv[1:]
-LEASE = 5
+LEASE = 10
 SIZES = (100, 500000) # in the metadata server; in chunks
 
 
@@ -51,6 +51,8 @@ for size in SIZES:
     held.append(fd)
 pid = daemon_of(B)
 while True: # in the client's memory, under its lease, and not yet half a second old, at which age it would be written back
+    for fd in held:
+        os.fsync(fd)
     stopped = time.monotonic()
     for size, fd in zip(SIZES, held):
         os.pwrite(fd, b"late" * 20, 10)
