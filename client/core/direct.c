@@ -155,6 +155,10 @@ static void written(struct core_req *q)
     struct mds_op *op;
 
     blocks_drop_all(i, false);
+    if (q->p.n1 != i->attr.truncate_gen) { /* cut meanwhile: it may be gone, to be written afresh */
+        req_outdated(q, -AIFS_ESTALE_TRUNC, write_run);
+        return;
+    }
     if (end <= i->attr.size) { /* mtime is reported by close or fsync */
         inode_touch_data(i, 0);
         write_done(q);
@@ -244,6 +248,7 @@ static void write_pieces(struct core_req *q)
         return;
     }
     q->p.pending = n;
+    q->p.n1 = i->attr.truncate_gen; /* of the oldest that it may be sent with */
     req_wait(q, "waits for OSS_WRITE", direct_cancel);
     for (k = 0; k < n; k++)
         oss_io_submit(ios[k]);

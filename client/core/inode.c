@@ -196,7 +196,11 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
     i->attr = *a;
     i->attr_known = true;
     i->server_size = a->size;
-    if (ours) { /* the lease says that nobody else can have changed these */
+    if (ours && a->truncate_gen > was.truncate_gen) { /* a cut of ours, whose answer is to come */
+        i->known_size = a->size;
+        i->acked_size = MIN(i->acked_size, a->size);
+        i->wrote_at = a->mtime;
+    } else if (ours) { /* the lease says that nobody else can have changed these */
         i->attr.size = was.size;
         i->attr.mtime = was.mtime;
         i->attr.ctime = later(was.ctime, a->ctime); /* writes that are not reported yet */

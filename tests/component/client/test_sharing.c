@@ -132,6 +132,46 @@ START_TEST(a_shared_file_that_grows_is_seen_by_all_at_once)
 }
 END_TEST
 
+/* What was written before a cut is gone with it: its end must not be told behind the cut. */
+START_TEST(a_shared_write_that_a_cut_overtakes_is_written_again)
+{
+    struct core_file *w = bed_create(&bed, a, "cut"), *r;
+    struct fake_inode *i = fake_inode(&bed.cluster, "cut");
+    struct iovec iov = {data + 200000, 1000};
+    struct bed_op write;
+    uint64_t size;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 200000), 0);
+    r = bed_open(&bed, b, "cut", O_RDWR, NULL);
+    expect_read(b, r, 0, 200000);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        bed.cluster.oss[k].hold = true;
+    bed_op_init(&write);
+    core_write(b, &write.q, r, 200000, &iov, 1, 1000);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    i->attr.truncate_gen++; /* its targets hear of it later */
+    i->attr.size = 100000;
+    i->attr.change = ++bed.cluster.change;
+    ck_assert_int_eq(bed_size(&bed, b, core_file_ino(r), &size), 0);
+    ck_assert_uint_eq(size, 100000);
+    bed.cluster.executed[RPC_OP_SIZE] = 0;
+    unsigned before = 0, after = 0;
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++) {
+        before += bed.cluster.oss[k].writes;
+        fake_oss_release(&bed.cluster.oss[k]);
+    }
+    ck_assert_int_eq(bed_wait(&bed, &write), 0);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        after += bed.cluster.oss[k].writes;
+    ck_assert_uint_eq(after - before, 2);
+    ck_assert_uint_eq(bed.cluster.executed[RPC_OP_SIZE], 1);
+    ck_assert_int_eq(bed_size(&bed, a, core_file_ino(w), &size), 0);
+    ck_assert_uint_eq(size, 201000);
+    core_release(a, w);
+    core_release(b, r);
+}
+END_TEST
+
 START_TEST(appends_of_two_clients_never_overwrite_each_other)
 {
     struct core_file *w = bed_create(&bed, a, "log"), *x, *y;
@@ -330,6 +370,7 @@ SUITE_MAIN("client-sharing", setup, teardown,
            small_files_are_shared_through_the_metadata_server,
            a_shared_small_file_grows_when_a_write_does_not_fit,
            a_shared_file_that_grows_is_seen_by_all_at_once,
+           a_shared_write_that_a_cut_overtakes_is_written_again,
            appends_of_two_clients_never_overwrite_each_other,
            readers_share_and_a_writer_takes_their_caches_away,
            a_truncate_elsewhere_is_seen_by_a_reader,

@@ -195,8 +195,31 @@ START_TEST(a_small_file_is_sent_as_it_was_when_its_flush_began)
 }
 END_TEST
 
+/* The server has cut it and the answer is lost: what comes before its repetition brings the new
+ * generation, and with it the new size. */
+START_TEST(an_answer_from_behind_a_cut_brings_its_size_too)
+{
+    struct core_file *f = stored_file("cut", 2 * MIB);
+    struct fake_inode *i = fake_inode(&bed.cluster, "cut");
+    struct msg_setattr_req set = {.ino = core_file_ino(f), .set = MSG_SET_MODE, .mode = 0640};
+    struct bed_op op;
+
+    i->attr.truncate_gen++;
+    i->attr.size = MIB;
+    bed_op_init(&op);
+    core_setattr(c, &op.q, &set, f);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    ck_assert_uint_eq(op.q.entry.attr.size, MIB);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable("cut", MIB);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-truncate", setup, teardown,
            what_a_truncate_has_cut_is_not_written_again_after_a_restart,
            a_truncate_that_fails_loses_nothing, what_a_truncate_will_cut_is_not_written_before_it,
            a_flush_during_a_truncate_ends_after_it,
-           a_small_file_is_sent_as_it_was_when_its_flush_began)
+           a_small_file_is_sent_as_it_was_when_its_flush_began,
+           an_answer_from_behind_a_cut_brings_its_size_too)
