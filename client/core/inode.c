@@ -201,7 +201,7 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
         i->acked_size = MIN(i->acked_size, a->size);
         i->wrote_at = a->mtime;
     } else if (ours) { /* the lease says that nobody else can have changed these */
-        i->attr.size = was.size;
+        i->attr.size = MAX(was.size, a->size); /* a write from before the lease may have told it */
         i->attr.mtime = was.mtime;
         i->attr.ctime = later(was.ctime, a->ctime); /* writes that are not reported yet */
     }

@@ -172,6 +172,33 @@ START_TEST(a_shared_write_that_a_cut_overtakes_is_written_again)
 }
 END_TEST
 
+START_TEST(a_lease_that_comes_during_a_shared_write_knows_its_end)
+{
+    struct core_file *w = bed_create(&bed, a, "late"), *r, *again;
+    struct iovec iov = {data + 200000, 1000};
+    struct bed_op write;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 200000), 0);
+    r = bed_open(&bed, b, "late", O_RDWR, NULL);
+    expect_read(b, r, 0, 200000);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        bed.cluster.oss[k].hold = true;
+    bed_op_init(&write);
+    core_write(b, &write.q, r, 200000, &iov, 1, 1000);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    core_release(a, w);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    again = bed_open(&bed, b, "late", O_RDWR, NULL);
+    ck_assert(!write.done);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    ck_assert_int_eq(bed_wait(&bed, &write), 0);
+    expect_read(b, again, 0, 201000);
+    core_release(b, r);
+    core_release(b, again);
+}
+END_TEST
+
 START_TEST(appends_of_two_clients_never_overwrite_each_other)
 {
     struct core_file *w = bed_create(&bed, a, "log"), *x, *y;
@@ -371,6 +398,7 @@ SUITE_MAIN("client-sharing", setup, teardown,
            a_shared_small_file_grows_when_a_write_does_not_fit,
            a_shared_file_that_grows_is_seen_by_all_at_once,
            a_shared_write_that_a_cut_overtakes_is_written_again,
+           a_lease_that_comes_during_a_shared_write_knows_its_end,
            appends_of_two_clients_never_overwrite_each_other,
            readers_share_and_a_writer_takes_their_caches_away,
            a_truncate_elsewhere_is_seen_by_a_reader,
