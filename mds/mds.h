@@ -133,9 +133,13 @@ struct mds_session_ops {
      * May the session believe what it has just been answered about this inode (its attributes and,
      * in a directory, the names in it) until it is told otherwise? Only with an answer from a view
      * of this very moment. Counts as a lease from here on. born: when it was made; NULL if it is
-     * not a file that another session may just be creating.
+     * not a file that another session may just be creating. own: a directory that the session has
+     * just changed, and the answer tells of that change. Then it may go on believing although more
+     * changes of its own are under way in it: their answers come behind this one, in the order of
+     * the commits, and of changes by others that enter later it is told.
      */
-    bool (*watch)(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born);
+    bool (*watch)(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born,
+                  bool own);
     /* Another session holds a write lease: what is recorded of size and mtime may be old. */
     bool (*is_writing)(struct mds *m, uint64_t session, uint64_t ino);
     bool (*has_open)(struct mds *m, uint64_t session, uint64_t ino, uint64_t open_id);

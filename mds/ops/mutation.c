@@ -135,19 +135,19 @@ static void mutate_keep(struct mds_op *o)
     case RPC_OP_MKNOD:
     case RPC_OP_SYMLINK:
         if (!(((const struct msg_create_req *)msg)->flags & MSG_CREATE_UNNAMED))
-            op_keep(o, ((const struct msg_create_req *)msg)->parent, RPC_FLAG_KEPT_DIR, NULL);
+            op_keep_dir(o, ((const struct msg_create_req *)msg)->parent, RPC_FLAG_KEPT_DIR);
         op_keep(o, o->entry.result_ino, RPC_FLAG_KEPT_INODE, NULL);
         break;
     case RPC_OP_UNLINK:
     case RPC_OP_RMDIR:
-        op_keep(o, ((const struct msg_name_req *)msg)->parent, RPC_FLAG_KEPT_DIR, NULL);
+        op_keep_dir(o, ((const struct msg_name_req *)msg)->parent, RPC_FLAG_KEPT_DIR);
         break;
     case RPC_OP_RENAME:
-        op_keep(o, ((const struct msg_rename_req *)msg)->parent, RPC_FLAG_KEPT_DIR, NULL);
-        op_keep(o, ((const struct msg_rename_req *)msg)->new_parent, RPC_FLAG_KEPT_DIR2, NULL);
+        op_keep_dir(o, ((const struct msg_rename_req *)msg)->parent, RPC_FLAG_KEPT_DIR);
+        op_keep_dir(o, ((const struct msg_rename_req *)msg)->new_parent, RPC_FLAG_KEPT_DIR2);
         break;
     case RPC_OP_LINK:
-        op_keep(o, ((const struct msg_link_req *)msg)->new_parent, RPC_FLAG_KEPT_DIR, NULL);
+        op_keep_dir(o, ((const struct msg_link_req *)msg)->new_parent, RPC_FLAG_KEPT_DIR);
         op_keep(o, ((const struct msg_link_req *)msg)->ino, RPC_FLAG_KEPT_INODE, NULL);
         break;
     case RPC_OP_SETATTR:

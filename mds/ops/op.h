@@ -72,6 +72,8 @@ struct mds_op *op_begin_inode(struct mds *m, struct rpc_req *req, uint64_t ino,
 /* The lease on an inode that comes with the answer; flag: RPC_FLAG_KEPT_*; born: or NULL. See
  * mds_session_ops.watch. */
 void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag, const struct msg_time *born);
+/* Of a directory that o has changed: what its answer tells may be believed (own). */
+void op_keep_dir(struct mds_op *o, uint64_t dir, uint8_t flag);
 /* OPEN without O_TRUNC, when its lease is granted: the reply, or the error. */
 int op_open_reply(struct mds_op *o, struct msg_inode_rep *ret_rep) MUST_USE;
 /* The access list of an inode that has one, into in->acl. */

@@ -18,7 +18,13 @@ void op_fill_inode(const struct mds_inode *in, struct msg_inode *out)
 
 void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag, const struct msg_time *born)
 {
-    if (ino && o->mds->session_ops->watch(o->mds, o->req->header.session, ino, born))
+    if (ino && o->mds->session_ops->watch(o->mds, o->req->header.session, ino, born, false))
+        o->req->reply_flags |= flag;
+}
+
+void op_keep_dir(struct mds_op *o, uint64_t dir, uint8_t flag)
+{
+    if (dir && o->mds->session_ops->watch(o->mds, o->req->header.session, dir, NULL, true))
         o->req->reply_flags |= flag;
 }
 

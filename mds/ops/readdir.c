@@ -234,7 +234,7 @@ static bool may_keep(void *arg, const struct mds_inode *in)
 {
     const struct unsure_arg *u = arg;
 
-    return u->mds->session_ops->watch(u->mds, u->session, in->ino, &in->btime);
+    return u->mds->session_ops->watch(u->mds, u->session, in->ino, &in->btime, false);
 }
 
 static int readdir_check(struct view *v, struct rpc_req *r, uint64_t *ret_parent)

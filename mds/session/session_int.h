@@ -198,6 +198,7 @@ struct watch_file {
     struct list watches;
     uint32_t changing; /* changes inside: no watch begins */
     uint32_t heat;     /* times that others had to be told lately */
+    uint64_t changer;  /* the session of all changes inside; 0: of several */
     uint64_t heat_ns, shared_until_ns;
     struct list shared; /* mod->shared_files */
 };
@@ -356,8 +357,8 @@ void session_orphan_check(struct session_module *mod, struct session_file *f);
 /* ---- watch.c ---- */
 int session_watch_init(struct session_module *mod) MUST_USE;
 void session_watch_fini(struct session_module *mod);
-bool session_watch(struct mds *m, uint64_t session, uint64_t ino,
-                   const struct msg_time *born); /* mds_session_ops.watch */
+bool session_watch(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born,
+                   bool own); /* mds_session_ops.watch */
 /* 0: go on. -EAGAIN: session_prepare_files() or p->ready() comes later. Else it failed. */
 int session_watch_enter(struct session_module *mod, struct mds_prepare *p) MUST_USE;
 void session_watch_leave(struct session_module *mod, struct mds_prepare *p);

@@ -233,7 +233,8 @@ static bool written_elsewhere(struct session_module *mod, const struct session *
     return false;
 }
 
-bool session_watch(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born)
+bool session_watch(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born,
+                   bool own)
 {
     struct session_module *mod = session_module(m);
     struct session *s = session_find(mod, session);
@@ -243,11 +244,11 @@ bool session_watch(struct mds *m, uint64_t session, uint64_t ino, const struct m
     if (!s || s->phase != PHASE_LIVE || s->reclaiming || mod->stopping)
         return false;
     f = file_find(mod, ino);
-    if (f && f->changing)
+    w = watch_find(mod, s, ino);
+    if (f && f->changing && !(own && w && f->changer == session))
         return false;
     if (written_elsewhere(mod, s, ino, born))
         return false;
-    w = watch_find(mod, s, ino);
     if (w) {
         list_remove(&w->of_session);
         list_push_back(&s->watches, &w->of_session);
@@ -315,7 +316,10 @@ static int change_enter(struct session_module *mod, struct mds_change *c, uint64
 
     if (!f)
         return -ENOMEM;
-    f->changing++;
+    if (f->changing++ == 0)
+        f->changer = session;
+    else if (f->changer != session)
+        f->changer = 0;
     c->hook = f;
     if (f->shared_until_ns)
         f->shared_until_ns = session_now_ns(mod) + SHARED_NS;

@@ -75,12 +75,14 @@ static bool fake_glimpse(struct mds *m, struct mds_glimpse *g)
     return true;
 }
 
-static bool fake_watch(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born)
+static bool fake_watch(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born,
+                       bool own)
 {
     (void)m;
     (void)session;
     (void)ino;
     (void)born;
+    (void)own;
     return false;
 }
 

@@ -329,10 +329,96 @@ START_TEST(a_file_that_is_being_created_is_not_kept_by_who_sees_it_first)
     ready_status = 1;
     ops->prepare(rig.mds, &p);
     ck_ok(ready_status);
-    ck_assert(!ops->watch(rig.mds, rig.client[1].session, 1000, &born));
-    ck_assert(ops->watch(rig.mds, rig.client[1].session, 1001, &older));
+    ck_assert(!ops->watch(rig.mds, rig.client[1].session, 1000, &born, false));
+    ck_assert(ops->watch(rig.mds, rig.client[1].session, 1001, &older, false));
     ops->finish(rig.mds, &p, &failed);
-    ck_assert(ops->watch(rig.mds, rig.client[1].session, 1000, &born));
+    ck_assert(ops->watch(rig.mds, rig.client[1].session, 1000, &born, false));
+}
+END_TEST
+
+#define MANY 8u
+
+/* MKDIR of that many names, all sent before any is answered. */
+static void make_many(unsigned client, uint64_t dir, struct rig_call calls[MANY])
+{
+    static const char *const names[MANY] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    static struct msg_create_req reqs[MANY];
+
+    memset(calls, 0, MANY * sizeof calls[0]);
+    for (unsigned i = 0; i < MANY; i++) {
+        reqs[i] = (struct msg_create_req){.parent = dir, .name = str(names[i]), .mode = 040777};
+        rig_send(&rig, client, 2 + i, &calls[i], RPC_OP_MKDIR, &reqs[i]);
+    }
+    for (unsigned i = 0; i < MANY; i++) {
+        ck_assert(rig_until(&rig, 20000, rig_is_done, &calls[i]));
+        ck_ok(calls[i].status);
+    }
+}
+
+START_TEST(many_changes_at_once_of_one_client_all_come_with_the_lease)
+{
+    uint64_t dir = make_dir(0, "d");
+    struct rig_call calls[MANY];
+
+    ck_ok(getattr(0, dir));
+    make_many(0, dir, calls);
+    for (unsigned i = 0; i < MANY; i++) {
+        ck_assert(calls[i].c.header.flags & RPC_FLAG_KEPT_DIR);
+        rig_forget(&calls[i]);
+    }
+}
+END_TEST
+
+/* Two sessions change one directory, the first many times. */
+START_TEST(who_changes_a_directory_believes_its_answers_while_nobody_else_does)
+{
+    const struct mds_session_ops *ops = rig.mds->session_ops;
+    uint64_t dir = make_dir(0, "d"), s0 = rig.client[0].session, s1 = rig.client[1].session;
+    struct mds_outcome done = {.status = 0};
+    struct mds_prepare p[3];
+
+    for (unsigned i = 0; i < 3; i++)
+        p[i] = (struct mds_prepare){.mds = rig.mds,
+                                    .session = i < 2 ? s0 : s1,
+                                    .n_changes = 1,
+                                    .changes = {{.ino = dir, .name = str("x")}},
+                                    .ready = ready};
+    ck_ok(getattr(0, dir));
+    for (unsigned i = 0; i < 2; i++)
+        ops->prepare(rig.mds, &p[i]);
+    ck_assert(!ops->watch(rig.mds, s0, dir, NULL, false)); /* what it only reads */
+    ck_assert(ops->watch(rig.mds, s0, dir, NULL, true));
+    ck_assert(!ops->watch(rig.mds, s1, dir, NULL, true));
+    ready_status = 1;
+    ops->prepare(rig.mds, &p[2]);
+    rig_settle(&rig);
+    ck_ok(ready_status);
+    ck_assert_uint_eq(told(0, dir), 1);
+    ck_assert(!ops->watch(rig.mds, s0, dir, NULL, true));
+    ops->finish(rig.mds, &p[2], &done);
+    ck_assert(!ops->watch(rig.mds, s0, dir, NULL, true)); /* not before all are over */
+    for (unsigned i = 0; i < 2; i++)
+        ops->finish(rig.mds, &p[i], &done);
+    ck_assert(ops->watch(rig.mds, s0, dir, NULL, false));
+}
+END_TEST
+
+START_TEST(who_does_not_watch_begins_to_only_when_its_changes_are_over)
+{
+    const struct mds_session_ops *ops = rig.mds->session_ops;
+    uint64_t dir = make_dir(0, "d"), s1 = rig.client[1].session;
+    struct mds_outcome done = {.status = 0};
+    struct mds_prepare p = {.mds = rig.mds,
+                            .session = s1,
+                            .n_changes = 1,
+                            .changes = {{.ino = dir, .name = str("x")}},
+                            .ready = ready};
+
+    ops->prepare(rig.mds, &p);
+    rig_settle(&rig);
+    ck_assert(!ops->watch(rig.mds, s1, dir, NULL, true));
+    ops->finish(rig.mds, &p, &done);
+    ck_assert(ops->watch(rig.mds, s1, dir, NULL, true));
 }
 END_TEST
 
@@ -379,6 +465,9 @@ static void add(TCase *t)
     tcase_add_test(t, a_change_that_waited_for_reclaims_tells_who_watches_since);
     tcase_add_test(t, what_may_have_been_written_before_a_restart_is_not_kept);
     tcase_add_test(t, a_file_that_is_being_created_is_not_kept_by_who_sees_it_first);
+    tcase_add_test(t, many_changes_at_once_of_one_client_all_come_with_the_lease);
+    tcase_add_test(t, who_changes_a_directory_believes_its_answers_while_nobody_else_does);
+    tcase_add_test(t, who_does_not_watch_begins_to_only_when_its_changes_are_over);
     tcase_add_test(t, a_rename_answers_with_both_inodes);
 }
 
