@@ -48,6 +48,7 @@ static void hand_over(struct reactor_work *w)
     pthread_mutex_unlock(&q->lock);
 }
 
+/* The generation last: with it the queue is this process's. */
 static void queue_init(struct aifs_queue *q)
 {
     pthread_condattr_t attr;
@@ -88,13 +89,14 @@ static int queue_usable(struct aifs_queue *q)
         return err;
     pthread_mutex_lock(&q->fs->reviving);
     if (q->generation != lib_generation()) {
-        queue_init(q);
         if (q->event_fd >= 0) {
             fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
             err = fd < 0 || dup3(fd, q->event_fd, O_CLOEXEC) < 0 ? -errno : 0;
             if (fd >= 0)
                 close(fd);
         }
+        if (!err)
+            queue_init(q);
     }
     pthread_mutex_unlock(&q->fs->reviving);
     return err;

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -202,6 +203,43 @@ START_TEST(a_child_of_a_child_and_a_queue_of_the_parent_work_too)
 }
 END_TEST
 
+START_TEST(a_child_without_a_descriptor_to_spare_never_uses_the_parents)
+{
+    struct aifs_file *f = make("/f", MIB);
+    struct aifs_queue *q = aifs_queue_create(fs);
+    int fd = aifs_queue_fd(q);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    pid_t pid;
+
+    ck_assert_int_ge(fd, 0);
+    pid = fork();
+    if (pid == 0) {
+        struct aifs_io io = {.file = f, .op = AIFS_READ, .buf = back, .len = MIB};
+        struct aifs_io *list = &io, *done;
+        struct rlimit limit, none;
+
+        same(f, MIB, 0); /* the mount is ours already: only the queue is not */
+        CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+        none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+        CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+        for (unsigned k = 0; k < 2; k++) { /* the second time as the first */
+            CHECK(aifs_submit(q, &list, 1) == -1 && errno == EMFILE);
+            CHECK(aifs_queue_fd(q) == -1 && errno == EMFILE);
+        }
+        CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+        CHECK(aifs_submit(q, &list, 1) == 0);
+        CHECK(aifs_wait(q, &done, 1, 1, -1) == 1 && io.result == (ssize_t)MIB);
+        CHECK(aifs_submit(q, &list, 1) == 0); /* and leaves it readable */
+        CHECK(poll(&p, 1, -1) == 1);
+        _exit(0);
+    }
+    join(pid);
+    ck_assert_int_eq(poll(&p, 1, 0), 0);
+    ck_assert_int_eq(aifs_queue_destroy(q), 0);
+    ck_assert_int_eq(aifs_close(f), 0);
+}
+END_TEST
+
 /* Which of the process' descriptors are sockets. */
 static unsigned sockets(void)
 {
@@ -303,6 +341,7 @@ int main(void)
     tcase_add_test(tc, a_child_that_uses_nothing_leaves_everything_alone);
     tcase_add_test(tc, what_a_child_writes_the_parent_reads_and_the_other_way_round);
     tcase_add_test(tc, a_child_of_a_child_and_a_queue_of_the_parent_work_too);
+    tcase_add_test(tc, a_child_without_a_descriptor_to_spare_never_uses_the_parents);
     tcase_add_test(tc, a_child_has_none_of_the_parents_sockets);
     tcase_add_test(tc, a_file_that_is_gone_is_an_error_in_the_child);
     tcase_add_test(tc, buffers_are_used_again_and_bounded_and_on_the_host);
