@@ -31,7 +31,8 @@
 #include "client/preload/preload_int.h"
 
 #define ATTRIBUTE "user.aifs.mount"
-#define OPTIONS   ",ro,soft,timeo=5s,mount_timeout=5s,memory_limit=256Mi"
+#define OPTIONS   "%s,ro,soft,timeo=%us,mount_timeout=%us,memory_limit=256Mi"
+#define TIMEOUT_S 5
 #define RETRY_S   10
 #define LOCKS     64
 
@@ -133,18 +134,26 @@ static bool load(void)
            find(library, "aifs_pread", &lib.pread) && find(library, "aifs_close", &lib.close);
 }
 
+static unsigned timeout_s(void)
+{
+    const char *value = getenv("AIFS_PRELOAD_TIMEOUT");
+    unsigned long s = value ? strtoul(value, NULL, 10) : 0;
+
+    return s >= 1 && s <= 3600 ? (unsigned)s : TIMEOUT_S;
+}
+
 /* text: "SOURCE\nOPTIONS" */
 static struct aifs *mount_by(char *text)
 {
     char options[1200];
     char *newline = strchr(text, '\n');
+    unsigned s = timeout_s();
     struct aifs *fs = NULL;
 
     if (!newline || strlen(newline + 1) + sizeof OPTIONS > sizeof options)
         return NULL;
     *newline = 0;
-    memcpy(options, newline + 1, strlen(newline + 1) + 1);
-    strcat(options, OPTIONS);
+    snprintf(options, sizeof options, OPTIONS, newline + 1, s, s);
     return load() && lib.mount(text, options, &fs) == 0 ? fs : NULL;
 }
 
