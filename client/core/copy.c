@@ -45,7 +45,7 @@ static void copy_written(struct core_req *part, int status)
     y->left -= bytes;
     y->from_offset += bytes;
     y->to_offset += bytes;
-    if (status || !y->left)
+    if (status || !y->left || y->q->p.cancelled)
         copy_over(y);
     else
         copy_read(y);
@@ -86,12 +86,14 @@ static void copy_read(struct copy *y)
               NULL);
 }
 
-/* The piece under way ends, and with it the copy. */
+/* The piece under way ends, soon and by itself where transfers must let go of memory first, and
+ * with it the copy. */
 static void cancel_copy(struct core_req *q, int status)
 {
     struct copy *y = (struct copy *)(uintptr_t)q->p.n1;
     struct core_req *part = y->reading ? &y->part : &y->store;
 
+    q->p.cancel = NULL; /* once is enough: the piece is in flight itself, and may be called back */
     q->p.cancelled = true;
     if (part->p.cancel)
         part->p.cancel(part, status);

@@ -440,6 +440,115 @@ START_TEST(a_copy_that_is_interrupted_ends)
 }
 END_TEST
 
+/* Two files that another mount writes as well: no lease here. */
+struct written_twice {
+    struct core *other;
+    struct core_file *f, *g, *of, *og;
+};
+
+static void open_twice(struct written_twice *w, struct core *by)
+{
+    core_release(c, file_of_another("f", 3 * MIB));
+    core_release(c, bed_create(&bed, c, "g"));
+    bed_spin(&bed, 50 * NS_PER_MS);
+    w->other = bed_mount(&bed, NULL);
+    w->of = bed_open(&bed, w->other, "f", O_RDWR, NULL);
+    w->og = bed_open(&bed, w->other, "g", O_RDWR, NULL);
+    w->f = bed_open(&bed, by, "f", O_RDWR, NULL);
+    w->g = bed_open(&bed, by, "g", O_RDWR, NULL);
+}
+
+static void close_other(struct written_twice *w)
+{
+    core_release(w->other, w->of);
+    core_release(w->other, w->og);
+    bed_unmount(&bed, w->other, false, 0);
+}
+
+static void hold_all(bool hold)
+{
+    for (unsigned k = 0; k < 3; k++) {
+        if (hold)
+            bed.cluster.oss[k].hold = true;
+        else
+            fake_oss_release(&bed.cluster.oss[k]);
+    }
+}
+
+static void start_copy(struct core *by, struct bed_op *op, struct core_file *from,
+                       struct core_file *to)
+{
+    bed_op_init(op);
+    core_copy(by, &op->q, from, 0, to, 0, 2 * MIB);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    ck_assert(!op->done);
+}
+
+START_TEST(a_copy_without_a_lease_ends_when_it_is_interrupted)
+{
+    struct core_file *mine = bed_create(&bed, c, "mine");
+    struct written_twice w;
+    struct bed_op op;
+
+    open_twice(&w, c);
+    put(mine, 0, 2 * MIB, 1);
+    for (unsigned k = 0; k < 2; k++) { /* while it reads; while it writes */
+        hold_all(true);
+        start_copy(c, &op, k ? mine : w.f, w.g);
+        core_cancel(&op.q);
+        ck_assert_int_eq(bed_wait(&bed, &op), -EINTR);
+        ck_assert_uint_eq(op.q.out.copied, 0);
+        hold_all(false);
+    }
+    core_release(c, mine);
+    core_release(c, w.f);
+    core_release(c, w.g);
+    close_other(&w);
+}
+END_TEST
+
+START_TEST(a_copy_without_a_lease_of_a_soft_mount_gives_up)
+{
+    struct written_twice w;
+    struct core_options o;
+    struct core *soft;
+    struct bed_op op;
+
+    core_options_default(&o);
+    o.soft = true;
+    o.timeo_ns = 400 * NS_PER_MS;
+    soft = bed_mount(&bed, &o);
+    open_twice(&w, soft);
+    hold_all(true);
+    start_copy(soft, &op, w.f, w.g);
+    ck_assert_int_eq(bed_wait(&bed, &op), -AIFS_ETIMEOUT);
+    hold_all(false);
+    core_release(soft, w.f);
+    core_release(soft, w.g);
+    bed_unmount(&bed, soft, false, 0);
+    close_other(&w);
+}
+END_TEST
+
+START_TEST(a_forced_unmount_ends_a_copy_without_a_lease)
+{
+    struct core *by = bed_mount(&bed, NULL);
+    struct written_twice w;
+    struct bed_op op;
+
+    open_twice(&w, by);
+    hold_all(true);
+    start_copy(by, &op, w.f, w.g);
+    core_release(by, w.f);
+    core_release(by, w.g);
+    bed_unmount(&bed, by, true, 0);
+    ck_assert(op.done);
+    ck_assert_int_eq(op.status, -EIO);
+    hold_all(false);
+    close_other(&w);
+}
+END_TEST
+
 SUITE_MAIN("client-ranges", setup, teardown, what_is_punched_is_zeros_here_and_on_the_targets,
            what_was_punched_is_not_written_again_after_a_restart,
            small_files_are_changed_in_place_and_grow,
@@ -449,4 +558,7 @@ SUITE_MAIN("client-ranges", setup, teardown, what_is_punched_is_zeros_here_and_o
            who_is_interrupted_leaves_the_file_to_others, what_cannot_be_is_refused,
            pages_go_where_they_belong_through_a_file_that_appends,
            data_and_holes_are_found_over_all_stripes,
-           ranges_are_copied_with_what_is_not_written_yet, a_copy_that_is_interrupted_ends)
+           ranges_are_copied_with_what_is_not_written_yet, a_copy_that_is_interrupted_ends,
+           a_copy_without_a_lease_ends_when_it_is_interrupted,
+           a_copy_without_a_lease_of_a_soft_mount_gives_up,
+           a_forced_unmount_ends_a_copy_without_a_lease)
