@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mount point before mounting, and remounting. What is mounted is read from the kernel's table;
- * a dead mount is found by the ENOTCONN of its first use.
+ * a dead mount is found by the ENOTCONN of what the kernel cannot answer alone.
  */
 #include <errno.h>
 #include <mntent.h>
@@ -13,9 +13,23 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "client/fuse/fs.h"
 #include "client/fuse/mountinfo.h"
 #include "client/mount/mount.h"
 #include "common/base/err.h"
+
+/* Attributes that the kernel has cached outlive the daemon; what it has to ask for each time says
+ * the truth. The daemon answers this one by itself, whatever its servers do. */
+static bool is_dead(const char *dir)
+{
+    struct mountinfo info;
+    struct stat st;
+
+    if (stat(dir, &st) != 0)
+        return errno == ENOTCONN;
+    return mountinfo_find(dir, &info) == 1 && strcmp(info.type, "fuse.aifs") == 0 &&
+           getxattr(dir, FS_XATTR_MOUNT, NULL, 0) < 0 && errno == ENOTCONN;
+}
 
 /* What a daemon that died has left. */
 static int dead_mount(struct mount_request *m, char *err, size_t err_len)
@@ -37,7 +51,7 @@ static int dead_mount(struct mount_request *m, char *err, size_t err_len)
                      strerror(errno));
             return MOUNT_FAILED;
         }
-        if (access(m->dir, F_OK) == 0 || errno != ENOTCONN)
+        if (!is_dead(m->dir))
             return MOUNT_OK;
     }
     snprintf(err, err_len, "%s: a dead mount that is not ours", m->dir);
@@ -51,7 +65,7 @@ int mount_check_dir(struct mount_request *m, char *err, size_t err_len)
     struct stat st;
     int rc;
 
-    if (stat(m->dir, &st) != 0 && errno == ENOTCONN) {
+    if (is_dead(m->dir)) {
         rc = dead_mount(m, err, err_len);
         if (rc != MOUNT_OK)
             return rc;

@@ -27,6 +27,7 @@ done
 # options of a mount are remembered, a dead one is mounted again, what was made for it goes with it
 expect "a read-only mount" "$ADMIN" -q demo mount --dir "$C" -o ro "$T/ro/"
 refuse "other options while it is mounted" 5 'other options' "$ADMIN" demo mount --dir "$C" -o noexec "$T/ro"
+stat -c %i "$T/ro" >/dev/null # what the kernel has cached outlives the daemon
 pid=$(pgrep -f "aifs-mount .* $T/ro ") && kill -KILL "$pid" && tail -s 0.02 --pid="$pid" -f /dev/null
 dead() { ! stat "$T/ro" >/dev/null 2>&1; }
 expect "the mount is dead" wait_for 10 dead
