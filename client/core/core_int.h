@@ -220,9 +220,9 @@ struct core_inode {
     struct msg_layout layout;
     /* lease */
     enum msg_lease lease;
-    uint64_t lease_seq;
+    uint64_t lease_seq, given_seq;   /* given: back, as far as given_keep says */
     bool recalling, lease_temporary; /* temporary: asked for only to grow the file */
-    enum msg_lease recall_keep;
+    enum msg_lease recall_keep, given_keep;
     struct core_inval inval;
     bool inval_busy, inval_again; /* again: asked for once more while the kernel was at it */
     bool inval_again_data;

@@ -8,9 +8,10 @@
  * and work goes on without a lease.
  *
  * Failure: a recall may overtake the reply that grants the lease: it is remembered and the grant
- * counts as taken back. A release that fails, or for which there is no memory, is made again; what
- * it gives back is dropped here at once. If data cannot be written in time, or the server does not
- * hear of a release, it evicts this client, which ends in lease_lost().
+ * counts as taken back; and so may all of a recall and its release. A release that fails, or for
+ * which there is no memory, is made again; what it gives back is dropped here at once. If data
+ * cannot be written in time, or the server does not hear of a release, it evicts this client, which
+ * ends in lease_lost().
  */
 #include "client/core/core_int.h"
 
@@ -35,6 +36,8 @@ void lease_reply(struct core_inode *i, const struct msg_inode *m)
         return; /* what we hold is on its way back */
     if (now != MSG_LEASE_NONE && recalled_early(i->core, i->ino, m->lease_seq))
         now = MSG_LEASE_NONE;
+    if (i->given_seq == m->lease_seq)
+        now = MIN(now, i->given_keep); /* this answer was overtaken by all of a recall */
     if (!list_empty(&i->release.link) && i->release.seq == m->lease_seq)
         now = MIN(now, i->release.keep); /* the server is about to hear of it */
     if (was == MSG_LEASE_WRITE && now != MSG_LEASE_WRITE &&
@@ -89,6 +92,8 @@ static void release_forget(struct core_inode *i)
 static void release_here(struct core_inode *i)
 {
     i->lease = MIN(i->lease, i->recall_keep);
+    i->given_seq = i->lease_seq;
+    i->given_keep = i->lease;
     i->lease_temporary = false;
     if (i->lease == MSG_LEASE_NONE) {
         blocks_drop_all(i, true);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/fault/fault.h"
+#include "common/net/net.h"
 #include "tests/support/client_bed.h"
 #include "tests/support/suite.h"
 
@@ -196,6 +197,48 @@ START_TEST(a_lease_that_comes_during_a_shared_write_knows_its_end)
     expect_read(b, again, 0, 201000);
     core_release(b, r);
     core_release(b, again);
+}
+END_TEST
+
+/* The second message is the answer of an open. */
+static void answer_late(void *arg, const struct reactor *from, const struct reactor *to,
+                        enum net_loop_parcel kind, struct net_loop_fate *f)
+{
+    unsigned *n = arg;
+
+    (void)from;
+    (void)to;
+    if (kind != NET_LOOP_MESSAGE || ++*n != 2)
+        return;
+    f->reorder = true;
+    f->delay_ns = 300 * NS_PER_MS;
+}
+
+START_TEST(an_answer_that_a_whole_recall_overtakes_grants_nothing)
+{
+    struct core_file *w = bed_create(&bed, a, "late"), *again, *r;
+    struct bed_op open;
+    unsigned n = 0;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 100000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, a, w), 0);
+    bed_op_init(&open);
+    net_loop_set_policy(answer_late, &n);
+    core_open(a, &open.q, core_file_ino(w), O_RDWR);
+    bed_spin(&bed, 20 * NS_PER_MS);
+    net_loop_set_policy(NULL, NULL);
+    ck_assert(!open.done);
+    r = bed_open(&bed, b, "late", O_RDWR, NULL);
+    ck_assert(!open.done);
+    ck_assert_int_eq(bed_wait(&bed, &open), 0);
+    again = open.q.out.opened.file;
+    expect_read(a, again, 0, 100000);
+    memset(data, 7, 1000);
+    ck_assert_int_eq(bed_write(&bed, b, r, 0, data, 1000), 0);
+    expect_read(a, again, 0, 100000);
+    core_release(a, w);
+    core_release(a, again);
+    core_release(b, r);
 }
 END_TEST
 
@@ -399,6 +442,7 @@ SUITE_MAIN("client-sharing", setup, teardown,
            a_shared_file_that_grows_is_seen_by_all_at_once,
            a_shared_write_that_a_cut_overtakes_is_written_again,
            a_lease_that_comes_during_a_shared_write_knows_its_end,
+           an_answer_that_a_whole_recall_overtakes_grants_nothing,
            appends_of_two_clients_never_overwrite_each_other,
            readers_share_and_a_writer_takes_their_caches_away,
            a_truncate_elsewhere_is_seen_by_a_reader,
