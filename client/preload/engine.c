@@ -10,6 +10,10 @@
  * files: the source, and the options needed to get there. libaifs is loaded, and mounted, with the
  * first such file. What fails is tried again after a while; meanwhile the kernel serves.
  *
+ * A signal handler may close, or end the process, in the middle of all this: whoever has the lock
+ * is inside, and a thread that is inside does not come here again. libaifs' own threads close
+ * descriptors, too: they wait for nothing here, as no entry is theirs (preload_forget()).
+ *
  * A child that shares our memory (vfork) must not change the table: it is another process by its
  * number, and every change asks for that first.
  */
@@ -34,6 +38,7 @@
 #define OPTIONS   "%s,ro,soft,timeo=%us,mount_timeout=%us,memory_limit=256Mi"
 #define TIMEOUT_S 5
 #define RETRY_S   10
+#define END_S     1 /* a process that ends waits so long for its other threads */
 #define LOCKS     64
 
 struct file { /* reference counted: its entry, and who reads */
@@ -69,8 +74,11 @@ static struct mounted mounts[PRELOAD_MOUNTS];
 static unsigned n_mounts;
 static pid_t owner; /* of the table */
 static bool ended;
+static unsigned users; /* threads that may be in libaifs without the lock */
+static pthread_cond_t no_users = PTHREAD_COND_INITIALIZER;
 static _Atomic uint64_t served_bytes;
-static _Thread_local bool inside; /* what libaifs reads itself is not for us */
+/* What libaifs reads itself is not for us. Set before the lock is taken. */
+static _Thread_local bool inside;
 
 void preload_lock(int fd)
 {
@@ -86,6 +94,8 @@ void preload_unlock(int fd)
 static void fork_child(void)
 {
     pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&no_users, NULL);
+    users = 0;
     for (int k = 0; k < LOCKS; k++)
         pthread_mutex_init(&locks[k], NULL);
     if (n_mounts)
@@ -188,6 +198,15 @@ static struct aifs *mount_of(int fd, const struct statx *st)
 
 /* ---- files ---- */
 
+/* Of users, who have got in under the lock. */
+static void leave(void)
+{
+    pthread_mutex_lock(&lock);
+    if (!--users)
+        pthread_cond_signal(&no_users);
+    pthread_mutex_unlock(&lock);
+}
+
 static void file_put(struct file *f)
 {
     bool last;
@@ -196,12 +215,12 @@ static void file_put(struct file *f)
         return;
     pthread_mutex_lock(&lock);
     last = --f->refs == 0;
+    users += last;
     pthread_mutex_unlock(&lock);
     if (last) {
-        inside = true;
         lib.close(f->file);
-        inside = false;
         free(f);
+        leave();
     }
 }
 
@@ -228,7 +247,12 @@ static struct file *file_open(int fd, const struct statx *st)
     return f;
 }
 
-/* The file of fd, held for the caller; or NULL. */
+static bool is_of(const struct entry *e, const struct statx *st)
+{
+    return e->ino == st->stx_ino && e->major == st->stx_dev_major && e->minor == st->stx_dev_minor;
+}
+
+/* The file of fd, held for the caller, who is one of users and has to leave(); or NULL. */
 static struct file *file_get(int fd)
 {
     struct entry *e = &entries[fd];
@@ -241,17 +265,18 @@ static struct file *file_get(int fd)
         !S_ISREG(st.stx_mode))
         return NULL;
     pthread_mutex_lock(&lock);
-    if (e->known &&
-        (e->ino != st.stx_ino || e->major != st.stx_dev_major || e->minor != st.stx_dev_minor))
+    if (e->known && !is_of(e, &st) && !ended)
         stale = entry_clear(e);
     if (!e->known && !ended) {
         *e = (struct entry){
             .major = st.stx_dev_major, .minor = st.stx_dev_minor, .ino = st.stx_ino, .known = true};
         e->file = file_open(fd, &st);
     }
-    f = e->file;
-    if (f)
+    f = ended ? NULL : e->file;
+    if (f) {
         f->refs++;
+        users++;
+    }
     pthread_mutex_unlock(&lock);
     file_put(stale);
     return f;
@@ -271,25 +296,37 @@ ssize_t preload_pread(int fd, void *buf, size_t len, off_t offset)
         n = lib.pread(f->file, buf, len, offset);
         if (n > 0)
             served_bytes += (uint64_t)n;
-        inside = false;
         file_put(f);
+        leave();
     }
     inside = false;
     errno = saved;
     return n > 0 ? n : -1; /* what looks like the end is for the kernel to say */
 }
 
+/* Only what the number still stands for is closed here: an entry may be left over from a descriptor
+ * that was closed behind our back, and the number be a socket of libaifs, which then is closed by
+ * the very thread that our call would wait for. Such an entry stays until its number is read from
+ * or we end. One without a file may be on any thread, too, and is not worth waiting for. */
 void preload_forget(int fd)
 {
     struct file *f = NULL;
     int saved = errno;
+    struct entry *e;
+    struct statx st;
 
     if (inside || fd < 0 || fd >= PRELOAD_FDS || !entries[fd].known || syscall(SYS_getpid) != owner)
         return;
-    pthread_mutex_lock(&lock);
-    f = entry_clear(&entries[fd]);
-    pthread_mutex_unlock(&lock);
-    file_put(f);
+    e = &entries[fd];
+    inside = true;
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0 && is_of(e, &st) &&
+        (e->file ? pthread_mutex_lock(&lock) : pthread_mutex_trylock(&lock)) == 0) {
+        if (!ended)
+            f = entry_clear(e);
+        pthread_mutex_unlock(&lock);
+        file_put(f);
+    }
+    inside = false;
     errno = saved;
 }
 
@@ -308,25 +345,44 @@ static void tell(void)
     }
 }
 
-/* The servers would wait for a session that just vanishes before they let others write. */
+/* Nobody is in libaifs, and nobody gets in any more. */
+static void give_back(void)
+{
+    for (int fd = 0; fd < PRELOAD_FDS; fd++) {
+        struct file *f = entry_clear(&entries[fd]);
+
+        if (f) {
+            lib.close(f->file);
+            free(f);
+        }
+    }
+    for (unsigned k = 0; k < n_mounts; k++)
+        if (mounts[k].fs)
+            lib.unmount(mounts[k].fs);
+}
+
+/* The servers would wait for a session that just vanishes before they let others write. But a
+ * thread that reads on while we end needs it: then the session is left to its lease. */
 void preload_end(void)
 {
+    struct timespec until;
+
     if (!n_mounts || inside || syscall(SYS_getpid) != owner)
         return;
-    pthread_mutex_lock(&lock);
-    if (!ended) {
-        ended = inside = true;
-        for (int fd = 0; fd < PRELOAD_FDS; fd++) {
-            struct file *f = entry_clear(&entries[fd]);
-
-            if (f && --f->refs == 0)
-                lib.close(f->file);
+    inside = true;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += END_S;
+    if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until) == 0) {
+        if (!ended) {
+            ended = true;
+            while (users &&
+                   pthread_cond_clockwait(&no_users, &lock, CLOCK_MONOTONIC, &until) == 0) {
+            }
+            if (!users)
+                give_back();
+            tell();
         }
-        for (unsigned k = 0; k < n_mounts; k++)
-            if (mounts[k].fs)
-                lib.unmount(mounts[k].fs);
-        tell();
-        inside = false;
+        pthread_mutex_unlock(&lock);
     }
-    pthread_mutex_unlock(&lock);
+    inside = false;
 }

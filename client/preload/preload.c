@@ -7,6 +7,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/close_range.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -31,6 +32,7 @@ static struct {
     int (*dup2)(int from, int to);
     int (*dup3)(int from, int to, int flags);
     int (*fclose)(FILE *f);
+    void (*closefrom)(int from);
 } next;
 
 static void find(const char *name, void *ret_function)
@@ -48,6 +50,7 @@ __attribute__((constructor)) static void find_all(void)
     find("dup2", &next.dup2);
     find("dup3", &next.dup3);
     find("fclose", &next.fclose);
+    find("closefrom", &next.closefrom);
     find("read", &next.read);
 }
 
@@ -74,6 +77,10 @@ static ssize_t serve_read(int fd, void *buf, size_t len)
     off_t offset;
     ssize_t n = -1;
 
+    if (lseek(fd, 0, SEEK_CUR) < 0) { /* a socket: nobody's to wait for, libaifs has them, too */
+        errno = saved;
+        return -1;
+    }
     preload_lock(fd);
     offset = lseek(fd, 0, SEEK_CUR);
     if (offset >= 0)
@@ -222,6 +229,26 @@ EXPORT int fclose(FILE *f)
     if (fd >= 0)
         preload_forget(fd);
     return next.fclose(f);
+}
+
+static void forget_range(unsigned first, unsigned last)
+{
+    for (unsigned fd = first; fd <= last && fd < PRELOAD_FDS; fd++)
+        preload_forget((int)fd);
+}
+
+EXPORT int close_range(unsigned first, unsigned last, int flags)
+{
+    if (!(flags & (int)CLOSE_RANGE_CLOEXEC))
+        forget_range(first, last);
+    return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+EXPORT void closefrom(int from)
+{
+    ready();
+    forget_range(from < 0 ? 0 : (unsigned)from, PRELOAD_FDS);
+    next.closefrom(from);
 }
 
 EXPORT void _exit(int status)
