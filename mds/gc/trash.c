@@ -70,12 +70,15 @@ static void slot_over(struct gc_trash_slot *s, int status)
     gc_end(gc);
 }
 
-static void slot_finish(struct gc_trash_slot *s, uint32_t i, int status, bool orphaned)
+static void slot_finish(struct gc_trash_slot *s, uint32_t i, int status, uint8_t what)
 {
     struct mds *m = s->t->gc->mds;
-    struct mds_outcome out = {
-        .status = status, .result = orphaned ? SHARD_R_ORPHANED : 0, .ino = s->names[i].ino};
+    struct mds_outcome out = {.status = status, .ino = s->names[i].ino};
 
+    if (what == TRASH_DESTROYED)
+        out.result = SHARD_R_DESTROY;
+    else if (what == TRASH_ORPHANED)
+        out.result = SHARD_R_ORPHANED;
     if (!s->items[i].prepared)
         return;
     s->items[i].prepared = false;
@@ -90,7 +93,7 @@ static bool slot_outcome(struct gc_trash_slot *s, const struct trash_names_rep *
     for (uint32_t i = 0; i < s->msg.n; i++) {
         uint8_t what = rep ? rep->outcome[i] : (uint8_t)TRASH_ABSENT;
 
-        slot_finish(s, i, s->submit.entry.status, what == TRASH_ORPHANED);
+        slot_finish(s, i, s->submit.entry.status, what);
         if (what == TRASH_SHARED && !s->names[i].told) {
             s->names[i].told = shared = true;
             continue;

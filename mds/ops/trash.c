@@ -132,6 +132,7 @@ static int remove_file(struct removal *r, const struct trash_name *n, uint8_t *r
     rc = exec_link_drop(r->t, e, n->ino, n->is_open, r->tree_ino);
     *ret_outcome = e->result & SHARD_R_ORPHANED ? TRASH_ORPHANED : TRASH_REMOVED;
     if (e->result & SHARD_R_DESTROY) {
+        *ret_outcome = TRASH_DESTROYED;
         r->tree.objects++;
         r->destroy = r->destroy ? MIN(r->destroy, n->ino) : n->ino;
     }

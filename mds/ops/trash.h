@@ -22,6 +22,7 @@ struct trash_detach { /* SHARD_OP_TRASH_TREE; again for the same tree: nothing h
 enum trash_outcome {
     TRASH_ABSENT = 0, /* the name is not there any more */
     TRASH_REMOVED,
+    TRASH_DESTROYED, /* so was the file, and what waits for its chunks need not wait */
     TRASH_ORPHANED,  /* somebody has it open */
     TRASH_DIRECTORY, /* queued */
     TRASH_SHARED,    /* it has other names, and those who know it were not told: still there */

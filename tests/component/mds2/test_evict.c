@@ -199,6 +199,39 @@ START_TEST(an_orphan_of_a_dead_client_is_destroyed_after_its_eviction)
 }
 END_TEST
 
+static bool file_gone(void *arg)
+{
+    struct mds_inode in;
+
+    (void)arg;
+    return rig_inode(&rig, ino, &in) == -ENOENT;
+}
+
+START_TEST(an_eviction_does_not_wait_for_a_file_that_goes_with_its_tree)
+{
+    struct msg_create_req make = {.parent = KEY_ROOT_INO, .name = str("top"), .mode = 040755};
+    struct msg_rename_req move = {.parent = KEY_ROOT_INO, .name = str("f"), .new_name = str("f")};
+    struct msg_rmtree_req tree = {.parent = KEY_ROOT_INO, .name = str("top")};
+    const void *any;
+
+    ck_ok(rig_do(&rig, 0, RPC_OP_MKDIR, &make, &any));
+    tree.ino = move.new_parent = ((const struct msg_inode_rep *)any)->inode.attr.ino;
+    ck_ok(rig_do(&rig, 0, RPC_OP_RENAME, &move, NULL));
+    rig.oss[1].alive = false;
+    rig_client_forget(&rig, 0);
+    rig_pass(&rig, 12000);
+    ck_assert(rig_has(&rig, KEY_RECOVER, ino)); /* its file can not be sealed */
+    rig_mds_stop(&rig);                         /* and its opens are forgotten */
+    rig_mds_start(&rig);
+    rig_oss_restart(&rig, 0);
+    rig_client_open(&rig, 1);
+    ck_assert(!session_gone(NULL));
+    ck_ok(rig_admin(&rig, RPC_OP_RMTREE, &tree, &any));
+    ck_assert(rig_until(&rig, 30000, file_gone, NULL));
+    ck_assert(rig_until(&rig, 30000, session_gone, NULL));
+}
+END_TEST
+
 START_TEST(a_session_that_closed_its_files_ends_without_a_fence)
 {
     rig_close_file(&rig, 0, ino, open_id);
@@ -285,6 +318,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_client_that_opens_again_loses_its_old_session_at_once);
     tcase_add_test(t, an_inline_file_of_a_dead_writer_is_cut_on_the_targets_before_it_is_free);
     tcase_add_test(t, an_orphan_of_a_dead_client_is_destroyed_after_its_eviction);
+    tcase_add_test(t, an_eviction_does_not_wait_for_a_file_that_goes_with_its_tree);
     tcase_add_test(t, a_session_that_closed_its_files_ends_without_a_fence);
     tcase_add_test(t, a_session_that_leaves_with_files_open_is_fenced);
     tcase_add_test(t, an_eviction_that_fails_is_tried_again_and_nobody_waits_for_ever);
