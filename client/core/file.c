@@ -261,6 +261,14 @@ static bool made_name(const struct mds_op *op, bool created, uint64_t ino)
                          ino);
 }
 
+/* After O_TRUNC: also an empty file has changed now, unless the server was asked to cut it. */
+static bool still_to_cut(const struct mds_op *op, const struct core_inode *i)
+{
+    bool asked = !op->n1 && (op->msg.open.flags & O_TRUNC);
+
+    return op->q->p.n2 && (!asked || i->attr.size || i->meta_seq != i->meta_done);
+}
+
 static void opened(struct mds_op *op, int status)
 {
     struct core *c = op->core;
@@ -299,7 +307,7 @@ static void opened(struct mds_op *op, int status)
         core_release(c, f);
         inode_expire(c, i->ino);
         req_finish(q, -ENOENT);
-    } else if (f && q->p.n2 && !created && (i->attr.size || i->meta_seq != i->meta_done)) {
+    } else if (f && !created && still_to_cut(op, i)) {
         open_truncate(q);
     } else {
         req_finish(q, f ? 0 : -ENOMEM);
@@ -341,7 +349,7 @@ void core_open(struct core *c, struct core_req *q, uint64_t ino, int flags)
             blocks_drop_all(i, true);
             i->data_change = 0;
         }
-        q->p.n2 = cut; /* unless the answer says that it is empty */
+        q->p.n2 = cut; /* unless the server has done it: still_to_cut() */
     }
     req_call(q, op, "waits for the metadata server: OPEN");
 }

@@ -109,13 +109,14 @@ void core_lookup(struct core *c, struct core_req *q, uint64_t parent, const char
     req_call(q, op, "waits for the metadata server: LOOKUP");
 }
 
-/* A directory that somebody else has removed, and that may be open here: as on a local file system
- * it is empty and without a name, and nothing can be made in it. */
-static bool removed_dir(struct mds_op *op)
+/* What somebody has removed and that may be open here without anybody having been told: a
+ * directory, a FIFO, a socket or a device node. As on a local file system it is without a name (and
+ * a directory empty, and nothing can be made in it). */
+static bool removed_but_open(struct mds_op *op)
 {
     struct core_inode *i = inode_find(op->core, op->msg.ino.ino);
 
-    if (!i || !i->attr_known || !S_ISDIR(i->attr.mode))
+    if (!i || !i->attr_known || S_ISREG(i->attr.mode) || S_ISLNK(i->attr.mode))
         return false;
     i->attr.nlink = 0;
     if (op->q)
@@ -131,7 +132,7 @@ static void got_attr(struct mds_op *op, int status)
         status = take_inode(op, op->q, &rep->inode);
     else if (status == -ENOENT)
         inode_expire(op->core, op->msg.ino.ino); /* nor is its name to be believed */
-    if (status == -ENOENT && removed_dir(op))
+    if (status == -ENOENT && removed_but_open(op))
         status = 0;
     if (op->q)
         req_finish(op->q, status);

@@ -135,7 +135,7 @@ struct channel_req {
             bool hole;
         } range;
         struct { /* COPY_FILE_RANGE, from node */
-            uint64_t fh, offset, to_fh, to_offset, len;
+            uint64_t fh, offset, to_node, to_fh, to_offset, len;
         } transfer;
         struct { /* GETXATTR SETXATTR LISTXATTR; size 0 asks for the length needed */
             const char *name;

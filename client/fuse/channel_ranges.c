@@ -47,11 +47,11 @@ void channel_on_copy_file_range(fuse_req_t raw, fuse_ino_t node, off_t offset,
 {
     struct channel_req *q = libfuse_req_begin(raw, CHANNEL_COPY_FILE_RANGE, node);
 
-    (void)to;
     if (!q)
         return;
     q->transfer.fh = fi->fh;
     q->transfer.offset = (uint64_t)offset;
+    q->transfer.to_node = to;
     q->transfer.to_fh = to_fi->fh;
     q->transfer.to_offset = (uint64_t)to_offset;
     q->transfer.len = len;

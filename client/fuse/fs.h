@@ -85,7 +85,11 @@ struct op {
     bool has_groups;
     uint32_t *groups; /* when more than fit below */
     uint32_t groups_inline[FS_GROUPS_INLINE];
-    struct iovec iov;         /* of a write */
+    struct iovec iov;               /* of a write */
+    struct fs_file *changed;        /* op_start_change(): its file, */
+    uint64_t changed_ino;           /* the inode of that, */
+    void (*run_next)(struct op *o); /* and what comes after set-id bits */
+    void (*finish_next)(struct op *o, int status);
     int flushed;              /* FLUSH: its outcome, while locks are released */
     struct core_req *waiting; /* what an interrupt cancels: req, or the page of a directory */
 };
@@ -97,6 +101,10 @@ struct op {
  */
 void op_start(struct channel_req *q, void (*run)(struct op *o),
               void (*finish)(struct op *o, int status), bool need_groups);
+/* The same for what changes the contents of node, open as fh: before it, set-id bits go if the
+ * caller is unprivileged (setid.c). */
+void op_start_change(struct channel_req *q, uint64_t fh, uint64_t node, bool unprivileged,
+                     void (*run)(struct op *o), void (*finish)(struct op *o, int status));
 void op_reply_entry(struct op *o); /* req.entry */
 void op_fail(struct op *o, int status);
 /* Of an operation that names an inode: one that is no more is ESTALE, upon which the kernel looks

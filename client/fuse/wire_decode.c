@@ -379,6 +379,7 @@ static int in_copy_file_range(struct rest *in, struct channel_req *q)
         return -EIO;
     q->transfer.fh = a->fh_in;
     q->transfer.offset = a->off_in;
+    q->transfer.to_node = a->nodeid_out;
     q->transfer.to_fh = a->fh_out;
     q->transfer.to_offset = a->off_out;
     q->transfer.len = a->len;

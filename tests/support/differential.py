@@ -15,6 +15,8 @@ Where the local file system is no model (docs/limits.md), the comparison knows:
   two mounts with one file open: who has changed contents syncs them, who maps or appends asks for the size
   a flock is released before its file is closed
   set-id bits are not set on one mount while the file is open on another
+  two mounts: a rename looks its names up before (the kernel does not take up a moved directory during one)
+  the end of a directory, chown of neither user nor group: not asked for
 """
 import argparse
 import ast
@@ -113,7 +115,10 @@ class Actor:
         return got
 
     def do_lseek(self, slot, offset, whence):
-        return os.lseek(self.fd(slot), offset, whence)
+        fd = self.fd(slot)
+        if whence == os.SEEK_END and stat.S_ISDIR(os.fstat(fd).st_mode):
+            return None
+        return os.lseek(fd, offset, whence)
 
     def do_holes(self, slot, offset):
         fd, told = self.fd(slot), {}
@@ -175,6 +180,8 @@ class Actor:
 
     def do_map(self, slot, offset, key, length):
         fd = self.fd(slot)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
         size = os.fstat(fd).st_size
         if offset + length > size:
             return "short"
@@ -189,6 +196,8 @@ class Actor:
 
     def do_rename(self, name, new, flags):
         old, new = self.path(name).encode(), self.path(new).encode()
+        if self.syncs:
+            os.path.lexists(old), os.path.lexists(new)
         c_call(libc.renameat2, -100, old, -100, new, flags)
 
     def do_link(self, name, new):
@@ -216,7 +225,8 @@ class Actor:
         os.chmod(self.path(name), mode)
 
     def do_chown(self, name, uid, gid):
-        os.chown(self.path(name), uid, gid, follow_symlinks=False)
+        if (uid, gid) != (-1, -1):
+            os.chown(self.path(name), uid, gid, follow_symlinks=False)
 
     def do_utimens(self, name, seconds):
         os.utime(self.path(name), ns=(seconds * 10**9 + 5, seconds * 10**9 + 123456789))

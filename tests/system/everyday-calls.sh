@@ -36,6 +36,16 @@ with open("map", "w+b") as f:
     f.truncate(1 << 20); m = mmap.mmap(f.fileno(), 1 << 20); m[4090:4100] = b"0123456789"; m[1 << 19] = 7; m.flush(); m.close(); f.seek(4090); assert f.read(10) == b"0123456789"
 fd = os.open("excl", os.O_CREAT | os.O_EXCL | os.O_WRONLY); err(errno.EEXIST, os.open, "excl", os.O_CREAT | os.O_EXCL); os.close(fd)
 os.mkfifo("fifo"); assert stat.S_ISFIFO(os.stat("fifo").st_mode)
+fd = os.open("fifo", os.O_RDWR); os.unlink("fifo"); st = os.fstat(fd); assert stat.S_ISFIFO(st.st_mode) and st.st_nlink == 0; os.close(fd); err(errno.ENOENT, os.stat, "fifo")
+with open("empty", "w") as f: os.utime("empty", (1, 1)); open("empty", "w").close(); assert os.stat("empty").st_mtime != 1
+def mode_after(change): # of a set-id program whose owner changes its contents
+    open("prog", "wb").write(b"p" * 100000); os.chown("prog", 1001, 1001); os.chmod("prog", 0o6755); pid = os.fork()
+    if pid == 0:
+        try: os.setgroups([]); os.setresgid(1001, 1001, 1001); os.setresuid(1001, 1001, 1001); change(os.open("prog", os.O_RDWR)); os._exit(0)
+        finally: os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0; return stat.S_IMODE(os.stat("prog").st_mode)
+assert mode_after(lambda fd: os.posix_fallocate(fd, 0, 10)) == 0o755
+assert mode_after(lambda fd: os.copy_file_range(fd, fd, 10, 0, 50)) == 0o755
 fd = os.open("direct", os.O_RDWR | os.O_CREAT | os.O_DIRECT); b = mmap.mmap(-1, 1 << 20); b[:] = b"d" * (1 << 20); assert os.write(fd, b) == 1 << 20; os.close(fd)
 assert open("direct", "rb").read() == b"d" * (1 << 20)
 os.mkdir("many"); [open("many/%05d" % i, "w").close() for i in range(3000)]; assert sorted(os.listdir("many")) == ["%05d" % i for i in range(3000)]

@@ -23,5 +23,5 @@ static void finish(struct op *o, int status)
 
 void op_copy_file_range(struct channel_req *q)
 {
-    op_start(q, run, finish, false);
+    op_start_change(q, q->transfer.to_fh, q->transfer.to_node, q->uid != 0, run, finish);
 }

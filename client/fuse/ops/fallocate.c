@@ -12,5 +12,5 @@ static void run(struct op *o)
 
 void op_fallocate(struct channel_req *q)
 {
-    op_start(q, run, op_reply_status, false);
+    op_start_change(q, q->range.fh, q->node, q->uid != 0, run, op_reply_status);
 }
