@@ -343,6 +343,22 @@ static int load_config(struct mount_request *m, const char *options, char *err, 
                : MOUNT_FAILED;
 }
 
+/* The daemon's working directory is "/", not that of whoever typed a path. */
+static int absolute_path(struct mount_request *m, const char *name, char *err, size_t err_len)
+{
+    const char *value = conf_str(m->conf, name);
+    char here[PATH_MAX], path[2 * PATH_MAX];
+
+    if (!value || !value[0] || value[0] == '/')
+        return MOUNT_OK;
+    if (!getcwd(here, sizeof(here)) ||
+        snprintf(path, sizeof(path), "%s/%s", here, value) >= (int)sizeof(path)) {
+        snprintf(err, err_len, "%s \"%.200s\": cannot make it absolute", name, value);
+        return MOUNT_FAILED;
+    }
+    return conf_set(m->conf, name, path, "-o", err, err_len) == 0 ? MOUNT_OK : MOUNT_FAILED;
+}
+
 /* ---- arguments ---- */
 
 void mount_usage(const struct mount_request *m)
@@ -460,6 +476,10 @@ int mount_parse(struct mount_request *m, int argc, char **argv, char *err, size_
         rc = mount_parse_options(m, options.len ? options.data : "", err, err_len);
     if (rc == MOUNT_OK && !m->remount)
         rc = load_config(m, options.len ? options.data : "", err, err_len);
+    if (rc == MOUNT_OK)
+        rc = absolute_path(m, "key_file", err, err_len);
+    if (rc == MOUNT_OK)
+        rc = absolute_path(m, "log.file", err, err_len);
     if (rc == MOUNT_OK && conf_freeze(m->conf, err, err_len) != 0)
         rc = MOUNT_FAILED;
     if (rc == MOUNT_OK && (strbuf_failed(&options) || strbuf_failed(&m->flags))) {
