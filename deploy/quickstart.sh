@@ -6,14 +6,25 @@
 # that it works. Running it again is harmless. To end it: aifs-admin demo down [--purge].
 set -eu
 dir=/var/lib/aifs-demo mount=/mnt/aifs
+usage() { sed -n '3,6s/^# \{0,1\}//p' "$0"; }
+bad() {
+    echo "quickstart.sh: $*; see --help" >&2
+    exit 2
+}
 while [ $# -gt 0 ]; do
     case $1 in
-    --dir) dir=$2 && shift 2 ;;
-    --mount) mount=$2 && shift 2 ;;
-    *)
-        sed -n '3,7p' "$0"
-        exit 2
+    --dir | --mount)
+        case ${2-} in
+        '' | --*) bad "$1 needs a value" ;;
+        esac
+        if [ "$1" = --dir ]; then dir=$2; else mount=$2; fi
+        shift 2
         ;;
+    -h | --help)
+        usage
+        exit 0
+        ;;
+    *) bad "unknown argument $1" ;;
     esac
 done
 here=$(cd "$(dirname "$0")/.." && pwd)
