@@ -96,8 +96,12 @@ int net_addr_resolve(const char *text, uint16_t default_port, struct net_addr *r
         goto err_form;
     if (port[0] == '\0')
         snprintf(port, sizeof port, "%u", default_port);
-    if (!port_ok(port))
-        goto err_form;
+    if (!port_ok(port)) {
+        if (port[strspn(port, "0123456789")] != '\0')
+            goto err_form;
+        snprintf(err, err_len, "\"%.100s\": the port is out of range: want 0 to 65535", text);
+        return -EINVAL;
+    }
     rc = lookup(host, port, &a, err, err_len);
     if (rc < 0)
         return rc;

@@ -17,8 +17,16 @@ refuse "an unknown noun" 2 'did you mean "target"' "$ADMIN" taget list
 refuse "an unknown verb" 2 'did you mean "list"' "$ADMIN" target lst
 refuse "a missing target" 4 '' "$ADMIN" target show 99
 refuse "a missing pool" 4 'no pool' "$ADMIN" target list --pool nope
-refuse "an unknown option" 2 'bogus' "$ADMIN" df --bogus
+refuse "nothing like a noun" 2 'there is no "bogus"; see aifs-admin --help' "$ADMIN" bogus
+refuse "an unknown option" 2 'bogus; see aifs-admin --help' "$ADMIN" df --bogus
 refuse "a client's key is not an admin's" 6 '' "$ADMIN" --mds "127.0.0.1:$(cat "$C/mds/run/port")" --key-file "$C/key/client.key" status
+"$ADMIN" -q key create "$T/other.server" && "$ADMIN" -q key derive "$T/other.server" admin "$T/other.key"
+refuse "the key of another cluster" 6 'other.key' "$ADMIN" --mds "127.0.0.1:$(cat "$C/mds/run/port")" --key-file "$T/other.key" status
+refuse "a port out of range" 2 '"127.0.0.1:99999": the port is out of range' "$ADMIN" --mds 127.0.0.1:99999 --key-file "$C/key/admin.key" status
+refuse "a host without a name" 2 'cannot resolve "nohost.invalid"' "$ADMIN" --mds nohost.invalid:7600 --key-file "$C/key/admin.key" status
+refuse "the layout of a file with data" 5 'f has data.*stripe create' "$ADMIN" stripe set -c 1 "$M/f"
+refuse "a file elsewhere" 1 '^aifs-admin: /etc/passwd: not on an aifs mount' "$ADMIN" file info /etc/passwd
+[ -z "$("$ADMIN" file info /etc/passwd 2>/dev/null)" ] || fail "file info prints a table of nothing"
 refuse "nobody there" 7 '' "$ADMIN" --mds 127.0.0.1:1 --key-file "$C/key/admin.key" --timeout 1s status
 refuse "a missing server" 4 '^aifs-admin: there is no server nope$' "$ADMIN" node show nope
 refuse "the way to a missing server" 4 'no server nope' "$ADMIN" net show nope

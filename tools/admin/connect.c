@@ -155,11 +155,60 @@ static int find_cluster(struct admin *a)
     return rc;
 }
 
+/* One sentence about why no server could be used, the key named where it is to blame. */
+static int explain(const struct admin *a, int rc)
+{
+    if (rc == -AIFS_EAUTH) {
+        admin_error("metadata server %s refuses the key %s: it is not a key of this cluster",
+                    a->mds, a->key_file);
+        return ADMIN_PERMISSION;
+    }
+    if (rc == -AIFS_ECLUSTER) {
+        admin_error("metadata server %s belongs to another cluster than the key %s", a->mds,
+                    a->key_file);
+        return ADMIN_PERMISSION;
+    }
+    if (rc == -AIFS_ECONN) {
+        admin_error("metadata server %s: it closed the connection without an answer; is that an "
+                    "aifs server?",
+                    a->mds);
+        return ADMIN_UNREACHABLE;
+    }
+    if (rc == -AIFS_EROLE)
+        return admin_fail(rc, "metadata server %s, key %s", a->mds, a->key_file);
+    return admin_fail(rc, "metadata server %s", a->mds);
+}
+
+/* Tries one address after the other: 0 with a->mds_peer, or an exit code after saying why. */
+static int connect_first(struct admin *a)
+{
+    char first[NET_ADDR_BYTES], why[256] = "no address given";
+    int rc = 0;
+
+    for (const char *at = a->mds; *at;) {
+        size_t len = strcspn(at, ",");
+        struct net_addr resolved;
+
+        snprintf(first, sizeof first, "%.*s", (int)len, at);
+        at += len + (at[len] == ',');
+        if (net_addr_resolve(first, RPC_PORT_DEFAULT, &resolved, why, sizeof why) < 0)
+            continue;
+        rc = rpc_sync_connect(a->sync, first, a->timeout_ns, &a->mds_peer);
+        if (rc == 0) {
+            memcpy(a->mds_address, first, sizeof first);
+            return ADMIN_OK;
+        }
+    }
+    if (rc < 0)
+        return explain(a, rc);
+    admin_error("metadata server: %s", why);
+    return ADMIN_USAGE;
+}
+
 int admin_connect(struct admin *a)
 {
     struct crypto_key key;
-    char err[512], first[NET_ADDR_BYTES];
-    const char *at;
+    char err[512];
     int rc;
 
     if (a->mds_peer)
@@ -175,22 +224,10 @@ int admin_connect(struct admin *a)
     rc = rpc_sync_create(&key, "aifs-admin", &a->sync);
     if (rc < 0)
         return admin_fail(rc, "cannot start");
-    for (at = a->mds; *at;) { /* the first that answers */
-        size_t len = strcspn(at, ",");
-
-        snprintf(first, sizeof first, "%.*s", (int)len, at);
-        rc = rpc_sync_connect(a->sync, first, a->timeout_ns, &a->mds_peer);
-        if (rc == 0)
-            break;
-        at += len + (at[len] == ',');
-    }
-    if (rc < 0) {
-        rc = admin_fail(rc, "metadata server %s", a->mds);
+    rc = connect_first(a);
+    if (rc != ADMIN_OK)
         admin_disconnect(a);
-        return rc;
-    }
-    memcpy(a->mds_address, first, sizeof first);
-    return ADMIN_OK;
+    return rc;
 }
 
 void admin_disconnect(struct admin *a)

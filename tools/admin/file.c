@@ -39,7 +39,7 @@ int cmd_file_info(struct admin *a, int argc, char **argv)
                                                 {"COUNT", OUT_COUNT, NULL},
                                                 {"COPIES", OUT_COUNT, NULL}};
     struct out *o;
-    int worst = ADMIN_OK;
+    int worst = ADMIN_OK, rows = 0;
 
     if (argc == 0)
         return admin_usage("file", "info", "say of what");
@@ -62,6 +62,7 @@ int cmd_file_info(struct admin *a, int argc, char **argv)
         }
         if (get_text(argv[i], "aifs.data", data, sizeof data) < 0)
             data[0] = '\0';
+        rows++;
         out_text(o, argv[i]);
         out_number(o, st.st_ino);
         out_text(o, fid);
@@ -73,7 +74,7 @@ int cmd_file_info(struct admin *a, int argc, char **argv)
         out_number(o, l.copies);
     }
     admin_watch(a, NULL);
-    out_print(o);
+    rows || a->json ? out_print(o) : out_drop(o);
     return worst;
 }
 

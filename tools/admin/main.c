@@ -36,6 +36,7 @@ static int exit_of(int err)
     case EACCES:
     case EPERM:
     case AIFS_EAUTH:
+    case AIFS_ECLUSTER:
     case AIFS_EROLE:
         return ADMIN_PERMISSION;
     case AIFS_ETIMEOUT:
@@ -125,7 +126,7 @@ int admin_options(const struct admin_option *options, unsigned n, int argc, char
         }
         o = find_option(options, n, argv[i], &value);
         if (!o) {
-            admin_error("unknown option %s", argv[i]);
+            admin_error("unknown option %s; see aifs-admin --help", argv[i]);
             return -1;
         }
         if (o->flag) {
@@ -267,8 +268,9 @@ static int unknown(const char *noun, const char *verb)
     nearest = text_nearest(known ? (verb ? verb : "") : noun, names, n);
     if (known && !verb)
         return admin_usage(noun, NULL, "%s what?", noun);
-    admin_error("there is no \"%s%s%s\"%s%s%s", noun, known ? " " : "", known ? verb : "",
-                nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+    admin_error("there is no \"%s%s%s\"; %s%s%ssee aifs-admin --help", noun, known ? " " : "",
+                known ? verb : "", nearest ? "did you mean \"" : "", nearest ? nearest : "",
+                nearest ? "\"? " : "");
     return ADMIN_USAGE;
 }
 

@@ -62,10 +62,8 @@ int layout_text_get(const char *path, struct layout_text *ret_layout)
 
 int layout_text_fail(int err, const char *path)
 {
-    if (err == -EOPNOTSUPP || err == -ENODATA) {
-        admin_error("%s is not in an aifs mount", path);
-        return ADMIN_FAILED;
-    }
+    if (err == -EOPNOTSUPP || err == -ENODATA)
+        return admin_fail(err, "%s: not on an aifs mount", path);
     return admin_fail(err, "%s", path);
 }
 
@@ -131,6 +129,12 @@ static int ask_text(const struct ask *ask, char *out, size_t len)
 
 static int explain(int err, const char *path, const struct ask *ask)
 {
+    if (err == -ENOTEMPTY) {
+        admin_error("%s has data, so its layout is fixed: make another file with "
+                    "\"aifs-admin stripe create\" and copy it there",
+                    path);
+        return ADMIN_CONFLICT;
+    }
     if (err == -EINVAL && ask->pool) {
         admin_error(
             "%s: there is no pool %s, or the layout does not fit it (see aifs-admin pool list)",

@@ -187,6 +187,11 @@ START_TEST(bad_addresses_are_refused_with_a_reason)
         ck_assert_msg(net_addr_resolve(bad[i], 7000, &a, err, sizeof err) < 0, "%s", bad[i]);
         ck_assert_str_ne(err, "");
     }
+    ck_assert(net_addr_resolve("127.0.0.1:99999", 7000, &a, err, sizeof err) < 0);
+    ck_assert_ptr_nonnull(strstr(err, "out of range"));
+    ck_assert_ptr_nonnull(strstr(err, "127.0.0.1:99999"));
+    ck_assert(net_addr_resolve("127.0.0.1:x", 7000, &a, err, sizeof err) < 0);
+    ck_assert_ptr_nonnull(strstr(err, "not an address"));
 }
 END_TEST
 
