@@ -263,18 +263,20 @@ static int run(struct bench *b, int argc, char **argv)
         return 2;
     }
     for (int i = 0; i < argc && rc == 0; i++)
-        rc = report_load(r, argv[i]);
+        rc = report_load(r, argv[i]); /* has said why */
     if (rc == 0) {
         f = fopen(opt.out, "we");
         rc = !f;
+        if (f) {
+            page(f, r);
+            rc = ferror(f) != 0;
+            rc |= fclose(f) != 0;
+        }
+        if (rc)
+            bench_error("report: %s: %s", opt.out, f ? "not written" : strerror(errno));
+        else
+            printf("%s\n", opt.out);
     }
-    if (f) {
-        page(f, r);
-        rc = ferror(f) != 0;
-        rc |= fclose(f) != 0;
-    }
-    if (rc && (!f || errno))
-        bench_error("report: %s: %s", opt.out, f ? "not written" : strerror(errno));
     report_free(r);
     free(r);
     return rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Documents of runs, and medians. Fails: a file that is none of ours, or more than there is room
  * for. */
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,9 @@ int report_load(struct report *r, const char *path)
     json_t *doc = json_load_file(path, 0, &err);
     int rc = 1;
 
-    if (!doc)
+    if (!doc && err.line < 0)
+        bench_error("%s: %s", path, strerror(errno)); /* not even opened */
+    else if (!doc)
         bench_error("%s: line %d: %s", path, err.line, err.text);
     else if (strcmp(text_of(doc, "schema"), "aifs.bench/1") != 0)
         bench_error("%s: not a document of aifs-bench --json", path);

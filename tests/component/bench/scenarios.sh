@@ -81,7 +81,8 @@ fi
 mkdir "$dir/page"
 for i in 1 2 3; do "$bench" --json small --files 20 --size 0 "$dir" >"$dir/page/$i.json"; done
 "$bench" --json net --op ping --net tcp --seconds 0.05 >"$dir/page/4.json"
-"$bench" report --title 'a <page>' --out "$dir/page/r.html" "$dir"/page/*.json || fail "report: exit $?"
+said=$("$bench" report --title 'a <page>' --out "$dir/page/r.html" "$dir"/page/*.json) || fail "report: exit $?"
+[ "$said" = "$dir/page/r.html" ] || fail "report says \"$said\" instead of the name of the page"
 python3 - "$dir/page/r.html" <<'P' || fail "the page of report is broken"
 import html.parser, sys
 page = open(sys.argv[1]).read()
@@ -93,6 +94,8 @@ P
 echo '{"schema": "something else"}' >"$dir/page/5.json"
 refused report --out "$dir/page/s.html" "$dir/page/5.json"
 refused report --out "$dir/page/s.html" "$dir/page/missing.json"
+said=$("$bench" report --out "$dir/page/s.html" "$dir/page/missing.json" 2>&1) || true
+[ "$said" = "aifs-bench: $dir/page/missing.json: No such file or directory" ] || fail "a missing run: $said"
 refused report --out "$dir/missing/s.html" "$dir/page/1.json"
 refused report
 [ ! -e "$dir/page/s.html" ] || fail "a page was written of nothing"
