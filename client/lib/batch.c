@@ -33,6 +33,7 @@ struct aifs_batch {
     struct aifs_name *names;
     unsigned n, next, n_ended;
     bool pumping;
+    bool deferred; /* work is queued, and begins what is left */
     struct list idle;
     pthread_mutex_t lock;
     pthread_cond_t over;
@@ -59,7 +60,7 @@ static void run_over(struct run *r, int status)
     r->name->result = status ? -err_to_errno(status) : 0;
     list_push_back(&b->idle, &r->link);
     b->n_ended++;
-    if (!b->pumping)
+    if (!b->pumping && !b->deferred)
         pump(b);
 }
 
@@ -129,13 +130,18 @@ static void pump(struct aifs_batch *b)
     b->pumping = false;
     if (b->n_ended == b->n)
         batch_done(b);
-    else if (b->next < b->n && !list_empty(&b->idle))
+    else if (b->next < b->n && !list_empty(&b->idle)) {
+        b->deferred = true;
         reactor_defer(b->fs->reactor, &b->work);
+    }
 }
 
 static void batch_begin(struct reactor_work *w)
 {
-    pump(container_of(w, struct aifs_batch, work));
+    struct aifs_batch *b = container_of(w, struct aifs_batch, work);
+
+    b->deferred = false;
+    pump(b);
 }
 
 /* ---- the caller's side ---- */
@@ -164,6 +170,7 @@ static int batch_new(struct aifs *fs, struct aifs_name *names, unsigned n,
     b->names = names;
     b->n = n;
     b->work.fn = batch_begin;
+    b->deferred = true; /* until the reactor has it */
     list_init(&b->idle);
     pthread_mutex_init(&b->lock, NULL);
     pthread_condattr_init(&attr);

@@ -14,7 +14,7 @@
 #include "common/base/compiler.h"
 #include "tests/support/cluster.h"
 
-#define MANY 1200u
+#define MANY 3000u
 
 static struct cluster cluster;
 static struct aifs *fs;
@@ -104,6 +104,32 @@ START_TEST(thousands_of_files_are_made_seen_and_removed)
     all_give(0);
     all_give(-ENOENT);
     ck_assert_uint_eq(listed("/d"), 0);
+}
+END_TEST
+
+/* More than one turn begins of what is known here, while answers come to what is not. */
+START_TEST(names_that_are_known_and_others_mix)
+{
+    static char others[64][32];
+    struct aifs *other;
+
+    begin(AIFS_NAME_CREATE, 0600);
+    all_give(0);
+    ck_assert_int_eq(aifs_mount(cluster.source, cluster.options, &other), 0);
+    ck_assert_int_eq(aifs_mkdir(other, "/e", 0755), 0); /* not known whole to the first */
+    for (unsigned round = 0; round < 20; round++) {
+        begin(AIFS_NAME_STAT, 0);
+        for (unsigned i = 0; i < ARRAY_LEN(others); i++) {
+            unsigned at = i < 60 ? i : MANY - 1 - i; /* all calls wait at first but four */
+
+            snprintf(others[i], sizeof others[i], "/e/%u-%u", round, i);
+            names[at].path = others[i];
+        }
+        run(names, MANY);
+        for (unsigned i = 0; i < MANY; i++)
+            ck_assert_int_eq(names[i].result, names[i].path[1] == 'e' ? -ENOENT : 0);
+    }
+    ck_assert_int_eq(aifs_unmount(other), 0);
 }
 END_TEST
 
@@ -219,6 +245,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, thousands_of_files_are_made_seen_and_removed);
+    tcase_add_test(tc, names_that_are_known_and_others_mix);
     tcase_add_test(tc, directories_come_and_go_too);
     tcase_add_test(tc, each_call_has_its_own_result);
     tcase_add_test(tc, what_is_no_batch_is_refused_and_nothing_begins);
