@@ -73,9 +73,9 @@ static void block_free(struct block *b)
 static void block_rest(struct block *b)
 {
     struct core *c = b->inode->core;
+    unsigned k = mem_class_of(b->buf->size_bytes);
 
-    list_push_back(b->spent ? &c->block_spent[mem_class_of(b->buf->size_bytes)] : &c->block_lru,
-                   &b->lru);
+    list_push_back(b->spent ? &c->block_spent[k] : &c->block_lru[k], &b->lru);
 }
 
 void block_settle(struct block *b)
@@ -98,25 +98,28 @@ void block_settle(struct block *b)
     }
 }
 
-/* Gives memory of at least the class of bytes back. */
+static bool evict_first(struct list *blocks)
+{
+    if (list_empty(blocks))
+        return false;
+    block_free(list_entry(blocks->next, struct block, lru));
+    return true;
+}
+
+bool block_evict_class(struct core *c, unsigned class)
+{
+    return evict_first(&c->block_lru[class]);
+}
+
+/* Gives memory of at least the class of bytes back: of those that are kept elsewhere first. */
 bool block_evict_one(struct core *c, uint32_t bytes)
 {
-    struct list *l;
-
-    for (unsigned k = mem_class_of(bytes); k < MEM_CLASSES; k++) {
-        if (!list_empty(&c->block_spent[k])) {
-            block_free(list_entry(c->block_spent[k].next, struct block, lru));
+    for (unsigned k = mem_class_of(bytes); k < MEM_CLASSES; k++)
+        if (evict_first(&c->block_spent[k]))
             return true;
-        }
-    }
-    list_for_each (l, &c->block_lru) {
-        struct block *b = list_entry(l, struct block, lru);
-
-        if (b->buf->size_bytes < bytes)
-            continue;
-        block_free(b);
-        return true;
-    }
+    for (unsigned k = mem_class_of(bytes); k < MEM_CLASSES; k++)
+        if (evict_first(&c->block_lru[k]))
+            return true;
     return false;
 }
 

@@ -159,9 +159,10 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     list_init(&c->inode_lru);
     list_init(&c->name_lru);
     list_init(&c->invalidations);
-    list_init(&c->block_lru);
-    for (unsigned k = 0; k < MEM_CLASSES; k++)
+    for (unsigned k = 0; k < MEM_CLASSES; k++) {
+        list_init(&c->block_lru[k]);
         list_init(&c->block_spent[k]);
+    }
     list_init(&c->dirty_inodes);
     list_init(&c->files);
     list_init(&c->mem.waiters);

@@ -367,19 +367,19 @@ void names_clear(struct core *c);
 /* ---- memory ---- */
 
 #define MEM_SLABS_MAX 512u
-#define MEM_CLASSES   3u /* small, middle, large */
+#define MEM_CLASSES   4u /* the first for small files, the last for streams */
 
 struct mem_class {
     uint32_t buf_bytes, slab_bufs;
     struct buf_pool *slabs[MEM_SLABS_MAX];
-    uint32_t n_slabs, max_slabs;
+    uint32_t n_slabs, max_slabs, eager_slabs; /* eager: it grows to these without asking */
 };
 
 struct core_mem {
     struct mem_class cls[MEM_CLASSES];
     struct list waiters; /* struct core_req.p.wait */
-    struct reactor_work wake;
-    bool waking;
+    struct reactor_work wake, commit;
+    bool waking, commit_asked;
     uint64_t empties;
 };
 
@@ -398,7 +398,7 @@ uint64_t mem_used(const struct core *c);
 
 struct block {
     struct hmap_node node;
-    struct list lru;      /* core.block_lru or block_spent while clean and idle */
+    struct list lru;      /* core.block_lru or block_spent of its class while clean and idle */
     bool spent;           /* its reader keeps a copy */
     struct list by_inode; /* core_inode.blocks */
     struct list unc_link; /* inode_target.blocks */
@@ -434,9 +434,9 @@ bool blocks_all_sent(const struct core_inode *i, uint64_t from); /* nothing dirt
 void block_cut(struct block *b, uint32_t at);                    /* truncate inside it */
 bool block_clean(const struct block *b);
 bool block_evict_one(struct core *c, uint32_t bytes);
-/* The same with a block of that class whose reader keeps a copy. */
-bool block_evict_spent(struct core *c, unsigned class);
-void block_spend(struct block *b); /* its reader has all of it, and keeps it */
+bool block_evict_class(struct core *c, unsigned class); /* the least recently used of it */
+bool block_evict_spent(struct core *c, unsigned class); /* one whose reader keeps a copy */
+void block_spend(struct block *b);                      /* its reader has all of it, and keeps it */
 /* [start, end) holds new bytes. -ENOSPC: too scattered; send the block first. */
 int block_set_dirty(struct block *b, uint32_t start, uint32_t end) MUST_USE;
 void block_dirty_valid(struct block *b); /* all that is valid is dirty */
@@ -576,7 +576,7 @@ struct core {
     bool names_forgotten;                /* some were evicted, the kernel may have them */
     struct list invalidations;           /* struct invalidation: the kernel is being told */
     struct list inode_lru, name_lru, dirty_inodes, files;
-    struct list block_lru, block_spent[MEM_CLASSES];
+    struct list block_lru[MEM_CLASSES], block_spent[MEM_CLASSES];
     uint32_t n_idle_inodes, max_inodes, n_names, max_names;
     struct core_mem mem;
     uint64_t dirty_bytes, uncommitted_bytes, max_dirty;

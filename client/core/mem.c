@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory budget of cached and dirty data: three classes of buffers (64 KiB for small files and
- * small reads, 256 KiB, 1 MiB for streams), taken in slabs as they are needed and never beyond the
- * budget. Fresh memory costs more than the network, so a class that has grown to EAGER_BYTES, or
- * has blocks that their readers keep a copy of, uses those again before it grows.
+ * The memory budget of cached and dirty data: four classes of buffers (64 KiB for small files and
+ * small reads, 128 KiB, 256 KiB, 1 MiB for streams), taken in slabs as they are needed and never
+ * beyond the budget. Fresh memory costs more than the network, so a class that has grown to its
+ * eager_slabs, or has blocks that their readers keep a copy of, uses those again before it grows;
+ * and when it has to grow all the same, what is uncommitted is committed, so that its buffers come
+ * back before more and more new ones are filled.
  *
  * Running dry: the least recently used clean block gives its buffer; when there is none the
  * caller's request waits and is tried again, from its beginning, when something was freed or became
@@ -11,10 +13,11 @@
  */
 #include "client/core/core_int.h"
 
-#define SLAB_BYTES  (4u * MIB)
-#define EAGER_BYTES (192u * MIB)
+#define SLAB_BYTES (4u * MIB)
 
-static const uint32_t class_bytes[MEM_CLASSES] = {CORE_SMALL_BYTES, 256u * KIB, CORE_LARGE_BYTES};
+static const uint32_t class_bytes[MEM_CLASSES] = {CORE_SMALL_BYTES, 128u * KIB, 256u * KIB,
+                                                  CORE_LARGE_BYTES};
+static const uint32_t eager_bytes[MEM_CLASSES] = {64u * MIB, 32u * MIB, 32u * MIB, 192u * MIB};
 
 static void wake(struct reactor_work *w)
 {
@@ -22,6 +25,22 @@ static void wake(struct reactor_work *w)
 
     c->mem.waking = false;
     req_resume_list(&c->mem.waiters);
+}
+
+static void commit_all(struct reactor_work *w)
+{
+    struct core *c = container_of(w, struct core, mem.commit);
+
+    c->mem.commit_asked = false;
+    flush_background(c, 0, true);
+}
+
+static void ask_commit(struct core *c)
+{
+    if (c->mem.commit_asked || c->commits_busy || !c->uncommitted_bytes)
+        return;
+    c->mem.commit_asked = true;
+    reactor_defer(c->reactor, &c->mem.commit);
 }
 
 /* Of the limit, what is not for data: names and inodes (three sixteenths at most), the program and
@@ -38,13 +57,18 @@ int mem_budget_init(struct core *c)
 
     list_init(&m->waiters);
     m->wake.fn = wake;
+    m->commit.fn = commit_all;
     for (unsigned k = 0; k < MEM_CLASSES; k++) {
-        uint64_t share = k == MEM_CLASSES - 1 ? data / 8 * 5 : k ? data / 8 : data / 4;
+        bool large = k == MEM_CLASSES - 1;
+        uint64_t share = large ? data / 8 * 5 : data / 8;
 
+        if (k == 0)
+            share = MAX(share, MIN(data / 4, SLAB_BYTES)); /* the smallest mounts have no others */
         m->cls[k] =
             (struct mem_class){.buf_bytes = class_bytes[k],
                                .slab_bufs = SLAB_BYTES / class_bytes[k],
-                               .max_slabs = (uint32_t)MIN(share / SLAB_BYTES, MEM_SLABS_MAX)};
+                               .max_slabs = (uint32_t)MIN(share / SLAB_BYTES, MEM_SLABS_MAX),
+                               .eager_slabs = eager_bytes[k] / SLAB_BYTES};
     }
     if (!m->cls[0].max_slabs || !m->cls[MEM_CLASSES - 1].max_slabs)
         return -EINVAL;
@@ -92,16 +116,17 @@ unsigned mem_class_of(uint32_t bytes)
 }
 
 /* What the class has, or a block can give, before it grows. */
-static struct buf *class_reuse(struct core *c, unsigned k, uint32_t bytes, bool may_evict)
+static struct buf *class_reuse(struct core *c, unsigned k, bool may_evict)
 {
     struct mem_class *m = &c->mem.cls[k];
     struct buf *b = class_take(m);
 
     if (b || !may_evict)
         return b;
-    if (block_evict_spent(c, k) ||
-        ((uint64_t)m->n_slabs * SLAB_BYTES >= EAGER_BYTES && block_evict_one(c, bytes)))
+    if (block_evict_spent(c, k) || (m->n_slabs >= m->eager_slabs && block_evict_class(c, k)))
         b = class_take(m);
+    if (!b && m->n_slabs >= m->eager_slabs)
+        ask_commit(c);
     return b;
 }
 
@@ -114,7 +139,7 @@ struct buf *mem_get(struct core *c, uint32_t bytes, bool may_evict)
     if (core_no_memory())
         return NULL;
     do {
-        b = class_reuse(c, mem_class_of(bytes), bytes, may_evict);
+        b = class_reuse(c, mem_class_of(bytes), may_evict);
         for (unsigned k = mem_class_of(bytes); k < MEM_CLASSES && !b; k++)
             b = class_get(&m->cls[k]);
     } while (!b && may_evict && block_evict_one(c, bytes));

@@ -3,6 +3,7 @@
  * each may cost. */
 #include <check.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/support/client_bed.h"
@@ -317,6 +318,35 @@ START_TEST(more_than_the_memory_limit_can_be_written_and_read)
 }
 END_TEST
 
+START_TEST(many_new_files_share_the_memory_of_a_few)
+{
+    struct core_options o;
+    struct core_stats stats;
+    struct core *roomy;
+    char name[16];
+
+    core_options_default(&o);
+    o.memory_limit = 2 * GIB; /* it could keep them all */
+    roomy = bed_mount(&bed, &o);
+    for (unsigned k = 0; k < 240; k++) {
+        struct core_file *f;
+
+        snprintf(name, sizeof name, "new%u", k);
+        f = bed_create(&bed, roomy, name);
+        ck_assert_int_eq(bed_write(&bed, roomy, f, 0, data + k, 200000), 0);
+        ck_assert_int_eq(bed_flush(&bed, roomy, f), 0);
+        core_release(roomy, f);
+    }
+    core_get_stats(roomy, &stats);
+    ck_assert_uint_le(stats.memory_used, 44 * MIB);
+    for (unsigned k = 0; k < 240; k += 13) {
+        snprintf(name, sizeof name, "new%u", k);
+        expect_stored(name, data + k, 200000, false);
+    }
+    bed_unmount(&bed, roomy, false, 0);
+}
+END_TEST
+
 START_TEST(appends_that_wait_for_memory_stay_whole)
 {
     struct core_file *f = bed_create(&bed, c, "appends"), *a;
@@ -369,4 +399,4 @@ SUITE_MAIN("client-files", setup, teardown, creating_writing_and_closing_a_small
            scattered_small_writes_are_all_there,
            appending_in_small_pieces_gathers_into_large_transfers,
            more_than_the_memory_limit_can_be_written_and_read,
-           appends_that_wait_for_memory_stay_whole)
+           many_new_files_share_the_memory_of_a_few, appends_that_wait_for_memory_stay_whole)
