@@ -14,9 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "oss/oss.h"
+#include "proto/map.h"
 
 #define HEARTBEAT_NS (1 * NS_PER_S)
 #define CALL_TIMEOUT (5 * NS_PER_S)
@@ -30,8 +32,9 @@ struct oss_cluster {
     bool calling, want_register, registered;
     uint32_t node_id;
     char *addresses; /* text that mds_list points into */
-    char advertise[NET_ADDR_BYTES];
-    struct msg_bytes advertise_bytes;
+    char advertise[MAP_ADDRS][MAP_ADDR_BYTES];
+    struct msg_bytes advertise_bytes[MAP_ADDRS];
+    unsigned n_advertise;
     struct msg_target_stat stats[OSS_TARGETS_MAX];
     struct msg_register_req reg;
     struct msg_heartbeat_req beat;
@@ -143,8 +146,8 @@ static void cluster_register(struct oss_cluster *c)
         .boot = o->boot,
         .alias = {o->name, (uint32_t)strlen(o->name)},
         .version = {AIFS_VERSION, sizeof AIFS_VERSION - 1},
-        .n_addresses = 1,
-        .addresses = &c->advertise_bytes,
+        .n_addresses = c->n_advertise,
+        .addresses = c->advertise_bytes,
         .n_targets = cluster_stats(c),
         .targets = c->stats,
     };
@@ -256,25 +259,56 @@ static void mds_down(struct rpc_peer *p, int status, void *arg)
         cluster_retry(c);
 }
 
+static int advertise_one(struct oss_cluster *c, const char *host, unsigned port)
+{
+    const char *colon = strrchr(host, ':');
+    bool has_port = colon && host[strlen(host) - 1] != ']';
+    char *text = c->advertise[c->n_advertise];
+    int n = has_port ? snprintf(text, MAP_ADDR_BYTES, "%s", host)
+                     : snprintf(text, MAP_ADDR_BYTES, "%s:%u", host, port);
+
+    if (n >= (int)MAP_ADDR_BYTES) {
+        LOG_ERROR("oss", "oss.advertise: \"%s\" is longer than %u bytes", host, MAP_ADDR_BYTES - 1);
+        return -AIFS_ECONFIG;
+    }
+    c->advertise_bytes[c->n_advertise++] = (struct msg_bytes){text, (uint32_t)n};
+    LOG_INFO("oss", "advertised as %s", text);
+    return 0;
+}
+
+static int advertise_list(struct oss_cluster *c, const char *want)
+{
+    AUTO_FREE char *list = mem_strdup(want);
+    char *save = NULL;
+    int rc = list ? 0 : -ENOMEM;
+
+    for (char *t = list ? strtok_r(list, ", ", &save) : NULL; t && rc == 0;
+         t = strtok_r(NULL, ", ", &save)) {
+        if (c->n_advertise == MAP_ADDRS) {
+            LOG_ERROR("oss", "oss.advertise: more than %u addresses", MAP_ADDRS);
+            return -AIFS_ECONFIG;
+        }
+        rc = advertise_one(c, t, c->oss->port);
+    }
+    return rc;
+}
+
 /* Where others find us: as configured, else the listening host, else this machine's name. */
-static void cluster_advertise(struct oss_cluster *c)
+static int cluster_advertise(struct oss_cluster *c)
 {
     struct oss *o = c->oss;
     const char *want = conf_str(o->conf, "oss.advertise"),
                *listen = conf_str(o->conf, "oss.listen");
     const char *colon = strrchr(listen, ':');
-    char host[64];
+    char host[NET_ADDR_BYTES] = "";
+    int rc = want ? advertise_list(c, want) : 0;
 
+    if (rc || c->n_advertise)
+        return rc;
     snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - listen) : 0, listen);
-    if (want && *want)
-        snprintf(host, sizeof host, "%s", want);
-    else if (!*host || !strcmp(host, "0.0.0.0") || !strcmp(host, "[::]"))
+    if (!*host || !strcmp(host, "0.0.0.0") || !strcmp(host, "[::]"))
         gethostname(host, sizeof host - 1);
-    if (want && strrchr(host, ':') && host[strlen(host) - 1] != ']')
-        snprintf(c->advertise, sizeof c->advertise, "%s", host);
-    else
-        snprintf(c->advertise, sizeof c->advertise, "%s:%u", host, o->port);
-    c->advertise_bytes = (struct msg_bytes){c->advertise, (uint32_t)strlen(c->advertise)};
+    return advertise_one(c, host, o->port);
 }
 
 int oss_cluster_start(struct oss *o)
@@ -284,13 +318,16 @@ int oss_cluster_start(struct oss *o)
     const char *list[MDS_MAX];
     char *save = NULL;
     unsigned n = 0;
+    int rc;
 
     if (!c)
         return -ENOMEM;
     c->oss = o;
     o->cluster = c;
     reactor_timer_init(&c->timer, cluster_tick);
-    cluster_advertise(c);
+    rc = cluster_advertise(c);
+    if (rc)
+        return rc;
     c->addresses = mem_strdup(conf_str(o->conf, "oss.mds"));
     if (!c->addresses)
         return -ENOMEM;
@@ -299,7 +336,6 @@ int oss_cluster_start(struct oss *o)
         list[n++] = t;
     if (!n)
         return -AIFS_ECONFIG;
-    LOG_INFO("oss", "advertised as %s", c->advertise);
     return rpc_peer_create(o->rpc, list, n, &events, c, &c->mds);
 }
 

@@ -12,8 +12,9 @@ const struct conf_option oss_options[] = {
      .help = "Where the server listens; port 0: a free one, written to the file port."},
     {.name = "oss.advertise",
      .type = CONF_STRING,
-     .unit = "host[:port]",
-     .help = "Where others find it; unset: the listening host, or this machine's name."},
+     .unit = "host[:port],...",
+     .help = "Where others find it: up to four addresses, which clients use at once; unset: the "
+             "listening host, or this machine's name."},
     {.name = "oss.name",
      .type = CONF_STRING,
      .help = "Its name for people; unset: this machine's name."},

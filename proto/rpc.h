@@ -165,7 +165,7 @@ struct rpc_call {
     struct rpc_peer *peer;
     struct rpc_link *via;
     struct net_tx tx;
-    uint64_t id, deadline_ns, sent_ns;
+    uint64_t id, deadline_ns, sent_ns, under_way_bytes;
     struct reactor_timer timer;
     uint8_t *wire; /* header and encoded request, in the arena */
     uint32_t body_len;
@@ -188,6 +188,14 @@ struct rpc_peer_events {
 int rpc_peer_create(struct rpc_node *n, const char *const *addresses, unsigned n_addresses,
                     const struct rpc_peer_events *events, void *arg,
                     struct rpc_peer **ret_peer) MUST_USE;
+/*
+ * Use up to max (1: only one; at most NET_RAILS_MAX) of its addresses at once for calls with a
+ * payload, once there is enough to carry; see rail.c. Such calls may overtake each other, so only
+ * for users that await an answer before they send what must come after it. A lost rail is a lost
+ * link: down(), then up() with a new one. rpc_peer_rails(): how many are in use now.
+ */
+void rpc_peer_set_rails(struct rpc_peer *p, unsigned max);
+unsigned rpc_peer_rails(const struct rpc_peer *p);
 /* Fails what is in flight with -AIFS_ECANCELLED, each through its done() as soon as the transport
  * lets go; the peer itself may not be used any more. No events follow. */
 void rpc_peer_destroy(struct rpc_peer *p);

@@ -37,6 +37,7 @@ static int node_connect(struct core *c, struct oss_node *o, const struct map_nod
     static const struct rpc_peer_events events = {.up = node_up};
     const char *addresses[MAP_ADDRS];
     uint32_t i;
+    int err;
 
     o->n_addresses = MIN(n->n_addresses, MAP_ADDRS);
     memcpy(o->addresses, n->addresses, sizeof o->addresses);
@@ -45,7 +46,10 @@ static int node_connect(struct core *c, struct oss_node *o, const struct map_nod
         addresses[i] = o->addresses[i];
     if (!i)
         return -AIFS_EDOWN;
-    return rpc_peer_create(c->node, addresses, i, &events, o, &o->peer);
+    err = rpc_peer_create(c->node, addresses, i, &events, o, &o->peer);
+    if (!err)
+        rpc_peer_set_rails(o->peer, c->o.net.rails);
+    return err;
 }
 
 static struct oss_node *node_find(struct core *c, uint32_t id)

@@ -96,6 +96,17 @@ static int parse_net(struct mount_args *m, const char *value)
     return -EINVAL;
 }
 
+static int parse_rails(struct mount_args *m, const char *value)
+{
+    uint64_t n;
+    int rc = text_parse_u64(value, &n);
+
+    if (rc || n < 1 || n > NET_RAILS_MAX)
+        return -EINVAL;
+    m->core.net.rails = (unsigned)n;
+    return 0;
+}
+
 static int set_option(struct mount_args *m, const char *name, const char *value)
 {
     struct {
@@ -125,6 +136,8 @@ static int set_option(struct mount_args *m, const char *name, const char *value)
     for (k = 0; k < ARRAY_LEN(numbers); k++)
         if (strcmp(name, numbers[k].name) == 0)
             return numbers[k].parse(value, numbers[k].dst);
+    if (strcmp(name, "rails") == 0)
+        return parse_rails(m, value);
     if (strcmp(name, "key_file") == 0 || strcmp(name, "keyfile") == 0)
         m->key_file = value;
     else if (strcmp(name, "job") == 0)

@@ -272,6 +272,7 @@ static void net_options_from(const struct conf *c, struct net_options *o)
     o->ping_timeout_ns = conf_u64(c, "net.ping_timeout");
     o->connect_timeout_ns = conf_u64(c, "net.connect_timeout");
     o->rndv_threshold = (uint32_t)conf_u64(c, "net.rndv_threshold");
+    o->rails = (unsigned)conf_u64(c, "rails");
 }
 
 /* One server's name at least must have an address. */

@@ -26,6 +26,7 @@ void net_options_default(struct net_options *o)
                               .ping_timeout_ns = 5 * NS_PER_S,
                               .connect_timeout_ns = 5 * NS_PER_S,
                               .rndv_threshold = 64 * KIB,
+                              .rails = 4,
                               .max_pending_bytes = 64 * MIB};
 }
 

@@ -44,6 +44,7 @@
 #define NET_BULK_MAX    (4u << 20)
 #define NET_IOV_MAX     64u
 #define NET_ADDR_BYTES  108
+#define NET_RAILS_MAX   4u
 #define NET_OFFER_BYTES 4096 /* opaque transport offer exchanged in hello */
 
 enum net_kind { NET_SOCKET, NET_UCX, NET_LOOP };
@@ -90,6 +91,8 @@ struct net_options {
     uint64_t ping_timeout_ns;  /* nothing heard for so long = dead. 5 s */
     uint64_t connect_timeout_ns;
     uint32_t rndv_threshold;    /* UCX: eager below */
+    unsigned rails;             /* addresses of one server used at once, where a caller of calls
+                                   wants more than one at all. 4 */
     uint64_t max_pending_bytes; /* per connection, sent and not yet taken by the transport; above it
                                    net_conn_writable() is false */
 };

@@ -55,8 +55,17 @@ static void call_unhash(struct rpc_call *c)
     c->state &= (uint8_t)~CALL_HASHED;
 }
 
+/* While it has a link. */
+static void call_not_under_way(struct rpc_call *c)
+{
+    if (c->under_way_bytes)
+        c->via->under_way_bytes -= c->under_way_bytes;
+    c->under_way_bytes = 0;
+}
+
 static void call_outcome(struct rpc_call *c, int status)
 {
+    call_not_under_way(c);
     c->status = status;
     c->state |= CALL_ENDED;
     reactor_timer_cancel(call_node(c)->reactor, &c->timer);
@@ -183,6 +192,8 @@ void call_send(struct rpc_call *c, struct rpc_link *l)
     c->tx.n_iov = c->n_bulk_out;
     c->tx.done = call_tx_done;
     c->via = l;
+    c->under_way_bytes = h.bulk_len + iov_len(c->bulk_in, c->n_bulk_in);
+    l->under_way_bytes += c->under_way_bytes;
     c->state = (uint8_t)((c->state & ~CALL_WAITING) | CALL_SENT | CALL_TX | CALL_HASHED);
     if (c->peer)
         c->peer->n_sent++;
@@ -279,6 +290,7 @@ void calls_link_lost(struct rpc_link *l)
 
         ASSERT(!(c->state & (CALL_TX | CALL_RX)));
         call_unhash(c);
+        call_not_under_way(c);
         if (!c->peer || c->peer->destroyed || (c->flags & RPC_CALL_ONCE)) {
             call_end(c, -AIFS_ECONN);
             continue;

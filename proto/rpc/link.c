@@ -85,8 +85,10 @@ static void link_closed(struct net_conn *c, int status)
     calls_link_lost(l);
     if (l->was_up && n->link_down)
         n->link_down(l, n->link_arg);
-    if (p)
-        peer_link_lost(p, l, l->status);
+    if (p && l->is_rail)
+        rail_link_lost(p, l, l->status);
+    else if (p)
+        peer_link_lost(p, l->status);
     node_check_shutdown(n);
     rpc_link_unref(l);
 }
@@ -159,7 +161,9 @@ void link_is_up(struct rpc_link *l)
     rpc_link_ref(l); /* the callbacks may close it */
     if (n->link_up)
         n->link_up(l, n->link_arg);
-    if (l->peer && l->state == LINK_UP)
+    if (l->peer && l->state == LINK_UP && l->is_rail)
+        rail_link_up(l->peer, l);
+    else if (l->peer && l->state == LINK_UP)
         peer_link_up(l->peer, l);
     rpc_link_unref(l);
 }

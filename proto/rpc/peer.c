@@ -19,9 +19,9 @@
 
 static void peer_connect(struct rpc_peer *p);
 
-static void peer_free_if_over(struct rpc_peer *p)
+void peer_free_if_over(struct rpc_peer *p)
 {
-    if (!p->destroyed || p->via || p->n_calls)
+    if (!p->destroyed || p->via || p->n_rails || p->n_calls)
         return;
     mem_free(p->addresses);
     mem_free(p);
@@ -32,8 +32,11 @@ static void peer_free_if_over(struct rpc_peer *p)
 /* Sends what may be sent, oldest first. */
 static void peer_pump(struct rpc_peer *p)
 {
-    while (p->ready && p->n_sent < p->node->options.max_calls && !list_empty(&p->waiting))
-        call_send(list_entry(list_pop_front(&p->waiting), struct rpc_call, link), p->via);
+    while (p->ready && p->n_sent < p->node->options.max_calls && !list_empty(&p->waiting)) {
+        struct rpc_call *c = list_entry(list_pop_front(&p->waiting), struct rpc_call, link);
+
+        call_send(c, rail_pick(p, c));
+    }
 }
 
 static void peer_pump_urgent(struct rpc_peer *p)
@@ -86,7 +89,7 @@ void rpc_peer_call(struct rpc_peer *p, struct rpc_call *c)
         call_end(c, -AIFS_ECANCELLED);
     } else if (p->ready &&
                (urgent || (p->n_sent < p->node->options.max_calls && list_empty(&p->waiting)))) {
-        call_send(c, p->via);
+        call_send(c, rail_pick(p, c));
     } else {
         list_push_back(&p->waiting, &c->link);
         if (p->failed && !(c->flags & RPC_CALL_WAIT))
@@ -201,13 +204,14 @@ void peer_link_up(struct rpc_peer *p, struct rpc_link *l)
         rpc_peer_ready(p);
 }
 
-void peer_link_lost(struct rpc_peer *p, struct rpc_link *l UNUSED, int status)
+void peer_link_lost(struct rpc_peer *p, int status)
 {
     uint64_t now = reactor_now_ns(p->node->reactor);
     bool was_up = p->up, lasted = was_up && now - p->up_ns >= PEER_STABLE_NS;
 
     p->via = NULL;
     p->up = p->ready = false;
+    rails_drop(p, status);
     if (p->destroyed) {
         peer_free_if_over(p);
         return;
@@ -278,11 +282,20 @@ int rpc_peer_create(struct rpc_node *n, const char *const *addresses, unsigned n
     return 0;
 }
 
-void rpc_peer_destroy(struct rpc_peer *p)
+static void peer_end_sent(struct rpc_peer *p, struct rpc_link *l)
 {
     struct list *e, *next;
-    struct rpc_link *l;
 
+    list_for_each_safe (e, next, &l->calls) {
+        struct rpc_call *c = list_entry(e, struct rpc_call, link);
+
+        if (c->peer == p)
+            call_end(c, -AIFS_ECANCELLED);
+    }
+}
+
+void rpc_peer_destroy(struct rpc_peer *p)
+{
     if (!p)
         return;
     p->destroyed = true;
@@ -293,15 +306,12 @@ void rpc_peer_destroy(struct rpc_peer *p)
         net_connect_cancel(p->connecting);
     p->connecting = NULL;
     peer_end_waiting(p, true, -AIFS_ECANCELLED);
-    l = p->via;
-    if (l) {
-        list_for_each_safe (e, next, &l->calls) {
-            struct rpc_call *c = list_entry(e, struct rpc_call, link);
-
-            if (c->peer == p)
-                call_end(c, -AIFS_ECANCELLED);
-        }
-        link_fail(l, -AIFS_ECANCELLED);
+    for (unsigned k = 0; k < p->n_rails; k++)
+        peer_end_sent(p, p->rails[k]);
+    rails_drop(p, -AIFS_ECANCELLED);
+    if (p->via) {
+        peer_end_sent(p, p->via);
+        link_fail(p->via, -AIFS_ECANCELLED);
     }
     peer_free_if_over(p);
 }
@@ -330,22 +340,28 @@ struct rpc_link *rpc_peer_link(struct rpc_peer *p)
     return p->up ? p->via : NULL;
 }
 
-uint64_t rpc_peer_oldest_call_ns(const struct rpc_peer *p, unsigned *ret_op)
+static void oldest_of(const struct list *calls, uint64_t now, uint64_t *age, unsigned *ret_op)
 {
-    const struct list *lists[2] = {&p->waiting, p->via ? &p->via->calls : &p->waiting};
-    uint64_t now = reactor_now_ns(p->node->reactor), age = 0;
+    const struct list *e;
 
-    for (unsigned i = 0; i < ARRAY_LEN(lists); i++) {
-        const struct list *e;
+    list_for_each (e, calls) {
+        const struct rpc_call *c = list_entry(e, struct rpc_call, link);
 
-        list_for_each (e, lists[i]) {
-            const struct rpc_call *c = list_entry(e, struct rpc_call, link);
-
-            if (now - c->sent_ns >= age) {
-                age = MAX(now - c->sent_ns, 1);
-                *ret_op = c->op;
-            }
+        if (now - c->sent_ns >= *age) {
+            *age = MAX(now - c->sent_ns, 1);
+            *ret_op = c->op;
         }
     }
+}
+
+uint64_t rpc_peer_oldest_call_ns(const struct rpc_peer *p, unsigned *ret_op)
+{
+    uint64_t now = reactor_now_ns(p->node->reactor), age = 0;
+
+    oldest_of(&p->waiting, now, &age, ret_op);
+    if (p->via)
+        oldest_of(&p->via->calls, now, &age, ret_op);
+    for (unsigned k = 0; k < p->n_rails; k++)
+        oldest_of(&p->rails[k]->calls, now, &age, ret_op);
     return age;
 }

@@ -107,9 +107,12 @@ struct rpc_link {
     struct rpc_peer *peer; /* who made it; NULL: accepted, or the peer is gone */
     enum link_state state;
     bool accepted, was_up, stalled, waiting;
+    bool is_rail, is_used; /* beside the peer's own link; it is the same process */
+    unsigned address;      /* of a rail: its number among the peer's */
     unsigned refs, n_requests;
     int status; /* why it is closing */
     struct list calls;
+    uint64_t under_way_bytes; /* payloads of calls without an outcome, both directions */
     struct rpc_identity identity;
     uint16_t version;
     uint64_t features;
@@ -120,6 +123,10 @@ struct rpc_link {
     struct link_load load;
     void *user;
     char describe[NET_ADDR_BYTES + 96];
+};
+
+struct rail_address {
+    uint64_t not_before_ns, pause_ns;
 };
 
 struct rpc_peer {
@@ -139,7 +146,11 @@ struct rpc_peer {
     uint32_t attempts;
     struct reactor_timer timer;
     struct list waiting;
-    unsigned n_sent, n_calls; /* in flight; all that are not done */
+    unsigned n_sent, n_calls;                  /* in flight; all that are not done */
+    struct rpc_link *rails[NET_RAILS_MAX - 1]; /* beside via, in hello or up */
+    unsigned n_rails, rails_max, rail_next;
+    struct net_connecting *rail_connecting; /* to the address rail_next */
+    struct rail_address rail_addresses[RPC_ADDRESSES_MAX];
 };
 
 /* Bits of rpc_call.state. */
@@ -196,8 +207,15 @@ struct rpc_node *call_node(const struct rpc_call *c);
 
 /* peer.c */
 void peer_link_up(struct rpc_peer *p, struct rpc_link *l);
-void peer_link_lost(struct rpc_peer *p, struct rpc_link *l, int status);
+void peer_link_lost(struct rpc_peer *p, int status);
+void peer_free_if_over(struct rpc_peer *p);
 void peer_call_over(struct rpc_peer *p, bool was_sent);
+
+/* rail.c */
+struct rpc_link *rail_pick(struct rpc_peer *p, const struct rpc_call *c); /* of a peer that is up */
+void rail_link_up(struct rpc_peer *p, struct rpc_link *l);
+void rail_link_lost(struct rpc_peer *p, struct rpc_link *l, int status);
+void rails_drop(struct rpc_peer *p, int status);
 
 /* load.c */
 void load_begin(struct req *r);                          /* it goes to its handler */
