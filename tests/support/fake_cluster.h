@@ -75,7 +75,7 @@ struct fake_oss {
     /* switches */
     int fail_writes;        /* status for writes; 0: none */
     unsigned fail_writes_n; /* how many; UINT_MAX: all */
-    int fail_punches;
+    int fail_punches, fail_commits;
     unsigned corrupt_reads; /* so many replies carry damaged data */
     unsigned fail_reads;    /* so many reads fail with EIO */
     bool hold;              /* requests wait until it is cleared with fake_oss_release() */

@@ -125,6 +125,10 @@ static void serve_commit(struct fake_oss *o, struct rpc_req *req)
     uint32_t k;
 
     o->commits++;
+    if (o->fail_commits) {
+        rpc_reply(req, o->fail_commits, NULL);
+        return;
+    }
     hmap_for_each (h, next, pos, &o->chunks) {
         struct fake_chunk *c = container_of(h, struct fake_chunk, node);
 

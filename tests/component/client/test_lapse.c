@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The metadata server says nothing for the lease time: what is cached may be wrong by then, so
- * nothing of it is served, here or by the kernel, until the server has spoken again.
+ * nothing of it is served, here or by the kernel, until the server has spoken again. And an unmount
+ * that waits for no server.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -256,6 +257,32 @@ START_TEST(a_request_that_waits_for_the_session_ends_with_a_forced_unmount)
 }
 END_TEST
 
+START_TEST(a_forced_unmount_tries_no_commit_again)
+{
+    struct core_file *f = bed_create(&bed, c, "busy");
+    struct bed_op op;
+
+    for (unsigned k = 0; k < 2; k++) /* grants are there after the first */
+        ck_assert_int_eq(bed_write(&bed, c, f, 0, data, LEN), 0);
+    for (unsigned k = 0; k < 3; k++)
+        bed.cluster.oss[k].fail_commits = -AIFS_EBUSY_SERVER;
+    bed_op_init(&op);
+    core_fsync(c, &op.q, f, false);
+    while (!bed.cluster.oss[0].commits && !bed.cluster.oss[1].commits &&
+           !bed.cluster.oss[2].commits)
+        bed_spin(&bed, NS_PER_MS);
+    ck_assert(!op.done);
+    for (unsigned k = 0; k < 3; k++)
+        bed.cluster.oss[k].hold = true;
+    core_release(c, f);
+    bed_unmount(&bed, c, true, 0);
+    ck_assert(op.done);
+    for (unsigned k = 0; k < 3; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    c = mount_with(false);
+}
+END_TEST
+
 SUITE_MAIN("client-lapse", setup, teardown, cached_data_waits_for_the_server,
            cached_names_and_attributes_wait_for_the_server,
            the_kernel_is_told_no_time_beyond_the_lease_and_to_drop_its_pages,
@@ -263,4 +290,5 @@ SUITE_MAIN("client-lapse", setup, teardown, cached_data_waits_for_the_server,
            after_eviction_nothing_old_is_read_by_a_request_that_waited,
            a_file_that_is_gone_with_the_session_reads_as_an_error,
            a_soft_mount_fails_what_it_can_not_vouch_for,
-           a_request_that_waits_for_the_session_ends_with_a_forced_unmount)
+           a_request_that_waits_for_the_session_ends_with_a_forced_unmount,
+           a_forced_unmount_tries_no_commit_again)
