@@ -6,7 +6,7 @@
  * out of the queue, and whoever waits for it is told. Failure modes: an error ends the round; the
  * item rests a while and is tried again from the start, because confirmations are not kept. A
  * recovery does not begin before its session is fenced at all targets: what they hold could still
- * grow.
+ * grow; nor before a cut that is pending has reached them all: what is to be cut would count.
  */
 #include "common/fault/fault.h"
 #include "mds/gc/gc_int.h"
@@ -98,6 +98,8 @@ static void item_committed(struct mds_submit *s)
     if (rc == 0) {
         session_item_done(gc->mds, it->q->type, it->ino);
         gc_wait_check(gc);
+        if (it->q->type == KEY_PUNCH && gc->recover.skipped)
+            gc_scan(&gc->recover, it->ino);
     }
     item_over(it, rc);
 }
@@ -190,12 +192,24 @@ static void item_step(struct gc_item *it)
         item_confirmed(it);
 }
 
+static bool is_being_cut(struct mds *m, uint64_t ino)
+{
+    struct mds_inode in;
+    struct view v;
+    int rc;
+
+    view_begin(mds_shard_of(m, ino), &v);
+    rc = view_inode(&v, ino, &in);
+    view_end(&v);
+    return rc == 0 && in.flags & INODE_PUNCH_PENDING;
+}
+
 static bool item_ready(struct gc_item *it)
 {
     struct mds *m = it->q->gc->mds;
     uint64_t fence = it->q->type == KEY_RECOVER ? session_fence(m, it->item.session) : 0;
 
-    if (fence == UINT64_MAX)
+    if (fence == UINT64_MAX || (it->q->type == KEY_RECOVER && is_being_cut(m, it->ino)))
         return false;
     for (uint32_t i = 0; i < it->targets.n; i++) {
         if (!cluster_target_fenced(m, it->targets.ids[i], fence))

@@ -118,6 +118,34 @@ START_TEST(a_server_that_is_down_delays_only_files_with_chunks_there)
 }
 END_TEST
 
+/* What the cut has not reached yet would count as written by the dead. */
+START_TEST(a_file_that_is_being_cut_is_sealed_when_every_target_has_cut_it)
+{
+    struct msg_setattr_req cut = {
+        .ino = ino, .set = MSG_SET_SIZE, .size = 1000, .open_id = open_id};
+    struct mds_inode in;
+
+    rig.oss[1].mute = true;
+    ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &cut, NULL));
+    rig.oss[1].alive = false;
+    ck_assert(rig_has(&rig, KEY_PUNCH, ino));
+    rig_client_forget(&rig, 0);
+    rig_pass(&rig, 12000);
+    ck_assert(rig_has(&rig, KEY_RECOVER, ino));
+    rig_oss_restart(&rig, 1);
+    rig_pass(&rig, 12000);
+    ck_assert_uint_gt(rig_oss_count(&rig.oss[1], RPC_OP_OSS_TRUNCATE, ino), 0);
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, ino), 0);
+    rig.oss[0].high_water = rig.oss[1].high_water = 0;
+    rig.oss[1].mute = false;
+    rig_oss_release(&rig, 1);
+    ck_assert(rig_until(&rig, 30000, session_gone, NULL));
+    ck_assert_uint_gt(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, ino), 0);
+    ck_ok(rig_inode(&rig, ino, &in));
+    ck_assert_uint_eq(in.size, 1000);
+}
+END_TEST
+
 START_TEST(a_holder_that_keeps_its_lease_is_evicted_although_it_renews)
 {
     struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
@@ -313,6 +341,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_silent_writer_is_fenced_then_its_file_sealed_then_free);
     tcase_add_test(t, nothing_is_free_before_every_server_that_is_up_has_the_fence);
     tcase_add_test(t, a_server_that_is_down_delays_only_files_with_chunks_there);
+    tcase_add_test(t, a_file_that_is_being_cut_is_sealed_when_every_target_has_cut_it);
     tcase_add_test(t, a_holder_that_keeps_its_lease_is_evicted_although_it_renews);
     tcase_add_test(t, what_an_evicted_session_sends_is_refused);
     tcase_add_test(t, a_client_that_opens_again_loses_its_old_session_at_once);
