@@ -246,7 +246,10 @@ static void open_truncate(struct core_req *q)
  * closed yet. */
 static bool is_leftover(const struct mds_op *op, const struct core_inode *i)
 {
-    return !op->n1 && i->attr.nlink == 0 && !any_user(i);
+    const struct msg_inode_rep *rep = op->call.rep;
+
+    /* as it was when it was opened, and maybe cut: it may have lost its name since */
+    return !op->n1 && rep->inode.attr.nlink == 0 && !any_user(i);
 }
 
 /* What CREATE has made, or found. */
