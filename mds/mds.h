@@ -78,6 +78,7 @@ struct mds_touch {
 struct mds_change {
     uint64_t ino;
     struct msg_bytes name; /* empty: only attributes. Borrowed from the request */
+    bool cuts;             /* a file, that may become shorter: who has it open is told too */
     void *hook;            /* the session module's */
 };
 
@@ -140,6 +141,9 @@ struct mds_session_ops {
      */
     bool (*watch)(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born,
                   bool own);
+    /* The session has the file open, and no change of it is under way: it is told before the file
+     * becomes shorter than it is at this moment, whether it watches or not. */
+    bool (*told_of_cuts)(struct mds *m, uint64_t session, uint64_t ino);
     /* Another session holds a write lease: what is recorded of size and mtime may be old. */
     bool (*is_writing)(struct mds *m, uint64_t session, uint64_t ino);
     bool (*has_open)(struct mds *m, uint64_t session, uint64_t ino, uint64_t open_id);

@@ -25,6 +25,8 @@ enum rpc_kind { RPC_REQUEST = 1, RPC_REPLY = 2 };
 #define RPC_FLAG_KEPT_INODE 0x02u /* the inode of the reply, or the one asked for */
 #define RPC_FLAG_KEPT_DIR   0x04u /* the directory of the request; RENAME: the old one */
 #define RPC_FLAG_KEPT_DIR2  0x08u /* RENAME: the new one */
+/* The session has the file of the reply open, and an INVALIDATE comes before it is cut. */
+#define RPC_FLAG_CUTS_TOLD 0x10u
 
 struct rpc_header_wire {
     uint32_t magic;

@@ -101,8 +101,12 @@ static void size_called(struct mds_op *op, int status)
     struct core_req *q = op->q;
     const struct msg_inode_rep *rep = op->call.rep;
 
-    if (!status)
+    if (!status) {
+        struct answer a = answer_of(op);
+
         inode_merge(op->inode, &rep->inode, true);
+        inode_keep_size(op->inode, &a);
+    }
     if (!q)
         return;
     q->p.op = NULL;

@@ -115,12 +115,11 @@ struct mds_op {
  */
 struct answer {
     uint64_t event; /* core.events_seen when the question was sent */
-    uint8_t kept;   /* RPC_FLAG_KEPT_* */
+    uint8_t kept;   /* RPC_FLAG_KEPT_*, RPC_FLAG_CUTS_TOLD */
 };
 struct answer answer_of(const struct mds_op *op);
-bool answer_current(const struct core *c,
-                    const struct answer *a); /* of this session, and nothing
-                            has been told since about inodes not cached here */
+/* Of this session, and nothing has been told since about inodes not cached here. */
+bool answer_current(const struct core *c, const struct answer *a);
 
 /* NULL when out of memory. q: the request it works for, or NULL. */
 struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
@@ -208,9 +207,10 @@ struct core_inode {
     uint32_t refs;
     bool attr_known, layout_known;
     bool attr_kept; /* under a lease: right until the server says otherwise */
+    bool cuts_told; /* without a data lease: no shorter than attr says until it does */
     /* core.events_seen at the last: INVALIDATE; own change whose attributes are not known; own
-     * change of a name that is not cached, or eviction of one */
-    uint64_t inval_event, attr_event, names_event;
+     * change of a name that is not cached, or eviction of one; reason to doubt the size */
+    uint64_t inval_event, attr_event, names_event, cuts_event;
     struct list names;              /* struct name_entry.of_dir */
     bool complete;                  /* all its names are cached */
     bool kernel_has_more;           /* it may have names of this directory that are not cached */
@@ -317,6 +317,8 @@ bool inode_attr_fresh(const struct core_inode *i);
 void inode_keep(struct core_inode *i, const struct answer *a, uint8_t flag,
                 const struct msg_attr *attr);
 void inode_expire(struct core *c, uint64_t ino); /* attributes must be asked for again */
+void inode_keep_size(struct core_inode *i, const struct answer *a);
+void inode_doubt_size(struct core_inode *i); /* it may be cut, or have been */
 /* All inodes that are in use or have something cached, each referenced, to be taken off by
  * inodes_next() and put: what is done to one may free any other. */
 void inodes_collect(struct core *c, struct list *ret_inodes);
@@ -324,8 +326,7 @@ struct core_inode *inodes_next(struct list *inodes);
 /* What an operation says that has become of a directory it changed; else it must be asked for. */
 void inode_take_dir(const struct mds_op *op, const struct msg_inode_rep *rep, uint64_t dir);
 void inode_entry(struct core_inode *i, struct core_entry *ret_entry);
-void inode_touch_data(struct core_inode *i,
-                      uint64_t end); /* a local write: size, mtime, meta_seq */
+void inode_touch_data(struct core_inode *i, uint64_t end); /* a local write: size and mtime */
 void inode_set_error(struct core_inode *i, int status, const char *what);
 int inode_take_error(struct core_file *f); /* once per open file */
 void inode_mark_dirty(struct core_inode *i);
@@ -428,8 +429,8 @@ int block_fill(struct block *b, uint32_t start, uint32_t end,
 void block_send(struct block *b, bool stable); /* all dirty pieces of it */
 void block_drop(struct block *b);              /* forgets it; what is dirty is lost */
 void block_wanted(struct block *b);            /* a reader has come */
-bool block_own(
-    struct block *b); /* its contents in a buffer that nobody else reads; false: no memory */
+/* Its contents in a buffer that nobody else reads; false: no memory. */
+bool block_own(struct block *b);
 bool blocks_all_sent(const struct core_inode *i, uint64_t from); /* nothing dirty before from */
 void block_cut(struct block *b, uint32_t at);                    /* truncate inside it */
 bool block_clean(const struct block *b);
@@ -452,9 +453,8 @@ void req_end(struct core_req *q, int status);
 /* q waits: state for people, what to do when it is cancelled (it must end q). */
 void req_wait(struct core_req *q, const char *state,
               void (*cancel)(struct core_req *q, int status));
-void req_finish(
-    struct core_req *q,
-    int status); /* by the operation's own end; the cancel of requests that only sit in a queue */
+/* By the operation's own end; the cancel of requests that only sit in a queue. */
+void req_finish(struct core_req *q, int status);
 void req_resume_list(struct list *waiters);
 void req_tick(struct core *c, uint64_t now);
 bool core_servers_up(struct core *c);

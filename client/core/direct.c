@@ -133,8 +133,12 @@ static void size_called(struct mds_op *op, int status)
     struct core_req *q = op->q;
     const struct msg_inode_rep *rep = op->call.rep;
 
-    if (!status)
+    if (!status) {
+        struct answer a = answer_of(op);
+
         inode_merge(op->inode, &rep->inode, true);
+        inode_keep_size(op->inode, &a);
+    }
     if (!q)
         return;
     q->p.op = NULL;
@@ -159,7 +163,9 @@ static void written(struct core_req *q)
         req_outdated(q, -AIFS_ESTALE_TRUNC, write_run);
         return;
     }
-    if (end <= i->attr.size) { /* mtime is reported by close or fsync */
+    /* A target that has not heard of a cut may have taken what is behind it: unless nothing can
+     * have been cut that we were not told of, the server has to say so. */
+    if (end <= i->attr.size && i->cuts_told) { /* mtime is reported by close or fsync */
         inode_touch_data(i, 0);
         write_done(q);
         return;

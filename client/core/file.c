@@ -127,6 +127,7 @@ static void file_free(struct core_file *f)
     if (list_empty(&i->files) && !i->recalling) {
         i->data_change = i->lease == MSG_LEASE_NONE ? 0 : i->attr.change;
         i->lease = MSG_LEASE_NONE;
+        inode_doubt_size(i);
         if (i->in_line)
             blocks_drop_all(i, true); /* the next open brings it again */
     }
@@ -272,6 +273,17 @@ static bool still_to_cut(const struct mds_op *op, const struct core_inode *i)
     return op->q->p.n2 && (!asked || i->attr.size || i->meta_seq != i->meta_done);
 }
 
+/* Its answer was an error, and it may have been cut all the same. */
+static void open_failed(struct mds_op *op, int status)
+{
+    struct core_inode *i = op->n1 ? NULL : inode_find(op->core, op->msg.open.ino);
+
+    if (i && op->msg.open.flags & O_TRUNC)
+        inode_doubt_size(i);
+    if (i && status == -ENOENT)
+        inode_expire(op->core, i->ino); /* nor is its name to be believed */
+}
+
 static void opened(struct mds_op *op, int status)
 {
     struct core *c = op->core;
@@ -281,8 +293,8 @@ static void opened(struct mds_op *op, int status)
     struct core_file *f;
     bool created = !status && rep->created, leftover, believed = false;
 
-    if (status == -ENOENT && !op->n1)
-        inode_expire(c, op->msg.open.ino); /* nor is its name to be believed */
+    if (status)
+        open_failed(op, status);
     if (op->n1 && !status && !(op->msg.create.flags & MSG_CREATE_UNNAMED))
         /* created or found under this name, even if nobody waits any more */
         believed = made_name(op, created, rep->inode.attr.ino);

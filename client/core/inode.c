@@ -41,7 +41,7 @@ static void inode_free(struct core_inode *i)
         c->names_forgotten = true;
         names_drop_dir(i);
     }
-    c->unknown_event = MAX(c->unknown_event, i->inval_event);
+    c->unknown_event = MAX(c->unknown_event, MAX(i->inval_event, i->cuts_event));
     c->unknown_event = MAX(c->unknown_event, MAX(i->attr_event, i->names_event));
     hmap_remove(&c->inodes, &i->node);
     list_remove(&i->lru);
@@ -171,6 +171,19 @@ void inode_keep(struct core_inode *i, const struct answer *a, uint8_t flag,
         i->attr_kept = true;
 }
 
+void inode_keep_size(struct core_inode *i, const struct answer *a)
+{
+    if ((a->kept & RPC_FLAG_CUTS_TOLD) && answer_current(i->core, a) &&
+        a->event >= i->inval_event && a->event >= i->cuts_event)
+        i->cuts_told = true;
+}
+
+void inode_doubt_size(struct core_inode *i)
+{
+    i->cuts_told = false;
+    i->cuts_event = ++i->core->events_seen;
+}
+
 void inode_expire(struct core *c, uint64_t ino)
 {
     struct core_inode *i = inode_find(c, ino);
@@ -273,6 +286,7 @@ struct core_inode *inode_from_reply(const struct mds_op *op, const struct msg_in
     if (i) {
         inode_merge(i, m, true);
         inode_keep(i, &a, RPC_FLAG_KEPT_INODE, &m->attr);
+        inode_keep_size(i, &a);
     }
     return i;
 }

@@ -137,7 +137,7 @@ static void drop_own(struct core *c, struct core_inode *i, const struct msg_inva
         c->unknown_event = event;
         return;
     }
-    i->attr_kept = false;
+    i->attr_kept = i->cuts_told = false;
     i->inval_event = event;
 }
 
@@ -187,7 +187,7 @@ void invalidate_all(struct core *c)
 
         if (i->attr_kept && c->o.events.inval_attr)
             c->o.events.inval_attr(c->o.events.arg, i->ino);
-        i->attr_kept = i->complete = i->kernel_has_more =
+        i->attr_kept = i->cuts_told = i->complete = i->kernel_has_more =
             false; /* complete: names_clear() knows no empty ones */
     }
 }

@@ -274,6 +274,7 @@ void lease_lost(struct core_inode *i)
     i->lease_temporary = false;
     i->data_change = 0;
     inode_expire(i->core, i->ino);
+    inode_doubt_size(i);
     if (had)
         inode_set_error(i, -EIO, "write-back of a lost session");
     flush_meta_over(i, i->meta_seq);

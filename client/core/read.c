@@ -286,7 +286,8 @@ void read_run(struct core_req *q)
     }
     if (!file_ready(q, read_run) || !gate_wait_growth(q, read_enter))
         return;
-    if (i->lease == MSG_LEASE_NONE && end > i->attr.size && !(q->p.flags & READ_REFRESHED)) {
+    if (i->lease == MSG_LEASE_NONE && !(q->p.flags & READ_REFRESHED) &&
+        (end > i->attr.size || (!i->cuts_told && !i->in_line))) {
         q->p.flags |= READ_REFRESHED;
         req_refresh(q, read_run);
         return;
@@ -409,8 +410,12 @@ static void refreshed(struct mds_op *op, int status)
     struct core_req *q = op->q;
     const struct msg_inode_rep *rep = op->call.rep;
 
-    if (!status)
+    if (!status) {
+        struct answer a = answer_of(op);
+
         inode_merge(op->inode, &rep->inode, true);
+        inode_keep_size(op->inode, &a);
+    }
     if (!q)
         return;
     q->p.op = NULL;

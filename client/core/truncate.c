@@ -31,6 +31,8 @@ static void truncation_end(struct truncation *t, int status)
     struct core_req *q = t->q;
     struct core_inode *i = t->inode;
 
+    if (status) /* it may have been made all the same */
+        inode_doubt_size(i);
     if (q && !status)
         inode_entry(i, &q->entry);
     list_remove(&t->link);

@@ -52,6 +52,12 @@ void op_change(struct mds_op *o, uint64_t ino, const struct msg_bytes *name)
         (struct mds_change){.ino = ino, .name = name ? *name : (struct msg_bytes){0}};
 }
 
+void op_cut(struct mds_op *o, uint64_t ino)
+{
+    op_change(o, ino, NULL);
+    o->prepare.changes[o->prepare.n_changes - 1].cuts = true;
+}
+
 /* An outcome for the session module; out->lease may come back lower. */
 static void mutate_finish(struct mds_op *o, struct mds_outcome *out)
 {
@@ -153,6 +159,11 @@ static void mutate_keep(struct mds_op *o)
     case RPC_OP_SETATTR:
         if (!(o->entry.result & SHARD_R_PUNCH))
             op_keep(o, ((const struct msg_setattr_req *)msg)->ino, RPC_FLAG_KEPT_INODE, NULL);
+        else
+            op_keep_size(o, ((const struct msg_setattr_req *)msg)->ino);
+        break;
+    case RPC_OP_SIZE:
+        op_keep_size(o, ((const struct msg_size_req *)msg)->ino);
         break;
     case RPC_OP_OPEN:
         op_keep(o, ((const struct msg_open_req *)msg)->ino, RPC_FLAG_KEPT_INODE, NULL);

@@ -50,6 +50,7 @@ struct mds_touch *op_touch(struct mds_op *o, uint64_t ino, enum mds_access acces
 
 /* An inode that is about to change; name: the one in it that does, or NULL. */
 void op_change(struct mds_op *o, uint64_t ino, const struct msg_bytes *name);
+void op_cut(struct mds_op *o, uint64_t ino); /* a file that may become shorter */
 
 mds_resolve_fn resolve_create, resolve_make, resolve_unlink, resolve_rmdir, resolve_rename,
     resolve_link, resolve_setattr, resolve_open, resolve_xattr, resolve_write_inline, resolve_grow,
@@ -72,6 +73,8 @@ struct mds_op *op_begin_inode(struct mds *m, struct rpc_req *req, uint64_t ino,
 /* The lease on an inode that comes with the answer; flag: RPC_FLAG_KEPT_*; born: or NULL. See
  * mds_session_ops.watch. */
 void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag, const struct msg_time *born);
+/* Of a file that the session has open: RPC_FLAG_CUTS_TOLD. */
+void op_keep_size(struct mds_op *o, uint64_t ino);
 /* Of a directory that o has changed: what its answer tells may be believed (own). */
 void op_keep_dir(struct mds_op *o, uint64_t dir, uint8_t flag);
 /* OPEN without O_TRUNC, when its lease is granted: the reply, or the error. */

@@ -20,6 +20,14 @@ void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag, const struct msg_time
 {
     if (ino && o->mds->session_ops->watch(o->mds, o->req->header.session, ino, born, false))
         o->req->reply_flags |= flag;
+    if (flag == RPC_FLAG_KEPT_INODE)
+        op_keep_size(o, ino);
+}
+
+void op_keep_size(struct mds_op *o, uint64_t ino)
+{
+    if (o->mds->session_ops->told_of_cuts(o->mds, o->req->header.session, ino))
+        o->req->reply_flags |= RPC_FLAG_CUTS_TOLD;
 }
 
 void op_keep_dir(struct mds_op *o, uint64_t dir, uint8_t flag)

@@ -109,7 +109,9 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
     if (((req->flags & MSG_CREATE_EXCL) || ns_may_open(&in, &req->cred, open_flags) < 0) &&
         !is_repeat(o, v))
         return 0;
-    if (writes(open_flags))
+    if (open_flags & O_TRUNC)
+        op_cut(o, ino);
+    else if (writes(open_flags))
         op_change(o, ino, NULL);
     if (req->flags & MSG_CREATE_OPEN)
         op_touch(o, ino, MDS_ACCESS_OPEN, 0)->open_flags = open_flags;
@@ -193,7 +195,10 @@ uint64_t resolve_setattr(struct mds_op *o, struct view *v)
     const uint32_t times = MSG_SET_ATIME | MSG_SET_MTIME | MSG_SET_ATIME_NOW | MSG_SET_MTIME_NOW;
     struct mds_inode in;
 
-    op_change(o, req->ino, NULL);
+    if (req->set & MSG_SET_SIZE)
+        op_cut(o, req->ino);
+    else
+        op_change(o, req->ino, NULL);
     if (!see_file(o, v, req->ino, &in))
         return 0;
     if (ns_setattr_check(&in, req) < 0)
@@ -216,7 +221,9 @@ uint64_t resolve_open(struct mds_op *o, struct view *v)
 
     o->local = !(req->flags & O_TRUNC);
     if (file && (ns_may_open(&in, &req->cred, req->flags) == 0 || is_repeat(o, v))) {
-        if (writes(req->flags))
+        if (req->flags & O_TRUNC)
+            op_cut(o, req->ino);
+        else if (writes(req->flags))
             op_change(o, req->ino, NULL);
         op_touch(o, req->ino, MDS_ACCESS_OPEN, -1)->open_flags = req->flags & (O_ACCMODE | O_TRUNC);
     }

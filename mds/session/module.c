@@ -192,6 +192,7 @@ static const struct mds_session_ops session_ops = {.check = session_check,
                                                    .cancel = session_cancel,
                                                    .glimpse = session_glimpse,
                                                    .watch = session_watch,
+                                                   .told_of_cuts = session_told_of_cuts,
                                                    .is_writing = session_is_writing,
                                                    .has_open = session_has_open};
 

@@ -359,6 +359,7 @@ int session_watch_init(struct session_module *mod) MUST_USE;
 void session_watch_fini(struct session_module *mod);
 bool session_watch(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born,
                    bool own); /* mds_session_ops.watch */
+bool session_told_of_cuts(struct mds *m, uint64_t session, uint64_t ino);
 /* 0: go on. -EAGAIN: session_prepare_files() or p->ready() comes later. Else it failed. */
 int session_watch_enter(struct session_module *mod, struct mds_prepare *p) MUST_USE;
 void session_watch_leave(struct session_module *mod, struct mds_prepare *p);

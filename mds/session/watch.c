@@ -8,7 +8,9 @@
  * meanwhile; whoever does watch, but the session that changes, is sent an INVALIDATE, and the
  * change waits until each has answered. The session goes on watching: it keeps the other names it
  * knows of a directory. What several change again and again is shared mode: nobody but its changer
- * keeps anything, until it has been quiet for a while.
+ * keeps anything, until it has been quiet for a while. Before a cut everybody who has the file open
+ * is told as if he watched: without a lease his writes rely on the end of the file, and a target
+ * that cannot be reached would still take them behind the cut.
  *
  * Happy path: nobody else watches: nothing is sent and nothing waits. Failure modes: a session
  * without a connection is told when it has one; one that has not answered within the lease time is
@@ -233,6 +235,26 @@ static bool written_elsewhere(struct session_module *mod, const struct session *
     return false;
 }
 
+static struct session_watch *watch_new(struct session_module *mod, struct session *s, uint64_t ino)
+{
+    struct session_watch *w = mem_zalloc(sizeof *w);
+    struct watch_file *f = w ? file_get(mod, ino) : NULL;
+
+    if (!f) {
+        mem_free(w);
+        return NULL;
+    }
+    w->s = s;
+    w->f = f;
+    list_init(&w->invals);
+    hmap_insert(&mod->watches, &w->by_key, watch_hash(s, ino));
+    list_push_back(&f->watches, &w->of_file);
+    list_push_back(&s->watches, &w->of_session);
+    s->n_watches++;
+    stat_gauge_add(&mod->stats.watches, 1);
+    return w;
+}
+
 bool session_watch(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born,
                    bool own)
 {
@@ -261,21 +283,17 @@ bool session_watch(struct mds *m, uint64_t session, uint64_t ino, const struct m
         stat_inc(&mod->stats.refused);
         return false;
     }
-    w = mem_zalloc(sizeof *w);
-    f = w ? file_get(mod, ino) : NULL;
-    if (!f) {
-        mem_free(w);
-        return false;
-    }
-    w->s = s;
-    w->f = f;
-    list_init(&w->invals);
-    hmap_insert(&mod->watches, &w->by_key, watch_hash(s, ino));
-    list_push_back(&f->watches, &w->of_file);
-    list_push_back(&s->watches, &w->of_session);
-    s->n_watches++;
-    stat_gauge_add(&mod->stats.watches, 1);
-    return true;
+    return watch_new(mod, s, ino) != NULL;
+}
+
+bool session_told_of_cuts(struct mds *m, uint64_t session, uint64_t ino)
+{
+    struct session_module *mod = session_module(m);
+    struct session *s = session_find(mod, session);
+    struct session_use *u = s ? session_use_find(mod, s, ino) : NULL;
+    struct watch_file *f = file_find(mod, ino);
+
+    return u && u->n_opens && s->phase == PHASE_LIVE && !s->reclaiming && (!f || !f->changing);
 }
 
 /* ---- changes ---- */
@@ -309,13 +327,37 @@ static bool others_watch(const struct watch_file *f, uint64_t session)
     return false;
 }
 
+/* Whoever has the file open watches it from now on, at least until this change is over. */
+static int openers_watch(struct session_module *mod, uint64_t ino, uint64_t session)
+{
+    struct session_file *f = session_file_find(mod, ino);
+    struct list *l;
+
+    if (!f)
+        return 0;
+    list_for_each (l, &f->uses) {
+        const struct session_use *u = list_entry(l, struct session_use, of_file);
+
+        if (u->n_opens && u->s->id != session && u->s->phase < PHASE_SEAL &&
+            !watch_find(mod, u->s, ino) && !watch_new(mod, u->s, ino))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 static int change_enter(struct session_module *mod, struct mds_change *c, uint64_t session,
                         bool *ret_others)
 {
     struct watch_file *f = file_get(mod, c->ino);
+    int rc;
 
     if (!f)
         return -ENOMEM;
+    rc = c->cuts ? openers_watch(mod, c->ino, session) : 0;
+    if (rc < 0) {
+        file_put(mod, f);
+        return rc;
+    }
     if (f->changing++ == 0)
         f->changer = session;
     else if (f->changer != session)

@@ -102,6 +102,7 @@ struct fake_cluster {
     unsigned calls[128], executed[128];
     bool drop_replies; /* changes are executed, their answers get lost and the link with them */
     int refuse;        /* status for every request but sessions */
+    bool cuts_told;    /* answers promise to tell of cuts: the test does */
     unsigned down;     /* nodes that have shut down */
     uint64_t lease_ns; /* promised to sessions; 0: 15 s */
     bool mds_hold;     /* whatever the metadata server is asked waits for fake_mds_release() */

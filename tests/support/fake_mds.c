@@ -64,7 +64,8 @@ static uint8_t kept(const struct fake_cluster *f)
 
     for (unsigned k = 0; k < FAKE_SESSIONS; k++)
         n += f->sessions[k].id != 0;
-    return n == 1 ? RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR | RPC_FLAG_KEPT_DIR2 : 0;
+    return (n == 1 ? RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR | RPC_FLAG_KEPT_DIR2 : 0) |
+           (f->cuts_told ? RPC_FLAG_CUTS_TOLD : 0);
 }
 
 static void answer(struct fake_cluster *f, struct rpc_req *req, int status, struct fake_inode *i,

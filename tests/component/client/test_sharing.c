@@ -173,6 +173,34 @@ START_TEST(a_shared_write_that_a_cut_overtakes_is_written_again)
 }
 END_TEST
 
+/* A target that a cut has not reached would take it all the same. */
+START_TEST(a_shared_write_asks_whether_it_was_cut_unless_it_would_have_been_told)
+{
+    struct core_file *w = bed_create(&bed, a, "doubt"), *r;
+    struct fake_inode *i = fake_inode(&bed.cluster, "doubt");
+    uint64_t size;
+
+    bed.cluster.cuts_told = true;
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 200000), 0);
+    r = bed_open(&bed, b, "doubt", O_RDWR, NULL);
+    bed.cluster.executed[RPC_OP_SIZE] = 0;
+    ck_assert_int_eq(bed_write(&bed, b, r, 100000, data, 1000), 0);
+    ck_assert_uint_eq(bed.cluster.executed[RPC_OP_SIZE], 0);
+    bed.cluster.cuts_told = false;
+    bed_unmount(&bed, b, false, 0);
+    b = bed_mount(&bed, NULL);
+    r = bed_open(&bed, b, "doubt", O_RDWR, NULL);
+    i->attr.truncate_gen++; /* its targets hear of it later */
+    i->attr.size = 50000;
+    i->attr.change = ++bed.cluster.change;
+    ck_assert_int_eq(bed_write(&bed, b, r, 100000, data, 1000), 0);
+    ck_assert_int_eq(bed_size(&bed, b, core_file_ino(r), &size), 0);
+    ck_assert_uint_eq(size, 101000);
+    core_release(a, w);
+    core_release(b, r);
+}
+END_TEST
+
 START_TEST(a_lease_that_comes_during_a_shared_write_knows_its_end)
 {
     struct core_file *w = bed_create(&bed, a, "late"), *r, *again;
@@ -441,6 +469,7 @@ SUITE_MAIN("client-sharing", setup, teardown,
            a_shared_small_file_grows_when_a_write_does_not_fit,
            a_shared_file_that_grows_is_seen_by_all_at_once,
            a_shared_write_that_a_cut_overtakes_is_written_again,
+           a_shared_write_asks_whether_it_was_cut_unless_it_would_have_been_told,
            a_lease_that_comes_during_a_shared_write_knows_its_end,
            an_answer_that_a_whole_recall_overtakes_grants_nothing,
            appends_of_two_clients_never_overwrite_each_other,

@@ -95,6 +95,14 @@ static bool fake_has_open(struct mds *m, uint64_t session, uint64_t ino, uint64_
     return false;
 }
 
+static bool fake_told_of_cuts(struct mds *m, uint64_t session, uint64_t ino)
+{
+    (void)m;
+    (void)session;
+    (void)ino;
+    return false;
+}
+
 static bool fake_is_writing(struct mds *m, uint64_t session, uint64_t ino)
 {
     (void)m;
@@ -138,9 +146,9 @@ static void fake_punch_wait(struct mds *m, struct mds_punch_wait *w)
         self->waiting = w;
 }
 
-static const struct mds_session_ops session_ops = {fake_check,   fake_prepare, fake_finish,
-                                                   fake_glimpse, fake_watch,   fake_is_writing,
-                                                   fake_has_open};
+static const struct mds_session_ops session_ops = {fake_check,      fake_prepare, fake_finish,
+                                                   fake_glimpse,    fake_watch,   fake_told_of_cuts,
+                                                   fake_is_writing, fake_has_open};
 static const struct mds_cluster_ops cluster_ops = {fake_map, fake_statfs};
 static const struct mds_gc_ops gc_ops = {fake_kick, fake_target_up, fake_punch_wait};
 

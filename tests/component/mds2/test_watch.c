@@ -187,6 +187,36 @@ START_TEST(attributes_of_a_file_that_another_writes_are_not_kept)
 }
 END_TEST
 
+/* Without a lease he writes up to the end that he knows, to targets that may not hear of the cut.
+ */
+START_TEST(who_has_a_file_open_is_told_before_it_is_cut)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+    struct msg_setattr_req cut = {.ino = ino, .set = MSG_SET_SIZE, .size = 1000};
+    unsigned before;
+
+    rig_grow(&rig, 0, ino, rep->open_id, 100000);
+    rig_open_file(&rig, 1, ino, O_RDWR);
+    ck_assert(rig.call.c.header.flags & RPC_FLAG_CUTS_TOLD);
+    ck_ok(getattr(2, ino));
+    ck_assert(!(rig.call.c.header.flags & RPC_FLAG_CUTS_TOLD)); /* has not opened it */
+    before = told(0, ino);
+    rig.client[0].mute = true;
+    rig_send(&rig, 1, 2, &change, RPC_OP_SETATTR, &cut);
+    rig_settle(&rig);
+    ck_assert_uint_eq(told(0, ino), before + 1);
+    ck_assert_uint_eq(told(1, ino), 0);
+    ck_assert(!change.done);
+    ck_ok(getattr(0, ino));
+    ck_assert(!(rig.call.c.header.flags & RPC_FLAG_CUTS_TOLD)); /* it may be cut any moment */
+    rig_client_answer(&rig, 0);
+    end_change();
+    ck_ok(getattr(0, ino));
+    ck_assert(rig.call.c.header.flags & RPC_FLAG_CUTS_TOLD);
+}
+END_TEST
+
 START_TEST(who_does_not_answer_is_evicted_and_delays_no_longer_than_that)
 {
     uint64_t dir = make_dir(0, "d"), silent = rig.client[1].session;
@@ -458,6 +488,7 @@ static void add(TCase *t)
     tcase_add_test(t, who_asks_during_a_change_gets_no_lease);
     tcase_add_test(t, a_rename_tells_of_both_directories_and_both_inodes);
     tcase_add_test(t, attributes_of_a_file_that_another_writes_are_not_kept);
+    tcase_add_test(t, who_has_a_file_open_is_told_before_it_is_cut);
     tcase_add_test(t, who_does_not_answer_is_evicted_and_delays_no_longer_than_that);
     tcase_add_test(t, a_client_that_has_died_delays_a_change_by_its_lease_time_only);
     tcase_add_test(t, what_changes_again_and_again_is_shared_until_it_is_quiet);
