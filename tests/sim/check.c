@@ -7,7 +7,8 @@
  * those under way until it has, or is dropped. No pair left: nothing explains the answer.
  *
  * An operation whose outcome is unknown may take effect until its client's session has ended
- * (OP_LOSE), or never.
+ * (OP_LOSE), or never. One that is still waiting in its client then may go on in the next session,
+ * until it is answered.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +113,8 @@ static uint32_t end_of_session(const struct op *lose)
 /* o belongs to the session that lose ends. */
 static bool dies_with(const struct search *s, const struct op *o, const struct op *lose)
 {
-    if (!o->unknown || o->client != lose->client || o->call > end_of_session(lose))
+    if (!o->unknown || o->client != lose->client || o->call > end_of_session(lose) ||
+        (lose->answer && o->answer > lose->answer))
         return false;
     for (unsigned i = 0; i < s->h->n; i++) {
         const struct op *other = &s->h->ops[i];
@@ -141,19 +143,27 @@ static bool step(struct search *s, const struct pair *from, unsigned k, struct s
     return true;
 }
 
+static void keep_without(struct search *s, const struct pair *from, unsigned k)
+{
+    struct pair *p = &s->next.pairs[s->next.n];
+
+    memcpy(p, from, sizeof *p);
+    p->done &= ~(1ull << k);
+    set_keep_last(s, &s->next);
+}
+
+/* Operation k has taken effect by now; if it is not known whether it ever does: or never will. */
 static bool answer(struct search *s, unsigned k)
 {
+    bool maybe = s->pending[k]->unknown;
+
     set_clear(&s->next);
     for (unsigned i = 0; i < s->now.n && !s->too_much; i++) {
-        if (s->now.pairs[i].done >> k & 1) {
-            struct pair *p = &s->next.pairs[s->next.n];
+        bool done = s->now.pairs[i].done >> k & 1;
 
-            memcpy(p, &s->now.pairs[i], sizeof *p);
-            p->done &= ~(1ull << k);
-            set_keep_last(s, &s->next);
-            continue;
-        }
-        for (unsigned j = 0; j < PENDING_MAX && !s->too_much; j++)
+        if (done || maybe)
+            keep_without(s, &s->now.pairs[i], k);
+        for (unsigned j = 0; j < PENDING_MAX && !done && !s->too_much; j++)
             if (s->pending[j] && !(s->now.pairs[i].done >> j & 1) &&
                 step(s, &s->now.pairs[i], j, &s->now))
                 set_keep_last(s, &s->now); /* looked at in its turn */
@@ -179,6 +189,19 @@ static bool call(struct search *s, const struct op *o)
     return true;
 }
 
+/* Its answer, an error that says nothing: it waited in its client when the session ended. */
+static bool outlived_session(const struct search *s, const struct op *o)
+{
+    for (unsigned i = 0; i < s->h->n; i++) {
+        const struct op *lose = &s->h->ops[i];
+
+        if (lose->kind == OP_LOSE && lose->client == o->client && lose->answer > o->call &&
+            lose->answer < o->answer)
+            return true;
+    }
+    return false;
+}
+
 /* After the end of its session nothing that was unknown happens any more. */
 static void bury(struct search *s, const struct op *o)
 {
@@ -198,7 +221,7 @@ static bool event(struct search *s, const struct op *o, bool is_answer)
         return true;
     }
     for (unsigned k = 0; k < PENDING_MAX; k++) {
-        if (s->pending[k] != o || o->unknown)
+        if (s->pending[k] != o || (o->unknown && !outlived_session(s, o)))
             continue;
         if (!answer(s, k))
             return false;

@@ -26,7 +26,7 @@
     X(SIM_COMMIT, "data: commit")                                                                  \
     X(SIM_UNSTABLE_LOST, "data: unstable write lost with its server")                              \
     X(SIM_STALE_TRUNC, "data: request of an older truncate generation")                            \
-    X(SIM_PUNCH_PENDING, "data: read while a cut is on its way")                                   \
+    X(SIM_PUNCH_PENDING, "data: read while a cut is on its way to the targets")                    \
     X(SIM_SEAL, "data: seal")                                                                      \
     X(SIM_FENCE_STORED, "fence: stored by a target")
 

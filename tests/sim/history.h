@@ -45,8 +45,8 @@ struct op {
     enum op_kind kind;
     uint8_t client;
     uint32_t call, answer; /* in the one sequence; answer 0: none */
-    bool cutting; /* a cut of the file is on its way to the targets: who reads without a lease may
-                     see what it cuts (docs/protocols.md 5) */
+    bool sealing; /* what a dead writer has left is not known yet: the file may be told shorter than
+                     it will be (docs/protocols.md 7) */
     bool unknown; /* its outcome is: it has happened, or will, or not */
     uint64_t call_ns, answer_ns;
     /* arguments */

@@ -337,7 +337,7 @@ static bool do_readdir(struct model *m, const struct op *o)
 
 static bool see_size(struct model_inode *i, const struct op *o)
 {
-    if (i->is_dir || (!i->size.unsure && past_now(&i->size) == o->ret_size))
+    if (i->is_dir || o->sealing || (!i->size.unsure && past_now(&i->size) == o->ret_size))
         return true; /* a glimpse makes nothing durable */
     if (i->size.unsure)
         return past_see(&i->size, o->ret_size, o->client);
@@ -469,9 +469,13 @@ static bool do_read(struct model *m, const struct op *o)
         return true;
     if (!i)
         return o->status < 0;
-    if ((!i->nlink && o->status < 0) || (o->cutting && o->status == 0))
+    if (!i->nlink && o->status < 0)
         return true;
-    if (o->status || (o->ret_size && o->ret_size != SIM_CELL_BYTES) || !size_allows(&i->size, o))
+    if (o->status || (o->ret_size && o->ret_size != SIM_CELL_BYTES))
+        return false;
+    if (o->sealing && o->ret_size == 0)
+        return true;
+    if (!size_allows(&i->size, o))
         return false;
     return o->ret_size == 0 || past_see(&i->cell[o->cell], o->ret_value, o->client);
 }

@@ -153,18 +153,22 @@ static void mds_crash(struct sim_node *n)
     n->mds = NULL;
 }
 
-bool sim_is_cutting(uint64_t ino)
+static bool is_queued(enum key_type queue, uint64_t ino)
 {
     struct store_value value = {0};
     struct key k;
 
+    key_number(&k, queue, ino);
+    return store_get(shard_store(sim_mds()->mds->shards[0]), NULL, k.b, k.len, &value) >= 0;
+}
+
+bool sim_is_sealing(uint64_t ino)
+{
     if (!sim_mds()->mds)
         return true;
-    key_number(&k, KEY_PUNCH, ino);
-    if (store_get(shard_store(sim_mds()->mds->shards[0]), NULL, k.b, k.len, &value) < 0)
-        return false;
-    sim_hit(SIM_PUNCH_PENDING);
-    return true;
+    if (is_queued(KEY_PUNCH, ino))
+        sim_hit(SIM_PUNCH_PENDING);
+    return is_queued(KEY_RECOVER, ino);
 }
 
 /* ---- storage servers ---- */

@@ -105,7 +105,8 @@ void sim_nodes_create(void);
 void sim_nodes_destroy(void);
 void sim_node_start(struct sim_node *n);
 void sim_node_crash(struct sim_node *n, bool silent);
-bool sim_is_cutting(uint64_t ino); /* a punch is pending, or the metadata server is down */
+/* What a dead writer has left of it is not known yet, or the metadata server is down. */
+bool sim_is_sealing(uint64_t ino);
 
 /* ---- faults.c ---- */
 void sim_faults_start(void);

@@ -211,8 +211,8 @@ static void finish(struct core_req *q, int status)
     if (status == 0)
         take(p);
     o->unknown = !is_definite(status);
-    if (o->kind == OP_READ)
-        o->cutting |= sim_is_cutting(o->ino);
+    if (o->kind == OP_READ || o->kind == OP_GETATTR)
+        o->sealing |= sim_is_sealing(o->ino);
     record_answer(o, status);
     if (p->closing || (status && (o->kind == OP_CREATE || o->kind == OP_OPEN))) {
         if (p->on->file && !p->client->dead)
@@ -313,6 +313,7 @@ static void call_object(struct proc *p, enum op_kind kind, uint64_t ino)
         p->op->value = ++work.n_values;
         memcpy(p->xattr, &p->op->value, sizeof p->op->value);
     }
+    p->op->sealing = kind == OP_GETATTR && sim_is_sealing(ino);
     say_call(p);
     if (kind == OP_GETATTR)
         core_getattr(c, &p->q, ino);
@@ -340,7 +341,7 @@ static void call_data(struct proc *p, enum op_kind kind, struct fd *fd, unsigned
     begin(p, kind, fd->ino);
     p->on = fd;
     p->op->cell = (uint8_t)cell;
-    p->op->cutting = kind == OP_READ && sim_is_cutting(fd->ino);
+    p->op->sealing = kind == OP_READ && sim_is_sealing(fd->ino);
     if (kind == OP_WRITE) {
         p->op->value = ++work.n_values;
         for (unsigned k = 0; k < SIM_CELL_BYTES; k += 4)
