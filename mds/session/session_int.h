@@ -4,7 +4,7 @@
  *
  *   table.c    sessions, files, uses (what one session does with one file), opens
  *   prepare.c  freezing, waiting, deciding; finish.c what comes of it
- *   watch.c    leases on attributes and names: who is told before a change
+ *   watch.c    leases on attributes and names: who is told before a change; inval.c how
  *   recall.c   leases taken back; glimpse.c sizes asked from writers
  *   serve.c    SESSION_OPEN RENEW CLOSE, CLOSE; data.c LEASE_GET LEASE_RELEASE
  *   grace.c    restart, RECLAIM, orphans; evict.c the steps of an eviction
@@ -364,10 +364,19 @@ bool session_told_of_cuts(struct mds *m, uint64_t session, uint64_t ino);
 int session_watch_enter(struct session_module *mod, struct mds_prepare *p) MUST_USE;
 void session_watch_leave(struct session_module *mod, struct mds_prepare *p);
 void session_watch_drop(struct session_module *mod, struct session *s); /* its leases have ended */
+void session_watch_free(struct session_module *mod, struct session_watch *w);
+void session_watch_told(struct session_module *mod, struct watch_wait *ww); /* all have answered */
 void session_watch_fail(struct session_module *mod, uint64_t session, int status); /* 0: of all */
 void session_watch_resend(struct session *s); /* it has a new link */
 void session_watch_grace_over(struct session_module *mod);
 void session_watch_tick(struct session_module *mod, uint64_t now_ns);
+
+/* ---- inval.c ---- */
+/* ww: who waits for the answer, or NULL. */
+int session_inval_new(struct session_module *mod, struct session_watch *w, bool whole,
+                      const struct msg_bytes *name, struct watch_wait *ww) MUST_USE;
+void session_inval_send(struct session_module *mod, struct watch_inval *v); /* unless it is sent */
+void session_inval_end(struct session_module *mod, struct watch_inval *v);
 
 /* ---- recall.c, glimpse.c ---- */
 /* Is there a lease of somebody else in the way? Sees to it that it goes. */

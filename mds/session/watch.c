@@ -77,29 +77,13 @@ static struct session_watch *watch_find(struct session_module *mod, const struct
     return NULL;
 }
 
-static void wait_done(struct session_module *mod, struct watch_wait *ww);
-
-static void inval_end(struct session_module *mod, struct watch_inval *v)
-{
-    struct watch_wait *ww = v->wait;
-
-    list_remove(&v->all);
-    list_remove(&v->of_watch);
-    v->w = NULL;
-    v->wait = NULL;
-    if (!v->busy)
-        mem_free(v);
-    if (ww && --ww->pending == 0)
-        wait_done(mod, ww);
-}
-
-static void watch_free(struct session_module *mod, struct session_watch *w)
+void session_watch_free(struct session_module *mod, struct session_watch *w)
 {
     struct watch_file *f = w->f;
 
     f->changing++; /* stays while what waits for this watch goes on */
     while (!list_empty(&w->invals))
-        inval_end(mod, list_entry(w->invals.next, struct watch_inval, of_watch));
+        session_inval_end(mod, list_entry(w->invals.next, struct watch_inval, of_watch));
     f->changing--;
     hmap_remove(&mod->watches, &w->by_key);
     list_remove(&w->of_file);
@@ -113,86 +97,7 @@ static void watch_free(struct session_module *mod, struct session_watch *w)
 void session_watch_drop(struct session_module *mod, struct session *s)
 {
     while (!list_empty(&s->watches))
-        watch_free(mod, list_entry(s->watches.next, struct session_watch, of_session));
-}
-
-/* ---- INVALIDATE ---- */
-
-/* A client that does not know the message has not looked at what its replies said either. */
-static bool inval_over(int status)
-{
-    return status == 0 || status == -ENOSYS || status == -EOPNOTSUPP;
-}
-
-static void inval_answered(struct rpc_call *c, int status)
-{
-    struct watch_inval *v = container_of(c, struct watch_inval, call.rpc);
-    struct session_module *mod = v->mod;
-    struct session_watch *w = v->w;
-    bool over = !w || inval_over(status), whole = v->req.whole;
-
-    rpc_link_unref(v->link);
-    v->link = NULL;
-    if (w && over) {
-        inval_end(mod, v); /* busy: it stays */
-        if (whole)
-            watch_free(mod, w);
-    }
-    v->busy = v->sent = false; /* not over: again by the tick, or with the next connection */
-    session_call_end(mod, &v->call);
-    if (over)
-        mem_free(v);
-}
-
-static void inval_send(struct session_module *mod, struct watch_inval *v)
-{
-    struct session *s = v->w->s;
-
-    if (v->sent || v->busy || s->phase != PHASE_LIVE || !s->link || !rpc_link_alive(s->link) ||
-        mod->stopping)
-        return;
-    v->link = rpc_link_ref(s->link);
-    rpc_call_init(&v->call.rpc, RPC_OP_INVALIDATE, &v->req, inval_answered, v);
-    v->call.rpc.timeout_ns = mod->mds->conf.lease_ns;
-    v->sent = v->busy = true;
-    session_call(mod, s, v->link, &v->call);
-}
-
-/* ww: who waits for the answer, or NULL. */
-static int inval_new(struct session_module *mod, struct session_watch *w, bool whole,
-                     const struct msg_bytes *name, struct watch_wait *ww)
-{
-    uint32_t len = name && !whole ? name->len : 0;
-    struct watch_inval *v = len <= MSG_NAME_MAX ? mem_zalloc(sizeof *v + len) : NULL;
-
-    if (!v)
-        return -ENOMEM;
-    v->mod = mod;
-    v->w = w;
-    v->wait = ww;
-    if (len)
-        memcpy(v->name, name->data, len);
-    v->req = (struct msg_invalidate_req){.ino = w->f->ino, .whole = whole, .name = {v->name, len}};
-    v->deadline_ns = session_now_ns(mod) + mod->mds->conf.lease_ns;
-    list_push_back(&w->invals, &v->of_watch);
-    list_push_back(&mod->invals, &v->all);
-    stat_inc(&mod->stats.invalidations);
-    if (ww)
-        ww->pending++;
-    inval_send(mod, v);
-    return 0;
-}
-
-void session_watch_resend(struct session *s)
-{
-    struct list *l, *k;
-
-    list_for_each (l, &s->watches) {
-        struct session_watch *w = list_entry(l, struct session_watch, of_session);
-
-        list_for_each (k, &w->invals)
-            inval_send(s->mod, list_entry(k, struct watch_inval, of_watch));
-    }
+        session_watch_free(mod, list_entry(s->watches.next, struct session_watch, of_session));
 }
 
 /* ---- granting ---- */
@@ -208,7 +113,7 @@ static void watch_shed(struct session_module *mod, struct session *s)
 
         if (n++ == WATCHES_SHED || !list_empty(&w->invals)) /* the rest is being told */
             break;
-        if (inval_new(mod, w, true, NULL, NULL) < 0)
+        if (session_inval_new(mod, w, true, NULL, NULL) < 0)
             break;
     }
 }
@@ -384,7 +289,7 @@ static int change_tell(struct session_module *mod, struct mds_change *c, uint64_
         struct session_watch *w = list_entry(l, struct session_watch, of_file);
 
         if (w->s->id != session && rc == 0)
-            rc = inval_new(mod, w, whole, &c->name, ww);
+            rc = session_inval_new(mod, w, whole, &c->name, ww);
     }
     return rc;
 }
@@ -459,7 +364,7 @@ static void wait_run(struct reactor_work *work)
 }
 
 /* All have answered: goes on from the reactor, not from inside whoever has noticed. */
-static void wait_done(struct session_module *mod, struct watch_wait *ww)
+void session_watch_told(struct session_module *mod, struct watch_wait *ww)
 {
     list_remove(&ww->all);
     list_push_back(&mod->watch_runnable, &ww->all);
@@ -530,7 +435,7 @@ void session_watch_grace_over(struct session_module *mod)
     list_init(&now);
     list_splice(&now, &mod->watch_grace);
     while ((l = list_pop_front(&now)))
-        wait_done(mod, list_entry(l, struct watch_wait, all));
+        session_watch_told(mod, list_entry(l, struct watch_wait, all));
 }
 
 void session_watch_fail(struct session_module *mod, uint64_t session, int status)
@@ -600,7 +505,7 @@ void session_watch_tick(struct session_module *mod, uint64_t now_ns)
             if (s->phase != PHASE_LIVE)
                 return; /* the list may have changed: the rest with the next tick */
         }
-        inval_send(mod, v);
+        session_inval_send(mod, v);
     }
     timeout_waits(mod, &mod->watch_waits, now_ns);
     timeout_waits(mod, &mod->watch_grace, now_ns);
