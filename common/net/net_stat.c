@@ -36,6 +36,8 @@ static const struct {
           "Messages given back because their connection died"),
     ENTRY(stayed, "aifs_net_upgrades_failed_total", NULL,
           "Connections that stayed on the socket although a better transport was chosen"),
+    ENTRY(arms, "aifs_net_arms_total", NULL,
+          "Times that UCX was asked to tell of what comes, before a sleep"),
 #undef ENTRY
 };
 

@@ -32,6 +32,7 @@
 #define RECHECK_NS (200 * NS_PER_US)
 #define BUSY_ARMS                                                                                  \
     4u /* then sleep a little at a time: pure polling would take the core the peer needs */
+#define ARM_ROUNDS       2u /* the first takes what woke us off the descriptor */
 #define PROGRESS_ROUNDS  8
 #define MAX_HEADER_BYTES 8192u
 #define CLOSE_NS         NS_PER_S /* RDMA: how long tearing down an endpoint may take */
@@ -57,7 +58,21 @@ static int on_progress(struct reactor_source *s)
     }
     if (n > 0)
         u->busy_arms = 0;
+    u->armed &= n == 0;
     return n;
+}
+
+/*
+ * What is armed stays so until something has come, which its descriptor tells, or has been sent.
+ * Arming costs two system calls, and there is a worker for each server: most are idle.
+ */
+static bool arm(struct net_ucx *u)
+{
+    for (unsigned k = 0; k < ARM_ROUNDS && !u->armed; k++) {
+        stat_inc(&net_counters.arms);
+        u->armed = ucx_api.ucp_worker_arm(u->worker) == UCS_OK;
+    }
+    return u->armed;
 }
 
 /* UCX stays "busy" while it cannot get rid of something, which is for ever if the peer has
@@ -66,7 +81,7 @@ static bool on_arm(struct reactor_source *s)
 {
     struct net_ucx *u = container_of(s, struct net_ucx, source);
 
-    if (!conn_alive(u->conn) || ucx_api.ucp_worker_arm(u->worker) == UCS_OK)
+    if (!conn_alive(u->conn) || arm(u))
         return true;
     if (++u->busy_arms < BUSY_ARMS)
         return false;
@@ -82,9 +97,9 @@ static bool on_busy(struct reactor_source *s)
     return !list_empty(&container_of(s, struct net_ucx, source)->posted);
 }
 
-static void on_event(struct reactor_watch *w UNUSED, uint32_t events UNUSED)
+static void on_event(struct reactor_watch *w, uint32_t events UNUSED)
 {
-    /* The turn that this wakes makes progress. */
+    container_of(w, struct net_ucx, watch)->armed = false; /* this turn makes progress */
 }
 
 static void on_recheck(struct reactor_timer *t UNUSED)

@@ -96,6 +96,7 @@ static void post(struct ucx_tx *r, size_t header_len, unsigned n, uint32_t flags
 
     r->status = 0;
     r->in_ucx = true;
+    u->armed = false; /* UCX may have to wait before it can send */
     u->n_posted++;
     list_push_back(&u->posted, &r->link);
     request = ucx_api.ucp_am_send_nbx(u->ep, UCX_AM_ID, r->header, header_len, buffer, count, &p);

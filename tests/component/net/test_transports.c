@@ -11,6 +11,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/fault/fault.h"
+#include "common/net/net_int.h"
 #include "tests/component/net/harness.h"
 
 #define BIG (1u << 20)
@@ -183,6 +184,35 @@ START_TEST(an_idle_connection_stays_open_and_mostly_sleeps)
 }
 END_TEST
 
+/* Sleeping again and again beside other work costs a connection nothing on which nothing moves. */
+START_TEST(an_idle_connection_is_armed_once_and_wakes_when_something_comes)
+{
+    struct net_options o = options(_i);
+    struct child_options co = {.mode = END_ECHO, .want = o.want, .n_bufs = 2, .buf_bytes = 4096};
+    struct child c = child_start(&co);
+    struct reactor_stats before;
+    struct reactor_stats after;
+    struct end e;
+    uint64_t arms;
+
+    end_init(&e, &o, END_LOAD, 4096, 2);
+    end_connect_over(&e, c.port);
+    end_echo(&e, 3);
+    arms = stat_value(&net_counters.arms);
+    reactor_get_stats(e.reactor, &before);
+    for (unsigned k = 0; k < 300; k++)
+        reactor_run_once(e.reactor, 10 * NS_PER_US);
+    reactor_get_stats(e.reactor, &after);
+    ck_assert_uint_gt(after.sleeps - before.sleeps, 200);
+    ck_assert_uint_lt(stat_value(&net_counters.arms) - arms, 50); /* some for the end of the echo */
+    end_echo(&e, 30);
+    ck_assert_uint_eq(stat_value(&net_counters.arms) > 0, _i > 0);
+    end_hang_up(&e);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
 START_TEST(both_ends_may_start_sending_at_once)
 {
     struct net_options o = options(_i);
@@ -300,6 +330,7 @@ int main(int argc, char **argv)
                         0, 3);
     tcase_add_loop_test(t, a_frozen_peer_is_found_by_ping, 0, 3);
     tcase_add_loop_test(t, an_idle_connection_stays_open_and_mostly_sleeps, 0, 3);
+    tcase_add_loop_test(t, an_idle_connection_is_armed_once_and_wakes_when_something_comes, 0, 3);
     tcase_add_loop_test(t, both_ends_may_start_sending_at_once, 0, 3);
     tcase_add_test(t, two_ends_that_insist_on_different_transports_part_with_an_error);
     tcase_add_test(t, memory_that_cannot_be_read_means_tcp_and_the_connection_lives);
