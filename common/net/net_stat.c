@@ -38,6 +38,8 @@ static const struct {
           "Connections that stayed on the socket although a better transport was chosen"),
     ENTRY(arms, "aifs_net_arms_total", NULL,
           "Times that UCX was asked to tell of what comes, before a sleep"),
+    ENTRY(lone_acks, "aifs_net_lone_acks_total", NULL,
+          "Acknowledgements of bulk data that had nothing to go with"),
 #undef ENTRY
 };
 

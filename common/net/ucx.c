@@ -172,6 +172,7 @@ static void worker_close(struct net_ucx *u)
     struct reactor *r = u->conn->reactor;
 
     reactor_timer_cancel(r, &u->recheck);
+    reactor_timer_cancel(r, &u->ack_timer);
     reactor_timer_cancel(r, &u->give_up);
     ucx_drop_held(u);
     if (!u->worker)
@@ -357,6 +358,7 @@ static struct net_ucx *ucx_create(struct net_conn *c)
     u->source = (struct reactor_source){.progress = on_progress, .arm = on_arm, .busy = on_busy};
     list_init(&u->source.link);
     reactor_timer_init(&u->recheck, on_recheck);
+    reactor_timer_init(&u->ack_timer, ucx_on_ack_timer);
     reactor_timer_init(&u->give_up, on_give_up);
     list_init(&u->tx_queue);
     list_init(&u->posted);

@@ -38,6 +38,9 @@
 #define UCX_HOLD_MESSAGES 256u
 #define UCX_HOLD_LIMIT    (64u * MIB) /* it did not stop: protocol error */
 #define UCX_ACKS_MAX      256u
+#define UCX_ACK_DELAY_NS  NS_PER_MS
+#define UCX_ACK_BYTES     (4u * MIB) /* so much, or so many, are acknowledged at once */
+#define UCX_ACKS_SOON     16u
 
 /* Active message header: type (1), zero (3), head_len (4), bulk_len (4), id (4); little-endian. */
 enum ucx_type {
@@ -129,6 +132,9 @@ struct net_ucx {
     struct ucx_tx *by_id[UCX_WINDOW];
     uint32_t acks[UCX_ACKS_MAX];
     unsigned n_acks;
+    uint64_t ack_bytes; /* that they give back to the peer */
+    bool ack_due;       /* they wait for nothing to go with any longer */
+    struct reactor_timer ack_timer;
 
     struct list rx;   /* struct ucx_rx */
     struct list held; /* struct ucx_held */
@@ -190,7 +196,10 @@ bool ucx_lib_rdma_is_fake(void);
 /* ucx_send.c */
 int ucx_post_probe(struct net_ucx *u) MUST_USE;
 void ucx_on_ack(struct net_ucx *u, const uint8_t *ids, uint32_t len);
-void ucx_add_ack(struct net_ucx *u, uint32_t id);
+/* The peer may have a message's buffers back. That wakes it if it sleeps, so it goes with what is
+ * sent next, or a little later, or once the peer has waited for much. */
+void ucx_add_ack(struct net_ucx *u, uint32_t id, uint32_t len);
+void ucx_on_ack_timer(struct reactor_timer *t);
 void ucx_tx_fail_all(struct net_ucx *u); /* the worker is gone */
 
 /* ucx_recv.c */

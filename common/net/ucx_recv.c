@@ -81,7 +81,7 @@ static void land_refs(struct net_ucx *u, const struct arrival *a, const struct n
         c->ops->received(c, rx->token, -AIFS_ECONN);
         return;
     }
-    ucx_add_ack(u, a->h.id);
+    ucx_add_ack(u, a->h.id, a->h.bulk_len);
     c->ops->received(c, rx->token, 0);
 }
 

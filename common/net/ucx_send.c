@@ -4,7 +4,8 @@
  *
  * Happy path: net_send() queues; flush hands up to UCX_WINDOW messages to UCX, each with a record
  * that owns the active message header and the list of parts until UCX, and for a REF also the
- * peer's ACK, have come. Acknowledgements gathered since the last flush leave as one message.
+ * peer's ACK, have come. Acknowledgements gather until there is something else to send, they are
+ * many, or a timer fires, and leave as one message.
  *
  * Failures: an error from UCX closes the connection. When the worker is destroyed, everything still
  * on record is failed: nothing reads the memory any more.
@@ -57,7 +58,7 @@ static void finish(struct ucx_tx *r)
         conn_tx_done(u->conn, tx, status);
     if (status < 0)
         net_conn_close(u->conn, -AIFS_ECONN);
-    else if (!list_empty(&u->tx_queue) || u->n_acks > 0)
+    else if (!list_empty(&u->tx_queue) || u->ack_due)
         conn_kick(u->conn, KICK_FLUSH);
 }
 
@@ -185,6 +186,11 @@ static void post_acks(struct net_ucx *u)
         le32_store(r->refs + i * 4, u->acks[i]);
     n = add_part(r, 0, r->refs, u->n_acks * 4);
     u->n_acks = 0;
+    u->ack_bytes = 0;
+    u->ack_due = false;
+    if (list_empty(&u->tx_queue))
+        stat_inc(&net_counters.lone_acks);
+    reactor_timer_cancel(u->conn->reactor, &u->ack_timer);
     r->wants_ack = false;
     ucx_header_encode(r->header, UCX_ACK, 0, 0, 0);
     post(r, UCX_HEADER_BYTES, n, UCP_AM_SEND_FLAG_EAGER);
@@ -214,7 +220,7 @@ void ucx_flush(struct net_conn *c)
 
     if (!u || !u->ep)
         return;
-    if (u->n_acks > 0)
+    if (u->n_acks > 0 && (u->ack_due || !list_empty(&u->tx_queue)))
         post_acks(u);
     while (!list_empty(&u->tx_queue) && !u->held_by_peer &&
            u->n_posted < UCX_WINDOW - ACK_RECORDS && conn_alive(c)) {
@@ -229,7 +235,18 @@ void ucx_flush(struct net_conn *c)
     }
 }
 
-void ucx_add_ack(struct net_ucx *u, uint32_t id)
+static void acks_due(struct net_ucx *u)
+{
+    u->ack_due = true;
+    conn_kick(u->conn, KICK_FLUSH);
+}
+
+void ucx_on_ack_timer(struct reactor_timer *t)
+{
+    acks_due(container_of(t, struct net_ucx, ack_timer));
+}
+
+void ucx_add_ack(struct net_ucx *u, uint32_t id, uint32_t len)
 {
     if (u->n_acks == UCX_ACKS_MAX) { /* more than its window allows it to have under way */
         LOG_WARN("ucx", "%s: the peer sends too much at once: closing the connection",
@@ -238,7 +255,12 @@ void ucx_add_ack(struct net_ucx *u, uint32_t id)
         return;
     }
     u->acks[u->n_acks++] = id;
-    conn_kick(u->conn, KICK_FLUSH);
+    u->ack_bytes += len;
+    if (u->n_acks >= UCX_ACKS_SOON || u->ack_bytes >= UCX_ACK_BYTES)
+        acks_due(u);
+    else if (!reactor_timer_running(&u->ack_timer))
+        reactor_timer_start(u->conn->reactor, &u->ack_timer,
+                            reactor_now_ns(u->conn->reactor) + UCX_ACK_DELAY_NS);
 }
 
 void ucx_on_ack(struct net_ucx *u, const uint8_t *ids, uint32_t len)

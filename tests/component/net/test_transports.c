@@ -213,6 +213,40 @@ START_TEST(an_idle_connection_is_armed_once_and_wakes_when_something_comes)
 }
 END_TEST
 
+#define TURNS 64u
+
+static bool one_came_back(struct end *e)
+{
+    return e->closed || e->received == e->to_send;
+}
+
+/* The next request follows a little later, as from a thread that was told of the answer. */
+START_TEST(giving_memory_back_to_the_peer_goes_with_the_next_message)
+{
+    struct net_options o = options(_i);
+    struct child_options co = {.mode = END_ECHO, .want = o.want, .n_bufs = 2, .buf_bytes = BIG};
+    struct child c = child_start(&co);
+    struct end e;
+    uint64_t alone;
+
+    end_init(&e, &o, END_LOAD, BIG, 4);
+    end_connect_over(&e, c.port);
+    e.depth = 1;
+    e.fixed_bulk = e.max_bulk = BIG;
+    alone = stat_value(&net_counters.lone_acks);
+    for (e.to_send = 1; e.to_send <= TURNS; e.to_send++) {
+        end_pump(&e);
+        ck_assert(end_turn_until(&e, one_came_back, END_SOON_MS));
+        reactor_run_once(e.reactor, 0);
+    }
+    ck_assert(!e.closed);
+    ck_assert_uint_lt(stat_value(&net_counters.lone_acks) - alone, TURNS / 2);
+    end_hang_up(&e);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
 START_TEST(both_ends_may_start_sending_at_once)
 {
     struct net_options o = options(_i);
@@ -331,6 +365,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(t, a_frozen_peer_is_found_by_ping, 0, 3);
     tcase_add_loop_test(t, an_idle_connection_stays_open_and_mostly_sleeps, 0, 3);
     tcase_add_loop_test(t, an_idle_connection_is_armed_once_and_wakes_when_something_comes, 0, 3);
+    tcase_add_loop_test(t, giving_memory_back_to_the_peer_goes_with_the_next_message, 0, 3);
     tcase_add_loop_test(t, both_ends_may_start_sending_at_once, 0, 3);
     tcase_add_test(t, two_ends_that_insist_on_different_transports_part_with_an_error);
     tcase_add_test(t, memory_that_cannot_be_read_means_tcp_and_the_connection_lives);
