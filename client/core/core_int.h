@@ -169,8 +169,7 @@ int session_start(struct core *c) MUST_USE;
 void session_tick(struct core *c, uint64_t now);
 void session_lost(struct core *c, uint32_t epoch, int status); /* no-op for an older session */
 void session_close(struct core *c, void (*done)(struct core *c));
-/* Did the server promise, not longer ago than the lease time, that our leases hold? Nothing cached
- * is served without it. */
+/* Has the server promised within the lease time that our leases hold? Nothing is served else. */
 bool session_believed(const struct core *c);
 uint64_t session_trust_ns(const struct core *c, uint64_t ns); /* ns, but not beyond that promise */
 /* q goes on with resume() when the session is believed again, or a file was opened again in it. */
@@ -193,7 +192,7 @@ struct flush_wait {
     bool commit, data_done, commit_asked;
     bool below;      /* a truncation's own: content with what that keeps */
     bool all_sent;   /* what was dirty is under way or done, up to io_seq */
-    unsigned rounds; /* how often what is still dirty is sent before it is left to the next flush */
+    unsigned rounds; /* how often what is dirty is sent before it is left to the next flush */
     struct core_inode *inode;
     struct core_req *q; /* NULL: not a request's */
     void (*done)(struct flush_wait *w);
@@ -214,7 +213,8 @@ struct core_inode {
     struct list names;              /* struct name_entry.of_dir */
     bool complete;                  /* all its names are cached */
     bool kernel_has_more;           /* it may have names of this directory that are not cached */
-    uint64_t list_event, list_next; /* a listing under way: its first page, its next cookie */
+    uint64_t list_event, list_next; /* a listing under way: its first page, its next cookie; */
+    bool list_alone;                /* all names here are its own, and it meets each once */
     uint64_t told_change;           /* of the attributes that inode_entry() has told last */
     struct msg_attr attr; /* as the server last said; under a write lease size and mtime ours */
     struct msg_layout layout;
@@ -359,9 +359,9 @@ bool names_is_absent(struct core *c, uint64_t parent, const char *name,
 void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len, bool told);
 void names_drop_dir(struct core_inode *dir);
 void names_made_empty(const struct mds_op *op, struct core_inode *dir); /* by MKDIR, just now */
-/* An entry of a listing, between two cookies, was learned or not; and the listing's end. */
-void names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
-                  bool believed);
+/* As names_learn(), of an entry of a listing, between two cookies; and the listing's end. */
+bool names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
+                  const char *name, uint32_t len, uint64_t ino);
 void names_list_end(struct core_inode *dir, const struct answer *a, uint64_t from);
 void names_clear(struct core *c);
 

@@ -121,13 +121,15 @@ static void entry_with_attr(struct core_req *q, struct core_dirent *e,
 static void entry_name(struct core_req *q, struct core_dirent *e, const struct answer *page)
 {
     struct core *c = q->p.core;
-    bool believed = names_learn(c, page, q->p.ino, e->name, e->name_len, e->ino);
-    struct core_inode *dir = inode_find(c, q->p.ino);
+    struct core_inode *dir = inode_get(c, q->p.ino);
+    bool believed = false;
 
+    if (dir) {
+        believed = names_listed(dir, page, q->p.list_from, e->cookie, e->name, e->name_len, e->ino);
+        inode_put(dir);
+    }
     if (e->has_entry)
         e->entry.entry_valid_ns = core_name_valid_ns(c, believed);
-    if (dir)
-        names_listed(dir, page, q->p.list_from, e->cookie, believed);
     q->p.list_from = e->cookie;
 }
 

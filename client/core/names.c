@@ -48,17 +48,24 @@ void names_fini(struct core *c)
     hmap_fini(&c->names);
 }
 
-static struct name_entry *find(struct core *c, uint64_t parent, const char *name, uint32_t len)
+static struct name_entry *find_hash(const struct core *c, uint64_t parent, const char *name,
+                                    uint32_t len, uint64_t hash)
 {
     struct hmap_node *n;
 
-    for (n = hmap_first(&c->names, hash_bytes(name, len, parent)); n; n = hmap_next(n)) {
+    for (n = hmap_first(&c->names, hash); n; n = hmap_next(n)) {
         struct name_entry *e = container_of(n, struct name_entry, node);
 
         if (e->dir->ino == parent && e->len == len && memcmp(e->name, name, len) == 0)
             return e;
     }
     return NULL;
+}
+
+static struct name_entry *find(const struct core *c, uint64_t parent, const char *name,
+                               uint32_t len)
+{
+    return find_hash(c, parent, name, len, hash_bytes(name, len, parent));
 }
 
 /* No answer from before now is believed about this directory, and it has names that are not here.
@@ -93,16 +100,12 @@ static void evict_oldest(struct core *c)
     entry_free(c, e);
 }
 
-static bool put(struct core *c, struct core_inode *dir, const char *name, uint32_t len,
-                uint64_t ino)
+/* A name that is not here yet. */
+static bool add(struct core *c, struct core_inode *dir, const char *name, uint32_t len,
+                uint64_t hash, uint64_t ino)
 {
-    struct name_entry *e = find(c, dir->ino, name, len);
+    struct name_entry *e;
 
-    if (e) {
-        e->ino = ino;
-        e->event = c->events_seen;
-        return true;
-    }
     if (c->n_names >= c->max_names)
         evict_oldest(c);
     e = len <= MSG_NAME_MAX ? mem_alloc(sizeof *e + len) : NULL;
@@ -115,10 +118,21 @@ static bool put(struct core *c, struct core_inode *dir, const char *name, uint32
     e->event = c->events_seen;
     e->len = (uint16_t)len;
     memcpy(e->name, name, len);
-    hmap_insert(&c->names, &e->node, hash_bytes(name, len, dir->ino));
+    hmap_insert(&c->names, &e->node, hash);
     list_push_back(&c->name_lru, &e->lru);
     list_push_back(&dir->names, &e->of_dir);
     c->n_names++;
+    return true;
+}
+
+static bool put(struct core *c, struct core_inode *dir, struct name_entry *e, const char *name,
+                uint32_t len, uint64_t hash, uint64_t ino)
+{
+    dir->list_alone = false;
+    if (!e)
+        return add(c, dir, name, len, hash, ino);
+    e->ino = ino;
+    e->event = c->events_seen;
     return true;
 }
 
@@ -127,24 +141,39 @@ static bool is_dots(const char *name, uint32_t len)
     return (len == 1 && name[0] == '.') || (len == 2 && name[0] == '.' && name[1] == '.');
 }
 
+/* May this answer be believed about names of dir that are not here? */
+static bool may_learn(const struct core_inode *dir, const struct answer *a, const char *name,
+                      uint32_t len)
+{
+    return (a->kept & RPC_FLAG_KEPT_DIR) && !is_dots(name, len) && answer_current(dir->core, a) &&
+           a->event >= dir->inval_event && a->event >= dir->names_event;
+}
+
+static bool learn(struct core_inode *dir, const struct answer *a, const char *name, uint32_t len,
+                  uint64_t ino)
+{
+    struct core *c = dir->core;
+    uint64_t hash;
+    struct name_entry *e;
+
+    if (!may_learn(dir, a, name, len))
+        return false;
+    hash = hash_bytes(name, len, dir->ino);
+    e = find_hash(c, dir->ino, name, len, hash);
+    if (e && e->event > a->event)
+        return e->ino == ino; /* we have changed it since */
+    return put(c, dir, e, name, len, hash, ino);
+}
+
 bool names_learn(struct core *c, const struct answer *a, uint64_t parent, const char *name,
                  uint32_t len, uint64_t ino)
 {
-    struct core_inode *dir;
-    const struct name_entry *e;
+    struct core_inode *dir = a->kept & RPC_FLAG_KEPT_DIR ? inode_get(c, parent) : NULL;
     bool believed;
 
-    if (!(a->kept & RPC_FLAG_KEPT_DIR) || is_dots(name, len) || !answer_current(c, a))
-        return false;
-    dir = inode_get(c, parent);
     if (!dir)
         return false;
-    believed = a->event >= dir->inval_event && a->event >= dir->names_event;
-    e = believed ? find(c, parent, name, len) : NULL;
-    if (e && e->event > a->event)
-        believed = e->ino == ino; /* we have changed it since */
-    else if (believed)
-        believed = put(c, dir, name, len, ino);
+    believed = learn(dir, a, name, len, ino);
     inode_put(dir);
     return believed;
 }
@@ -156,10 +185,13 @@ bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_
     bool believed = dir && (a->kept & flag) && answer_current(c, a) && a->event >= dir->inval_event;
 
     c->events_seen++;
-    if (believed)
-        believed = put(c, dir, name, len, ino);
-    else
+    if (believed) {
+        uint64_t hash = hash_bytes(name, len, parent);
+
+        believed = put(c, dir, find_hash(c, parent, name, len, hash), name, len, hash, ino);
+    } else {
         names_drop(c, parent, name, len, false);
+    }
     if (dir)
         inode_put(dir);
     return believed;
@@ -189,17 +221,27 @@ void names_made_empty(const struct mds_op *op, struct core_inode *dir)
         dir->complete = true;
 }
 
-void names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
-                  bool believed)
+bool names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
+                  const char *name, uint32_t len, uint64_t ino)
 {
+    bool believed;
+
     if (from == 0) {
         dir->list_event = a->event;
         dir->list_next = 0;
+        dir->list_alone = list_empty(&dir->names);
     }
+    /* Nothing was known of it, and cookies ascend: the name is not here yet. */
+    if (dir->list_alone && from == dir->list_next && to > from)
+        believed = may_learn(dir, a, name, len) &&
+                   add(dir->core, dir, name, len, hash_bytes(name, len, dir->ino), ino);
+    else
+        believed = learn(dir, a, name, len, ino);
     if (from != dir->list_next || !believed)
         dir->list_next = UINT64_MAX; /* has a gap: from the start again */
     else
         dir->list_next = to;
+    return believed;
 }
 
 void names_list_end(struct core_inode *dir, const struct answer *a, uint64_t from)
