@@ -14,8 +14,10 @@
 #include "client/fuse/channel.h"
 #include "common/stat/stat.h"
 
-#define FS_GROUPS_INLINE 16
-#define FS_XATTR_MOUNT   "user.aifs.mount" /* an extended attribute of every inode: mount_text */
+#define FS_GROUPS_INLINE  16
+#define FS_DIR_PAGES      4 /* of an open directory: the one that is read from and those behind it */
+#define FS_DIR_PAGES_DEEP 32 /* of all open directories; beyond it each asks for one in advance */
+#define FS_XATTR_MOUNT    "user.aifs.mount" /* an extended attribute of every inode: mount_text */
 
 struct fs {
     struct reactor *reactor;
@@ -23,6 +25,7 @@ struct fs {
     struct channel *channel;
     uint64_t root;
     uint32_t setid_epoch; /* from 1; counts set-id bits set through this mount */
+    unsigned dir_pages;   /* under way or held, of all open directories */
     struct list invals;   /* struct core_inval that found the notification queue full */
     struct stat_histogram latency[CHANNEL_N_OPS];
     struct stat_counter errors;
@@ -58,15 +61,20 @@ struct fs_dir_page {
     struct core_req req; /* HERE: entries not yet given to the kernel */
     struct fs_dir *dir;
     enum fs_page_state state;
+    bool plus;         /* with attributes */
     uint64_t cookie;   /* the kernel's: the page begins behind it */
     uint64_t asked_ns; /* how old what it says may be */
     struct op *op;     /* waits for it */
 };
 
-struct fs_dir { /* an open directory: ops/readdir.c */
-    struct fs_dir_page pages[2];
-    unsigned current; /* the page that is read from; the other is the one behind it */
-    unsigned asked;   /* pages under way */
+struct fs_dir {    /* an open directory: ops/readdir.c */
+    struct fs *fs; /* this and what follows: of the request in hand */
+    uint64_t ino;
+    uint32_t uid, gid;
+    bool plus, begun; /* begun: the first one, which tells nothing about the next */
+    struct fs_dir_page pages[FS_DIR_PAGES]; /* a ring */
+    unsigned current;                       /* the page that is read from */
+    unsigned asked;                         /* pages under way */
     bool busy, closed;
     bool no_ahead; /* the caller's groups matter: nothing is asked for in advance */
     bool has_next;

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * READDIR and READDIRPLUS. The kernel asks for a few KiB at a time; one page from the server is
- * much larger and stays with the open directory until the kernel has taken all of it in order.
- * While it does, the page behind it is already under way. A seek or rewinddir(3) drops both.
+ * READDIR and READDIRPLUS. A page from the server stays with the open directory until the kernel
+ * has taken all of it in order. While it does, the pages behind it are already under way: one, or
+ * several when only names are wanted, so that the server never waits for a quick reader. A seek or
+ * rewinddir(3) drops them all.
  * Cookies: the server's are 48 bits of hash and 16 of ordinal; the kernel's must be positive, so
  * the ordinal is squeezed to 15 bits (never more than a few in use). "." and ".." have the cookies
  * 1 and 2.
+ *
+ * The kernel's first request wants attributes, whatever the application does, and each costs the
+ * server, us and the kernel ten times what a name does. The page for it is no longer than the
+ * reply: those who list first and look at the files afterwards get all of a directory of ordinary
+ * size with attributes. The page behind it is short and without: a reader who goes on with
+ * attributes throws it away.
  *
  * Failure modes: a page asked for in advance that fails, or has become old, is forgotten, and asked
  * for again when the kernel wants it.
@@ -17,10 +24,12 @@
 #include "client/fuse/fs.h"
 #include "common/base/mem.h"
 
-#define PAGE_BYTES    (256u * KIB)
-#define AHEAD_NS      (200 * NS_PER_MS) /* older pages are not begun */
-#define COOKIE_DOT    1u
-#define COOKIE_DOTDOT 2u
+#define PAGE_BYTES       (256u * KIB)
+#define PAGE_FIRST_BYTES (32u * KIB)       /* at least */
+#define PAGE_GUESS_BYTES (64u * KIB)       /* while it is not known what the reader wants */
+#define AHEAD_NS         (200 * NS_PER_MS) /* older pages are not begun */
+#define COOKIE_DOT       1u
+#define COOKIE_DOTDOT    2u
 
 static uint64_t to_kernel(uint64_t cookie)
 {
@@ -32,14 +41,21 @@ static uint64_t to_server(uint64_t cookie)
     return cookie <= COOKIE_DOTDOT ? 0 : (cookie >> 15) << 16 | (cookie & 0x7fffu);
 }
 
-static struct fs_dir_page *current_page(struct fs_dir *d)
+/* The n-th page behind the current one. */
+static struct fs_dir_page *page_behind(struct fs_dir *d, unsigned n)
 {
-    return &d->pages[d->current];
+    return &d->pages[(d->current + n) % FS_DIR_PAGES];
 }
 
-static struct fs_dir_page *other_page(struct fs_dir *d)
+static struct fs_dir_page *current_page(struct fs_dir *d)
 {
-    return &d->pages[!d->current];
+    return page_behind(d, 0);
+}
+
+static void page_gone(struct fs_dir_page *p)
+{
+    p->state = FS_PAGE_NONE;
+    p->dir->fs->dir_pages--;
 }
 
 static void page_drop(struct fs_dir_page *p)
@@ -48,8 +64,14 @@ static void page_drop(struct fs_dir_page *p)
         p->state = FS_PAGE_STALE;
     } else if (p->state == FS_PAGE_HERE) {
         core_readdir_done(&p->req);
-        p->state = FS_PAGE_NONE;
+        page_gone(p);
     }
+}
+
+static void pages_drop(struct fs_dir *d, unsigned first)
+{
+    for (unsigned n = first; n < FS_DIR_PAGES; n++)
+        page_drop(page_behind(d, n));
 }
 
 static void dir_free_unused(struct fs_dir *d)
@@ -62,16 +84,60 @@ void fs_dir_free(struct fs_dir *d)
 {
     d->closed = true;
     d->asked++; /* not before the end of this function */
-    for (unsigned i = 0; i < ARRAY_LEN(d->pages); i++) {
-        page_drop(&d->pages[i]);
+    pages_drop(d, 0);
+    for (unsigned i = 0; i < FS_DIR_PAGES; i++)
         if (d->pages[i].state == FS_PAGE_STALE)
             core_cancel(&d->pages[i].req);
-    }
     d->asked--;
     dir_free_unused(d);
 }
 
+static void on_page(struct core_req *req, int status);
+
 /* The page outlives the request, so it is asked for with a core request of its own. */
+static void page_ask(struct fs_dir *d, struct fs_dir_page *p, uint64_t cookie, uint32_t bytes,
+                     bool plus)
+{
+    p->dir = d;
+    p->state = FS_PAGE_ASKED;
+    p->cookie = cookie;
+    p->plus = plus;
+    p->asked_ns = clock_mono_ns(reactor_clock(d->fs->reactor));
+    p->req.done = on_page;
+    p->req.arg = p;
+    d->asked++;
+    d->fs->dir_pages++;
+    core_readdir(d->fs->core, &p->req, d->ino, to_server(cookie), bytes, plus);
+}
+
+/* How many pages there may be behind the current one. */
+static unsigned ahead_max(const struct fs_dir *d)
+{
+    if (d->no_ahead)
+        return 0;
+    return d->begun || d->plus || d->fs->dir_pages >= FS_DIR_PAGES_DEEP ? 1 : FS_DIR_PAGES - 1;
+}
+
+/* Behind the last page that has been asked for, once it is here and its last entry is known. */
+static void page_ask_ahead(struct fs_dir *d)
+{
+    unsigned n, max = ahead_max(d);
+    struct fs_dir_page *p;
+    uint64_t last;
+
+    for (n = 0; n < max && page_behind(d, n + 1)->state != FS_PAGE_NONE; n++)
+        ;
+    p = page_behind(d, n);
+    if (n == max || p->state != FS_PAGE_HERE || p->req.out.dir.eof)
+        return;
+    last = core_readdir_last(&p->req);
+    if (!last)
+        return;
+    p = page_behind(d, n + 1);
+    p->req.cred = (struct msg_cred){.uid = d->uid, .gid = d->gid};
+    page_ask(d, p, to_kernel(last), d->begun ? PAGE_GUESS_BYTES : PAGE_BYTES, d->plus && !d->begun);
+}
+
 static void on_page(struct core_req *req, int status)
 {
     struct fs_dir_page *p = req->arg;
@@ -80,50 +146,20 @@ static void on_page(struct core_req *req, int status)
 
     d->asked--;
     if (status != 0) {
-        p->state = FS_PAGE_NONE;
+        page_gone(p);
     } else if (p->state == FS_PAGE_STALE) {
         core_readdir_done(req);
-        p->state = FS_PAGE_NONE;
+        page_gone(p);
     } else {
         p->state = FS_PAGE_HERE;
     }
     p->op = NULL;
     if (o)
         o->req.done(&o->req, status);
-    else
+    else if (d->closed)
         dir_free_unused(d);
-}
-
-static void page_ask(struct fs_dir *d, struct fs_dir_page *p, const struct channel_req *q,
-                     uint64_t cookie, const struct msg_cred *cred)
-{
-    struct fs *fs = fs_of(q);
-
-    p->dir = d;
-    p->state = FS_PAGE_ASKED;
-    p->cookie = cookie;
-    p->asked_ns = clock_mono_ns(reactor_clock(fs->reactor));
-    p->req.cred = *cred;
-    p->req.done = on_page;
-    p->req.arg = p;
-    d->asked++;
-    core_readdir(fs->core, &p->req, fs_ino(fs, q->node), to_server(cookie), PAGE_BYTES, q->io.plus);
-}
-
-/* Not with the first reply: only then it is known which of the two kinds the kernel goes on with.
- */
-static void page_ask_ahead(const struct channel_req *q, struct fs_dir *d)
-{
-    const struct msg_cred cred = {.uid = q->uid, .gid = q->gid};
-    const struct core_req *page = &current_page(d)->req;
-    uint64_t last;
-
-    if (d->no_ahead || q->io.offset <= COOKIE_DOTDOT || page->out.dir.eof ||
-        other_page(d)->state != FS_PAGE_NONE)
-        return;
-    last = core_readdir_last(page);
-    if (last)
-        page_ask(d, other_page(d), q, to_kernel(last), &cred);
+    else if (status == 0)
+        page_ask_ahead(d);
 }
 
 /* False when the reply is full: e stays for the next one. */
@@ -172,7 +208,7 @@ static void reply_from_page(struct channel_req *q, struct fs_dir *d)
     struct fs_dir_page *p = current_page(d);
     int rc;
 
-    page_ask_ahead(q, d);
+    page_ask_ahead(d);
     channel_dir_begin(q);
     if (q->io.offset < COOKIE_DOTDOT) {
         add_dots(q, d); /* a reply has room for these two at least */
@@ -190,6 +226,12 @@ static void reply_from_page(struct channel_req *q, struct fs_dir *d)
     channel_reply_dir(q);
 }
 
+/* An entry with attributes is a fifth shorter here than in the kernel's reply. */
+static uint32_t first_bytes(const struct channel_req *q)
+{
+    return MIN(MAX(q->io.len / 5 * 4, PAGE_FIRST_BYTES), PAGE_BYTES);
+}
+
 static void run(struct op *o)
 {
     const struct channel_req *q = o->q;
@@ -199,8 +241,10 @@ static void run(struct op *o)
     d->no_ahead |= o->has_groups;
     p->op = o;
     o->waiting = &p->req;
-    if (p->state == FS_PAGE_NONE)
-        page_ask(d, p, q, q->io.offset, &o->req.cred);
+    if (p->state != FS_PAGE_NONE)
+        return;
+    p->req.cred = o->req.cred;
+    page_ask(d, p, q->io.offset, d->begun ? first_bytes(q) : PAGE_BYTES, q->io.plus);
 }
 
 static void page_begin(struct fs_dir *d)
@@ -226,14 +270,24 @@ static void finish(struct op *o, int status)
  * is not fresh any more. */
 static bool page_turn(const struct channel_req *q, struct fs_dir *d)
 {
-    struct fs_dir_page *p = other_page(d);
-    uint64_t now_ns = clock_mono_ns(reactor_clock(fs_of(q)->reactor));
+    const struct fs_dir_page *p = page_behind(d, 1);
+    uint64_t now_ns = clock_mono_ns(reactor_clock(d->fs->reactor));
 
     if ((p->state != FS_PAGE_ASKED && p->state != FS_PAGE_HERE) || p->cookie != q->io.offset ||
-        now_ns > p->asked_ns + AHEAD_NS)
+        (q->io.plus && !p->plus) || now_ns > p->asked_ns + AHEAD_NS)
         return false;
-    d->current = !d->current;
+    d->current = (d->current + 1) % FS_DIR_PAGES;
     return true;
+}
+
+static void dir_request(const struct channel_req *q, struct fs_dir *d)
+{
+    d->fs = fs_of(q);
+    d->ino = fs_ino(d->fs, q->node);
+    d->uid = q->uid;
+    d->gid = q->gid;
+    d->plus = q->io.plus;
+    d->begun = q->io.offset <= COOKIE_DOTDOT;
 }
 
 void op_readdir(struct channel_req *q)
@@ -244,6 +298,7 @@ void op_readdir(struct channel_req *q)
         channel_reply_err(q, -EBUSY);
         return;
     }
+    dir_request(q, d);
     if (current_page(d)->state == FS_PAGE_HERE && q->io.offset == d->next_cookie) {
         reply_from_page(q, d);
         return;
@@ -251,7 +306,7 @@ void op_readdir(struct channel_req *q)
     page_drop(current_page(d));
     d->next_cookie = q->io.offset;
     if (!page_turn(q, d)) {
-        page_drop(other_page(d));
+        pages_drop(d, 1);
     } else if (current_page(d)->state == FS_PAGE_HERE) {
         page_begin(d);
         reply_from_page(q, d);

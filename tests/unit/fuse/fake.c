@@ -193,8 +193,9 @@ void core_removexattr(struct core *c UNUSED, struct core_req *q, uint64_t ino, c
 }
 
 void core_readdir(struct core *c UNUSED, struct core_req *q, uint64_t ino, uint64_t cookie,
-                  uint32_t max UNUSED, bool plus)
+                  uint32_t max, bool plus)
 {
+    fake.page_bytes = max;
     q->out.dir.eof = fake.eof;
     q->out.dir.parent = 55;
     q->p.progress = 0;

@@ -31,6 +31,7 @@ struct fake {
     /* the page a READDIR gets */
     struct core_dirent page[FAKE_ENTRIES];
     unsigned page_len;
+    uint32_t page_bytes; /* that the latest was to have at most */
     bool eof;
 };
 extern struct fake fake;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The FUSE operations between a core and a channel that only remember. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -421,156 +420,6 @@ START_TEST(extended_attributes_and_access_lists_go_to_the_server)
 }
 END_TEST
 
-/* ---- directories ---- */
-
-static uint64_t open_dir(void)
-{
-    op_opendir(fake_request(&fs, CHANNEL_OPENDIR, 9));
-    return fake.reply_fh;
-}
-
-static void close_dir(uint64_t fh)
-{
-    struct channel_req *q = fake_request(&fs, CHANNEL_RELEASEDIR, 9);
-
-    q->file.fh = fh;
-    op_releasedir(q);
-}
-
-static void page(unsigned n, unsigned first, bool eof)
-{
-    static char names[FAKE_ENTRIES][8];
-
-    for (unsigned i = 0; i < n; i++) {
-        snprintf(names[i], sizeof names[i], "n%u", first + i);
-        fake.page[i] = (struct core_dirent){.ino = 1000 + first + i,
-                                            .cookie = (uint64_t)(first + i) << 16 | 1,
-                                            .type = DT_REG,
-                                            .name_len = (uint8_t)strlen(names[i]),
-                                            .name = names[i],
-                                            .has_entry = true};
-    }
-    fake.page_len = n;
-    fake.eof = eof;
-}
-
-static void read_dir(uint64_t fh, uint64_t offset, unsigned room)
-{
-    struct channel_req *q = fake_request(&fs, CHANNEL_READDIR, 9);
-
-    q->io.fh = fh;
-    q->io.offset = offset;
-    q->io.len = 4096;
-    q->io.plus = true;
-    fake.dir_room = room;
-    op_readdir(q);
-}
-
-START_TEST(a_page_is_given_out_piece_by_piece)
-{
-    uint64_t fh = open_dir();
-
-    fake.at_once = true;
-    page(4, 16, true);
-    read_dir(fh, 0, 4);
-    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ n17@0x88001+ ");
-    read_dir(fh, 0x88001, 1);
-    ck_assert_str_eq(fake.names, "n18@0x90001+ ");
-    read_dir(fh, 0x90001, 9);
-    ck_assert_str_eq(fake.names, "n19@0x98001+ ");
-    read_dir(fh, 0x98001, 9);
-    ck_assert_str_eq(fake.names, "");
-    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 1);
-}
-END_TEST
-
-START_TEST(the_next_page_begins_where_the_last_ended)
-{
-    uint64_t fh = open_dir();
-
-    fake.at_once = true;
-    page(2, 16, false);
-    read_dir(fh, 0, 64);
-    ck_assert_uint_eq(fake.page_done, 1);
-    page(1, 18, true);
-    read_dir(fh, 0x88001, 64);
-    ck_assert_str_eq(fake.names, "n18@0x90001+ ");
-    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0x110001 plus;");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 2);
-}
-END_TEST
-
-START_TEST(rewinding_asks_again)
-{
-    uint64_t fh = open_dir();
-
-    fake.at_once = true;
-    page(3, 16, true);
-    read_dir(fh, 0, 3);
-    read_dir(fh, 0, 64);
-    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ n17@0x88001+ n18@0x90001+ ");
-    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0 plus;");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 2);
-}
-END_TEST
-
-START_TEST(the_page_behind_is_asked_for_in_advance)
-{
-    uint64_t fh = open_dir();
-
-    fake.at_once = true;
-    page(4, 16, false);
-    read_dir(fh, 0, 4);
-    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;");
-    read_dir(fh, 0x88001, 1);
-    read_dir(fh, 0x90001, 9);
-    ck_assert_str_eq(fake.names, "n19@0x98001+ ");
-    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0x130001 plus;");
-    page(1, 20, true);
-    read_dir(fh, 0x98001, 9);
-    ck_assert_str_eq(fake.names, "n20@0xa0001+ ");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 3); /* the third: behind n20, asked for in advance */
-}
-END_TEST
-
-START_TEST(a_seek_forgets_what_was_asked_for_in_advance)
-{
-    uint64_t fh = open_dir();
-
-    fake.at_once = true;
-    page(4, 16, false);
-    read_dir(fh, 0, 4);
-    read_dir(fh, 0x88001, 1);
-    read_dir(fh, 0, 3);
-    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ ");
-    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0x130001 plus;readdir 9 0 plus;");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 3);
-}
-END_TEST
-
-START_TEST(a_directory_closed_early_outlives_what_is_under_way)
-{
-    uint64_t fh = open_dir();
-
-    fake.at_once = true;
-    page(4, 16, false);
-    read_dir(fh, 0, 4);
-    fake.at_once = false;
-    read_dir(fh, 0x88001, 1);
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 1);
-    ck_assert_uint_eq(fake.cancelled, 1);
-    fake_complete(0);
-    ck_assert_uint_eq(fake.page_done, 2);
-}
-END_TEST
-
 SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            a_name_that_does_not_exist_may_be_remembered,
            a_call_that_completes_at_once_is_answered_once,
@@ -586,8 +435,4 @@ SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            a_read_is_sent_from_where_the_core_has_it, a_write_by_the_privileged_is_one_call,
            set_id_bits_are_looked_for_once_per_open_file, set_id_bits_are_cleared_before_the_write,
            a_set_id_bit_set_later_is_seen, an_open_that_nobody_waits_for_is_closed,
-           extended_attributes_and_access_lists_go_to_the_server,
-           a_page_is_given_out_piece_by_piece, the_next_page_begins_where_the_last_ended,
-           rewinding_asks_again, the_page_behind_is_asked_for_in_advance,
-           a_seek_forgets_what_was_asked_for_in_advance,
-           a_directory_closed_early_outlives_what_is_under_way)
+           extended_attributes_and_access_lists_go_to_the_server)

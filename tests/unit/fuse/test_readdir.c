@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Listing a directory, between a core and a channel that only remember. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/suite.h"
+#include "tests/unit/fuse/fake.h"
+
+static struct fs fs;
+
+static void setup(void)
+{
+    fake_reset(&fs);
+}
+
+static uint64_t open_dir(void)
+{
+    op_opendir(fake_request(&fs, CHANNEL_OPENDIR, 9));
+    return fake.reply_fh;
+}
+
+static void close_dir(uint64_t fh)
+{
+    struct channel_req *q = fake_request(&fs, CHANNEL_RELEASEDIR, 9);
+
+    q->file.fh = fh;
+    op_releasedir(q);
+}
+
+static void page(unsigned n, unsigned first, bool eof)
+{
+    static char names[FAKE_ENTRIES][8];
+
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(names[i], sizeof names[i], "n%u", first + i);
+        fake.page[i] = (struct core_dirent){.ino = 1000 + first + i,
+                                            .cookie = (uint64_t)(first + i) << 16 | 1,
+                                            .type = DT_REG,
+                                            .name_len = (uint8_t)strlen(names[i]),
+                                            .name = names[i],
+                                            .has_entry = true};
+    }
+    fake.page_len = n;
+    fake.eof = eof;
+}
+
+static void read_some(uint64_t fh, uint64_t offset, unsigned room, bool plus)
+{
+    struct channel_req *q = fake_request(&fs, CHANNEL_READDIR, 9);
+
+    q->io.fh = fh;
+    q->io.offset = offset;
+    q->io.len = 4096;
+    q->io.plus = plus;
+    fake.dir_room = room;
+    op_readdir(q);
+}
+
+static void read_dir(uint64_t fh, uint64_t offset, unsigned room)
+{
+    read_some(fh, offset, room, true);
+}
+
+static void read_names(uint64_t fh, uint64_t offset, unsigned room)
+{
+    read_some(fh, offset, room, false);
+}
+
+START_TEST(a_page_is_given_out_piece_by_piece)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, true);
+    read_dir(fh, 0, 4);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ n17@0x88001+ ");
+    read_dir(fh, 0x88001, 1);
+    ck_assert_str_eq(fake.names, "n18@0x90001+ ");
+    read_dir(fh, 0x90001, 9);
+    ck_assert_str_eq(fake.names, "n19@0x98001+ ");
+    read_dir(fh, 0x98001, 9);
+    ck_assert_str_eq(fake.names, "");
+    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 1);
+}
+END_TEST
+
+START_TEST(the_next_page_begins_where_the_last_ended)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(2, 16, false);
+    read_names(fh, 0, 64);
+    ck_assert_uint_eq(fake.page_done, 1);
+    page(1, 18, true);
+    read_names(fh, 0x88001, 64);
+    ck_assert_str_eq(fake.names, "n18@0x90001 ");
+    ck_assert_str_eq(fake.calls, "readdir 9 0;readdir 9 0x110001;readdir 9 0x120001;");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 3);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+}
+END_TEST
+
+START_TEST(the_first_pages_are_short_and_the_second_has_names_only)
+{
+    uint64_t fh = open_dir();
+
+    page(2, 16, false);
+    read_dir(fh, 0, 64);
+    ck_assert_uint_le(fake.page_bytes, 32 * KIB);
+    fake_complete(0);
+    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0x110001;");
+    ck_assert_uint_le(fake.page_bytes, 64 * KIB);
+    fake_complete(0);
+    ck_assert_ptr_null(fake.waiting); /* no third before it is known who reads */
+    close_dir(fh);
+}
+END_TEST
+
+START_TEST(who_goes_on_with_attributes_gets_them)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(2, 16, false);
+    read_dir(fh, 0, 64);
+    page(1, 18, true);
+    read_dir(fh, 0x88001, 64);
+    ck_assert_str_eq(fake.names, "n18@0x90001+ ");
+    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0x110001;readdir 9 0x110001 plus;");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 3);
+}
+END_TEST
+
+START_TEST(several_pages_of_names_are_under_way)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, false);
+    read_dir(fh, 0, 64); /* with "." and ".." all of the first page */
+    fake.calls[0] = '\0';
+    read_names(fh, 0x98001, 1); /* the second; behind it three */
+    ck_assert_str_eq(fake.calls, "readdir 9 0x130001;readdir 9 0x130001;readdir 9 0x130001;");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 5);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+}
+END_TEST
+
+START_TEST(many_open_directories_have_a_page_in_advance_each)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, false);
+    fs.dir_pages = FS_DIR_PAGES_DEEP;
+    read_dir(fh, 0, 64);
+    fake.calls[0] = '\0';
+    read_names(fh, 0x98001, 1);
+    ck_assert_str_eq(fake.calls, "readdir 9 0x130001;");
+    close_dir(fh);
+    ck_assert_uint_eq(fs.dir_pages, FS_DIR_PAGES_DEEP);
+}
+END_TEST
+
+START_TEST(a_page_in_advance_that_fails_is_asked_for_when_it_is_wanted)
+{
+    uint64_t fh = open_dir();
+
+    page(2, 16, false);
+    read_names(fh, 0, 64);
+    fake_complete(0);
+    fake_complete(-EIO);
+    ck_assert_ptr_null(fake.waiting);
+    fake.at_once = true;
+    page(1, 18, true);
+    read_names(fh, 0x88001, 64);
+    ck_assert_str_eq(fake.names, "n18@0x90001 ");
+    ck_assert_str_eq(fake.calls, "readdir 9 0;readdir 9 0x110001;readdir 9 0x110001;");
+    close_dir(fh);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+}
+END_TEST
+
+START_TEST(rewinding_asks_again)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(3, 16, true);
+    read_dir(fh, 0, 3);
+    read_dir(fh, 0, 64);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ n17@0x88001+ n18@0x90001+ ");
+    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0 plus;");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 2);
+}
+END_TEST
+
+START_TEST(the_page_behind_is_asked_for_in_advance)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, false);
+    read_names(fh, 0, 4);
+    ck_assert_str_eq(fake.calls, "readdir 9 0;readdir 9 0x130001;");
+    page(4, 16, true);
+    read_names(fh, 0x88001, 1);
+    read_names(fh, 0x90001, 9);
+    ck_assert_str_eq(fake.names, "n19@0x98001 ");
+    page(1, 20, true);
+    read_names(fh, 0x98001, 9);
+    ck_assert_str_eq(fake.names, "n20@0xa0001 ");
+    close_dir(fh);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+}
+END_TEST
+
+START_TEST(a_seek_forgets_what_was_asked_for_in_advance)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, false);
+    read_names(fh, 0, 4);
+    read_names(fh, 0, 3);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001 ");
+    ck_assert_str_eq(fake.calls, "readdir 9 0;readdir 9 0x130001;readdir 9 0;readdir 9 0x130001;");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 4);
+}
+END_TEST
+
+START_TEST(a_directory_closed_early_outlives_what_is_under_way)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, false);
+    read_names(fh, 0, 4);
+    fake.at_once = false;
+    read_names(fh, 0x88001, 1);
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 2);
+    ck_assert_uint_eq(fake.cancelled, 1);
+    fake_complete(0);
+    ck_assert_uint_eq(fake.page_done, 3);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+}
+END_TEST
+
+SUITE_MAIN("fuse-readdir", setup, NULL, a_page_is_given_out_piece_by_piece,
+           the_next_page_begins_where_the_last_ended,
+           the_first_pages_are_short_and_the_second_has_names_only,
+           who_goes_on_with_attributes_gets_them, several_pages_of_names_are_under_way,
+           many_open_directories_have_a_page_in_advance_each,
+           a_page_in_advance_that_fails_is_asked_for_when_it_is_wanted, rewinding_asks_again,
+           the_page_behind_is_asked_for_in_advance, a_seek_forgets_what_was_asked_for_in_advance,
+           a_directory_closed_early_outlives_what_is_under_way)
