@@ -35,7 +35,7 @@ for d in mds oss1; do # by hand: `demo up` would write its own configuration aga
 done
 port=$(sed -n 's/^mds.listen = .*://p' "$C/mds/mds.conf")
 has_both() { "$ADMIN" net show | grep -q '10\.99\.2\.1:[0-9]* *up *tcp'; }
-wait_for 20 has_both || fail "net show does not know both addresses: $("$ADMIN" net show)"
+wait_for 90 has_both || fail "net show does not know both addresses: $("$ADMIN" net show)"
 mkdir -p "$W"
 expect "a mount over the wires" inside "$MOUNT" "10.99.1.1:$port,10.99.2.1:$port:/" "$W" -o "keyfile=$C/key/client.key,net=tcp,net.ping_timeout=2s"
 
@@ -54,7 +54,7 @@ over_both() { # DIRECTION, seen from the server
     note "$1: $b1 and $b2 bytes"
     [ $((b1 * 3)) -ge "$b2" ] && [ $((b2 * 3)) -ge "$b1" ]
 }
-for way in tx rx; do wait_for 60 over_both "$way" || fail "only one wire carries data ($way)"; done
+for way in tx rx; do wait_for 90 over_both "$way" || fail "only one wire carries data ($way)"; done
 
 ip link set wire2 down
 expect "with a wire cut" write_and_read
