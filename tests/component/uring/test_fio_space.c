@@ -103,27 +103,40 @@ static unsigned long huge_mapped_kib(const void *at)
     return kib;
 }
 
-START_TEST(in_memory_it_comes_as_huge_pages)
+/* Maps the huge page's worth of the file that begins at offset: has it come as a huge page, and if
+ * not, could it? The kernel may be short of them for a moment. */
+static void look_at(uint64_t offset, bool *ret_is, bool *ret_could)
 {
+    uint8_t *area = mmap(NULL, 2 * HUGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     volatile uint8_t *at;
-    uint8_t *area;
 
-    fio_bench_open(&bench, 0);
-    ck_assert(bench.file.memory);
-    ck_assert_int_eq(fio_allocate(&bench.file, HUGE_BYTES, HUGE_BYTES), 0);
-    area = mmap(NULL, 2 * HUGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(area, MAP_FAILED);
     at = area + (HUGE_BYTES - (uintptr_t)area % HUGE_BYTES) % HUGE_BYTES;
     ck_assert_ptr_eq(mmap((void *)(uintptr_t)at, HUGE_BYTES, PROT_READ, MAP_SHARED | MAP_FIXED,
-                          bench.file.fd, HUGE_BYTES),
+                          bench.file.fd, (off_t)offset),
                      (void *)(uintptr_t)at);
     ck_assert_uint_eq(at[HUGE_BYTES / 2], 0);
-    if (!huge_mapped_kib((const void *)(uintptr_t)at)) {
-        /* a machine that has none, or has none now, has none for us either */
-        ck_assert_int_ne(madvise((void *)(uintptr_t)at, HUGE_BYTES, MADV_COLLAPSE), 0);
-        printf("no huge pages here: %m\n");
-    }
+    *ret_is = huge_mapped_kib((const void *)(uintptr_t)at) != 0;
+    *ret_could = *ret_is || madvise((void *)(uintptr_t)at, HUGE_BYTES, MADV_COLLAPSE) == 0;
     munmap(area, 2 * HUGE_BYTES);
+}
+
+START_TEST(in_memory_it_comes_as_huge_pages)
+{
+    const unsigned tries = 8;
+    unsigned n_could = 0;
+    bool is = false, could;
+
+    fio_bench_open(&bench, 0);
+    ck_assert(bench.file.memory);
+    for (unsigned k = 0; k < tries && !is; k++) {
+        ck_assert_int_eq(fio_allocate(&bench.file, k * HUGE_BYTES, HUGE_BYTES), 0);
+        look_at(k * HUGE_BYTES, &is, &could);
+        n_could += could;
+    }
+    if (!is)
+        printf("huge pages are short here\n");
+    ck_assert(is || n_could < tries);
     fio_bench_close(&bench);
 }
 END_TEST
