@@ -49,6 +49,7 @@ static void on_done(struct core_req *req, int status)
     }
     if (o->ended)
         *o->ended = true;
+    o->ended = NULL;
     o->finish(o, status);
 }
 
@@ -59,11 +60,24 @@ static void on_interrupt(struct channel_req *q)
     core_cancel(o->waiting);
 }
 
+void op_go_on(struct op *o, void (*run)(struct op *o), void (*finish)(struct op *o, int status))
+{
+    bool ended = false;
+
+    o->run = run;
+    o->finish = finish;
+    o->ended = &ended;
+    run(o);
+    if (ended)
+        return;
+    o->ended = NULL;
+    channel_on_interrupt(o->q, on_interrupt);
+}
+
 void op_start(struct channel_req *q, void (*run)(struct op *o),
               void (*finish)(struct op *o, int status), bool need_groups)
 {
     struct op *o = (struct op *)(void *)q->priv;
-    bool ended = false;
 
     memset(&o->req.cred, 0, sizeof(o->req.cred));
     o->req.cred.uid = q->uid;
@@ -74,19 +88,12 @@ void op_start(struct channel_req *q, void (*run)(struct op *o),
     o->req.masked = 0;
     o->fs = fs_of(q);
     o->q = q;
-    o->run = run;
-    o->finish = finish;
-    o->ended = &ended;
     o->has_groups = false;
     o->groups = NULL;
     o->waiting = &o->req;
     if (need_groups)
         load_groups(o);
-    run(o);
-    if (ended)
-        return;
-    o->ended = NULL;
-    channel_on_interrupt(q, on_interrupt);
+    op_go_on(o, run, finish);
 }
 
 struct channel_req *op_end(struct op *o, int status)

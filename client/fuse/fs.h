@@ -109,8 +109,10 @@ struct op {
  */
 void op_start(struct channel_req *q, void (*run)(struct op *o),
               void (*finish)(struct op *o, int status), bool need_groups);
-/* The same for what changes the contents of node, open as fh: before it, set-id bits go if the
- * caller is unprivileged (setid.c). */
+/* From within finish(), instead of a reply: o goes on with another call. */
+void op_go_on(struct op *o, void (*run)(struct op *o), void (*finish)(struct op *o, int status));
+/* As op_start(), for what changes the contents of node, open as fh: before it, set-id bits go if
+ * the caller is unprivileged (setid.c). */
 void op_start_change(struct channel_req *q, uint64_t fh, uint64_t node, bool unprivileged,
                      void (*run)(struct op *o), void (*finish)(struct op *o, int status));
 void op_reply_entry(struct op *o); /* req.entry */

@@ -12,9 +12,7 @@
 static void begin(struct op *o)
 {
     o->changed->setid_epoch = o->fs->setid_epoch;
-    o->run = o->run_next;
-    o->finish = o->finish_next;
-    o->run(o);
+    op_go_on(o, o->run_next, o->finish_next);
 }
 
 static void finish_clear(struct op *o, int status)
@@ -42,9 +40,7 @@ static void finish_look(struct op *o, int status)
     if (status != 0) {
         op_fail(o, status);
     } else if ((mode & S_ISUID) || (mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP)) {
-        o->run = run_clear;
-        o->finish = finish_clear;
-        o->run(o);
+        op_go_on(o, run_clear, finish_clear);
     } else {
         begin(o);
     }

@@ -33,9 +33,7 @@ static void finish(struct op *o, int status)
         return;
     }
     o->flushed = status;
-    o->run = run_unlock;
-    o->finish = finish_unlock;
-    o->run(o);
+    op_go_on(o, run_unlock, finish_unlock);
 }
 
 void op_flush(struct channel_req *q)

@@ -54,8 +54,10 @@ static void PRINTF_LIKE(2, 3) call(struct core_req *q, const char *fmt, ...)
                  " with %u groups", q->cred.n_groups);
     strncat(fake.calls, ";", sizeof fake.calls - strlen(fake.calls) - 1);
     fake.waiting = q;
-    if (fake.at_once)
+    if (fake.at_once || fake.complete_next) {
+        fake.complete_next = false;
         fake_complete(fake.at_once_status);
+    }
 }
 
 static void PRINTF_LIKE(1, 2) reply(const char *fmt, ...)

@@ -14,7 +14,8 @@
 struct fake {
     char calls[4096]; /* "lookup 7 name;" */
     struct core_req *waiting;
-    bool at_once; /* complete inside the call */
+    bool at_once;       /* complete inside the call */
+    bool complete_next; /* the next call alone */
     int at_once_status;
     uint64_t lock_owner; /* who has record locks */
     unsigned cancelled, released, page_done, read_done;

@@ -371,6 +371,23 @@ START_TEST(set_id_bits_are_cleared_before_the_write)
 }
 END_TEST
 
+START_TEST(a_write_that_waits_after_attributes_that_were_known_can_be_interrupted)
+{
+    struct fs_file *f = open_with(O_WRONLY, MSG_LEASE_WRITE, false);
+    struct channel_req *q = write_request(f, true);
+
+    fake.complete_next = true; /* the attributes; mode 0 */
+    op_write(q);
+    ck_assert_str_eq(fake.calls, "getattr 9;write 7 3 abc;");
+    ck_assert_ptr_nonnull(fake.on_interrupt);
+    fake.on_interrupt(q);
+    ck_assert_uint_eq(fake.cancelled, 1);
+    fake_complete(-EINTR);
+    ck_assert_str_eq(fake.reply, "err -4");
+    close_again(f);
+}
+END_TEST
+
 START_TEST(a_set_id_bit_set_later_is_seen)
 {
     struct fs_file *f = open_with(O_WRONLY, MSG_LEASE_WRITE, false);
@@ -434,5 +451,6 @@ SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            files_with_record_locks_are_flushed_by_readers_too, ranges_go_to_the_core_as_they_came,
            a_read_is_sent_from_where_the_core_has_it, a_write_by_the_privileged_is_one_call,
            set_id_bits_are_looked_for_once_per_open_file, set_id_bits_are_cleared_before_the_write,
+           a_write_that_waits_after_attributes_that_were_known_can_be_interrupted,
            a_set_id_bit_set_later_is_seen, an_open_that_nobody_waits_for_is_closed,
            extended_attributes_and_access_lists_go_to_the_server)
