@@ -35,6 +35,8 @@ void cluster_fence_cancel(struct mds *m, struct cluster_fence_wait *w); /* no-op
 /* ---- calls to object storage servers ---- */
 
 bool cluster_target_up(struct mds *m, uint32_t target);
+/* All targets that chunks of such a file are on. */
+bool cluster_layout_up(struct mds *m, const struct msg_layout *l);
 /* It is up, and knows every fence up to this one. */
 bool cluster_target_fenced(struct mds *m, uint32_t target, uint64_t fence);
 /* The call is sent to the OSS of this target, done() as of rpc_peer_call(). -AIFS_EDOWN: it is not

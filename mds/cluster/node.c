@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "mds/cluster/cluster_int.h"
+#include "proto/layout.h"
 
 /* After a start servers have to notice and connect first. */
 #define FIRST_CONTACT_NS (CLUSTER_OFFLINE_NS + 2 * NS_PER_S)
@@ -328,4 +329,20 @@ bool cluster_target_up(struct mds *m, uint32_t target)
     const struct cluster_node *n = t ? cluster_node(c, t->node) : NULL;
 
     return n && n->up && t->state == MAP_TARGET_ONLINE;
+}
+
+bool cluster_layout_up(struct mds *m, const struct msg_layout *l)
+{
+    const struct cluster_map *map = cluster_of(m)->map;
+
+    if (l->table_len == 0 || layout_check(l) < 0)
+        return true; /* it cannot have any */
+    for (uint32_t i = 0; i < l->stripe_count; i++) {
+        const struct map_chain *c = layout_chain(l, map, i);
+
+        for (uint32_t k = 0; c && k < c->n_targets; k++)
+            if (!cluster_target_up(m, c->targets[k]))
+                return false;
+    }
+    return true;
 }

@@ -203,6 +203,8 @@ static void stats_register(struct session_stats *s)
     stat_counter_register(&s->recalls, "aifs_mds_recalls_total", NULL, "leases recalled");
     stat_counter_register(&s->recalls_late, "aifs_mds_recalls_late_total", NULL,
                           "leases not given back in time");
+    stat_counter_register(&s->recalls_prolonged, "aifs_mds_recalls_prolonged_total", NULL,
+                          "times that a holder got longer, because a storage server is away");
     stat_counter_register(&s->glimpses, "aifs_mds_glimpses_total", NULL,
                           "sizes asked from writers");
     stat_counter_register(&s->waits, "aifs_mds_prepare_waits_total", NULL,
@@ -225,11 +227,22 @@ static void stats_register(struct session_stats *s)
 
 static void stats_unregister(struct session_stats *s)
 {
-    struct stat_item *all[] = {&s->opened.stat,       &s->evicted.stat,   &s->recalls.stat,
-                               &s->recalls_late.stat, &s->glimpses.stat,  &s->waits.stat,
-                               &s->refused.stat,      &s->reclaimed.stat, &s->sessions.stat,
-                               &s->opens.stat,        &s->files.stat,     &s->invalidations.stat,
-                               &s->watch_waits.stat,  &s->shared.stat,    &s->watches.stat};
+    struct stat_item *all[] = {&s->opened.stat,
+                               &s->evicted.stat,
+                               &s->recalls.stat,
+                               &s->recalls_late.stat,
+                               &s->recalls_prolonged.stat,
+                               &s->glimpses.stat,
+                               &s->waits.stat,
+                               &s->refused.stat,
+                               &s->reclaimed.stat,
+                               &s->sessions.stat,
+                               &s->opens.stat,
+                               &s->files.stat,
+                               &s->invalidations.stat,
+                               &s->watch_waits.stat,
+                               &s->shared.stat,
+                               &s->watches.stat};
 
     for (unsigned i = 0; i < ARRAY_LEN(all); i++)
         stat_unregister(all[i]);

@@ -6,6 +6,9 @@
  * wakes whoever waits at the file. A lease that the holder has not been told of yet is lowered
  * without a word. Failure modes: without a connection the recall is sent again when there is one; a
  * holder that has not released within the lease time is evicted; so is, by its silence, a dead one.
+ * But one that cannot write back, because a storage server of the file is away, has a lease
+ * time from its return: who waits needs that server too, and an eviction would cost what is
+ * unwritten.
  */
 #include "mds/session/session_int.h"
 
@@ -20,7 +23,7 @@ struct recall {
 void session_recall_end(struct session_use *u)
 {
     list_remove(&u->recalled);
-    u->recall_sent = false;
+    u->recall_sent = u->recall_prolonged = false;
 }
 
 /* The holder does not know the lease: it has lost the answer that gave it, or given it back. */
@@ -122,6 +125,32 @@ void session_recall_resend(struct session *s)
     }
 }
 
+static bool recall_cannot_end(struct session_module *mod, const struct session_use *u)
+{
+    struct mds_inode in;
+    struct view v;
+    int rc;
+
+    if (u->s->phase != PHASE_LIVE || u->lease.kind != MSG_LEASE_WRITE)
+        return false;
+    view_begin(mds_shard_of(mod->mds, u->f->ino), &v);
+    rc = view_inode(&v, u->f->ino, &in);
+    view_end(&v);
+    return rc == 0 && !cluster_layout_up(mod->mds, &in.layout);
+}
+
+/* From then on its time begins again with each tick. */
+static void recall_prolong(struct session_module *mod, struct session_use *u, uint64_t now_ns)
+{
+    if (!u->recall_prolonged) {
+        stat_inc(&mod->stats.recalls_prolonged);
+        LOG_WARN("session", "inode %llu: session %llu cannot write back: a storage server is away",
+                 (unsigned long long)u->f->ino, (unsigned long long)u->s->id);
+    }
+    u->recall_prolonged = true;
+    u->recall_deadline_ns = now_ns + mod->mds->conf.lease_ns;
+}
+
 void session_recall_tick(struct session_module *mod, uint64_t now_ns)
 {
     struct list *l, *next;
@@ -130,7 +159,9 @@ void session_recall_tick(struct session_module *mod, uint64_t now_ns)
         struct session_use *u = list_entry(l, struct session_use, recalled);
         struct session *s;
 
-        if (now_ns >= u->recall_deadline_ns) {
+        if ((now_ns >= u->recall_deadline_ns || u->recall_prolonged) && recall_cannot_end(mod, u)) {
+            recall_prolong(mod, u, now_ns);
+        } else if (now_ns >= u->recall_deadline_ns) {
             stat_inc(&mod->stats.recalls_late);
             s = u->s;
             session_evict(mod, s, "did not give a lease back in time", false);

@@ -159,7 +159,7 @@ struct session_use {
     struct list recalled; /* on mod->recalled while it is */
     enum msg_lease keep;
     uint64_t recall_deadline_ns;
-    bool recall_sent;
+    bool recall_sent, recall_prolonged;
 };
 
 struct session_open {
@@ -221,7 +221,8 @@ struct watch_wait {
 };
 
 struct session_stats {
-    struct stat_counter opened, evicted, recalls, recalls_late, glimpses, waits, refused, reclaimed;
+    struct stat_counter opened, evicted, recalls, recalls_late, recalls_prolonged, glimpses, waits,
+        refused, reclaimed;
     struct stat_counter invalidations, watch_waits, shared;
     struct stat_gauge sessions, opens, files, watches;
 };

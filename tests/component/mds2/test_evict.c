@@ -163,6 +163,47 @@ START_TEST(a_holder_that_keeps_its_lease_is_evicted_although_it_renews)
 }
 END_TEST
 
+/* Who waits needs the server too, and what the holder has not written would be lost. */
+START_TEST(a_holder_that_cannot_write_back_keeps_its_lease_until_the_server_is_back)
+{
+    struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
+    struct rig_call call = {0};
+
+    rig.client[0].release = false;
+    rig.oss[1].alive = false;
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &req);
+    rig_pass(&rig, 30000 + (uint64_t)_i * 500);
+    ck_assert(!call.done);
+    ck_assert(rig.client[0].alive);
+    rig_oss_restart(&rig, 1);
+    rig_pass(&rig, 2000); /* less than a lease time, which begins now */
+    ck_assert(!call.done);
+    rig_give(&rig, 0, ino, MSG_LEASE_NONE, lease_seq, 12345678);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    ck_assert_uint_eq(((const struct msg_inode_rep *)call.c.rep)->inode.attr.size, 12345678);
+    rig_forget(&call);
+    ck_assert(rig.client[0].alive);
+}
+END_TEST
+
+START_TEST(once_the_server_is_back_a_holder_has_a_lease_time)
+{
+    struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
+    struct rig_call call = {0};
+
+    rig.client[0].release = false;
+    rig.oss[1].alive = false;
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &req);
+    rig_pass(&rig, 30000);
+    rig_oss_restart(&rig, 1);
+    ck_assert(rig_until(&rig, 20000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+    ck_assert(!rig.client[0].alive);
+}
+END_TEST
+
 START_TEST(what_an_evicted_session_sends_is_refused)
 {
     struct msg_size_req size = {.ino = ino, .open_id = open_id, .size = 900000};
@@ -343,6 +384,9 @@ static void add(TCase *t)
     tcase_add_test(t, a_server_that_is_down_delays_only_files_with_chunks_there);
     tcase_add_test(t, a_file_that_is_being_cut_is_sealed_when_every_target_has_cut_it);
     tcase_add_test(t, a_holder_that_keeps_its_lease_is_evicted_although_it_renews);
+    tcase_add_loop_test(t, a_holder_that_cannot_write_back_keeps_its_lease_until_the_server_is_back,
+                        0, 8);
+    tcase_add_test(t, once_the_server_is_back_a_holder_has_a_lease_time);
     tcase_add_test(t, what_an_evicted_session_sends_is_refused);
     tcase_add_test(t, a_client_that_opens_again_loses_its_old_session_at_once);
     tcase_add_test(t, an_inline_file_of_a_dead_writer_is_cut_on_the_targets_before_it_is_free);
