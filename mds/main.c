@@ -12,6 +12,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/fault/fault.h"
+#include "common/net/device.h"
 #include "mds/server.h"
 
 #define DEFAULT_FILE "/etc/aifs/mds.conf"
@@ -90,6 +91,16 @@ static int block_signals(void)
     return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
 }
 
+static int limit_devices(const struct conf *c)
+{
+    char why[400];
+    int rc = net_limit_devices(conf_str(c, "net.devices"), why, sizeof(why));
+
+    if (rc < 0)
+        fprintf(stderr, "aifs-mds: net.devices: %s\n", why);
+    return rc;
+}
+
 static int serve(const struct conf *c)
 {
     struct mds_server *s;
@@ -134,7 +145,7 @@ int main(int argc, char **argv)
         conf_destroy(c);
         return 0;
     }
-    if (load(c, argc, argv) < 0 || set_logging(c) < 0) {
+    if (load(c, argc, argv) < 0 || limit_devices(c) < 0 || set_logging(c) < 0) {
         conf_destroy(c);
         return 2;
     }

@@ -21,6 +21,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/fault/fault.h"
+#include "common/net/device.h"
 #include "common/rt/notify.h"
 #include "common/stat/metrics_http.h"
 #include "oss/options.h"
@@ -55,6 +56,16 @@ static const char *take_config(int *argc, char **argv)
     *argc = out;
     argv[out] = NULL;
     return path;
+}
+
+static int limit_devices(struct server *v)
+{
+    char why[400];
+    int rc = net_limit_devices(conf_str(v->oss.conf, "net.devices"), why, sizeof why);
+
+    if (rc)
+        snprintf(v->err, sizeof v->err, "net.devices: %s", why);
+    return rc;
 }
 
 static int load_conf(struct server *v, int argc, char **argv)
@@ -94,7 +105,7 @@ static int load_conf(struct server *v, int argc, char **argv)
     }
     if (!rc)
         rc = conf_freeze(v->oss.conf, v->err, sizeof v->err);
-    return rc;
+    return rc ? rc : limit_devices(v);
 }
 
 static int start_log(struct server *v)

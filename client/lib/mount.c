@@ -15,6 +15,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/net/device.h"
 #include "common/rt/thread.h"
 
 #define KEY_FILE "/etc/aifs/client.key"
@@ -25,6 +26,7 @@ struct mount_args {
     char subdir[LIB_PATH_MAX + 1];
     char text[1024];
     const char *key_file;
+    const char *devices;
     uint64_t timeout_ns;
 };
 
@@ -144,6 +146,8 @@ static int set_option(struct mount_args *m, const char *name, const char *value)
         m->core.job = value;
     else if (strcmp(name, "net") == 0)
         return parse_net(m, value);
+    else if (strcmp(name, "net.devices") == 0)
+        m->devices = value;
     else
         return -ENOENT;
     return 0;
@@ -313,6 +317,9 @@ static int args_prepare(struct mount_args *m, const char *source, const char *op
     err = err ? err : parse_options(m, options);
     if (err)
         return err;
+    err = net_limit_devices(m->devices, why, sizeof why);
+    if (err)
+        return fail(err, "option net.devices: %s", why);
     err = crypto_key_load(m->key_file, &m->core.key, why, sizeof why);
     return err ? fail(err, "%s", why) : 0;
 }

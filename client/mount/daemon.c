@@ -30,6 +30,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/crypto/crypto.h"
+#include "common/net/device.h"
 #include "common/rt/notify.h"
 #include "common/rt/thread.h"
 #include "proto/rpc.h"
@@ -275,6 +276,16 @@ static void net_options_from(const struct conf *c, struct net_options *o)
     o->rails = (unsigned)conf_u64(c, "rails");
 }
 
+static int limit_devices(const struct conf *c, char *err, size_t err_len)
+{
+    char why[400];
+    int rc = net_limit_devices(conf_str(c, "net.devices"), why, sizeof(why));
+
+    if (rc != 0)
+        snprintf(err, err_len, "net.devices: %s", why);
+    return rc;
+}
+
 /* One server's name at least must have an address. */
 static int check_servers(const struct mount_source *source, char *err, size_t err_len)
 {
@@ -291,6 +302,7 @@ static void tell_how(struct mount_daemon *d, const char *key_file)
 {
     static const char *const nets[] = {"auto", "tcp", "shm", "rdma"}; /* enum net_want */
     const struct mount_request *m = d->m;
+    const char *devices = conf_str(m->conf, "net.devices");
     AUTO_FREE char *absolute = realpath(key_file, NULL);
     struct strbuf text;
 
@@ -299,6 +311,10 @@ static void tell_how(struct mount_daemon *d, const char *key_file)
         strbuf_printf(&text, "%s%s", k ? "," : "", m->source.servers[k]);
     strbuf_printf(&text, ":%s\nkey_file=%s,net=%s", m->source.subdir,
                   absolute ? absolute : key_file, nets[conf_enum(m->conf, "net.transport")]);
+    if (devices && *devices)
+        strbuf_printf(&text, ",net.devices=");
+    for (; devices && *devices; devices++)
+        strbuf_printf(&text, "%c", *devices == ',' ? '+' : *devices);
     if (!strbuf_failed(&text) && text.len < sizeof(d->fs.mount_text))
         memcpy(d->fs.mount_text, text.data, text.len + 1);
     strbuf_fini(&text);
@@ -341,6 +357,8 @@ static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
     o.readers_cache = true;
     fs_events(&d->fs, &o.events);
     rc = check_servers(&m->source, err, err_len);
+    if (rc == 0)
+        rc = limit_devices(m->conf, err, err_len);
     tell_how(d, key_file);
     if (rc == 0) {
         rc = core_create(d->fs.reactor, &o, &d->fs.core);

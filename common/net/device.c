@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RDMA devices and their ports. A device that cannot be opened (no rights to /dev/infiniband) has
- * one row that says so. */
+ * one row that says so, with port 0. */
 #include "common/net/device.h"
 
 #include <infiniband/verbs.h>

@@ -12,7 +12,6 @@
  * on its socket. Nothing is remembered of it.
  */
 #include <dlfcn.h>
-#include <infiniband/verbs.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,14 +19,22 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/clock.h"
 #include "common/base/err.h"
 #include "common/base/log.h"
+#include "common/net/device.h"
 #include "common/net/ucx_int.h"
+
+#define PORTS_TEXT_BYTES (NET_DEVICES_MAX * (NET_DEVICE_NAME_BYTES + 8u))
+#define LOOK_AGAIN_NS    (10 * NS_PER_S) /* for a port that has become active */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ucp_context_h contexts[CHOICE_RDMA + 1];
 static const char *fake_rdma_tls;
 static bool loaded, inherited;
+static struct net_device_list allowed;
+static bool rdma_found;
+static uint64_t rdma_asked_ns; /* 0: never */
 struct ucx_api ucx_api;
 
 #ifdef __SANITIZE_ADDRESS__ /* LeakSanitizer breaks down over thread-local memory of what comes    \
@@ -158,14 +165,27 @@ static int open_shm(ucp_context_h *ret_context)
     return open_context(settings, ARRAY_LEN(settings), ret_context);
 }
 
+/* The ports that may be used and are active now. The lock is held. */
+static unsigned usable_ports(char *text, size_t text_len)
+{
+    struct net_device_port ports[NET_DEVICES_MAX];
+    unsigned n = net_devices(ports, ARRAY_LEN(ports));
+
+    return net_device_list_active(&allowed, ports, n, text, text_len);
+}
+
 static int open_rdma(ucp_context_h *ret_context)
 {
+    char ports[PORTS_TEXT_BYTES] = "";
+    unsigned n = allowed.n ? usable_ports(ports, sizeof ports) : 0;
     const struct setting settings[] = {{"TLS", fake_rdma_tls ? fake_rdma_tls : "rc,ud,self"},
                                        {"RNDV_THRESH", "64k"},
                                        {"RNDV_SCHEME", "get_zcopy"},
-                                       {"NET_DEVICES", "all"}};
+                                       {"NET_DEVICES", n ? ports : "all"}};
 
-    return open_context(settings, ARRAY_LEN(settings), ret_context);
+    return allowed.n && n == 0 && !fake_rdma_tls
+               ? -ENOTSUP
+               : open_context(settings, ARRAY_LEN(settings), ret_context);
 }
 
 int ucx_lib_context(enum offer_choice choice, ucp_context_h *ret_context)
@@ -187,47 +207,43 @@ bool ucx_lib_has_shm(void)
     return !inherited;
 }
 
-static bool has_active_port(struct ibv_device *d)
-{
-    struct ibv_context *ctx = ibv_open_device(d);
-    struct ibv_device_attr attr;
-    struct ibv_port_attr port;
-    bool found = false;
-
-    if (!ctx)
-        return false;
-    if (ibv_query_device(ctx, &attr) == 0)
-        for (int i = 1; i <= attr.phys_port_cnt && !found; i++)
-            found = ibv_query_port(ctx, (uint8_t)i, &port) == 0 && port.state == IBV_PORT_ACTIVE;
-    ibv_close_device(ctx);
-    return found;
-}
-
-static bool find_rdma(void)
-{
-    int n = 0;
-    struct ibv_device **list = ibv_get_device_list(&n);
-    bool found = false;
-
-    for (int i = 0; list && i < n && !found; i++)
-        found = has_active_port(list[i]);
-    if (list)
-        ibv_free_device_list(list);
-    return found;
-}
-
 bool ucx_lib_has_rdma(void)
 {
-    static bool asked;
-    static bool found;
+    char ports[PORTS_TEXT_BYTES];
+    uint64_t now = clock_mono_ns(clock_real());
     AUTO_LOCK(&lock);
 
     if (fake_rdma_tls)
         return true;
-    if (!asked)
-        found = find_rdma();
-    asked = true;
-    return found;
+    if (!rdma_found && (rdma_asked_ns == 0 || now - rdma_asked_ns > LOOK_AGAIN_NS)) {
+        rdma_found = usable_ports(ports, sizeof ports) > 0;
+        rdma_asked_ns = now;
+    }
+    return rdma_found;
+}
+
+int net_limit_devices(const char *text, char *err, size_t err_len)
+{
+    struct net_device_port ports[NET_DEVICES_MAX];
+    struct net_device_list l;
+    int rc = net_device_list_parse(text, &l, err, err_len);
+
+    if (rc < 0 || l.n == 0)
+        return rc;
+    rc = net_device_list_check(&l, ports, net_devices(ports, ARRAY_LEN(ports)), err, err_len);
+    if (rc < 0)
+        return rc;
+    AUTO_LOCK(&lock);
+    if (memcmp(&allowed, &l, sizeof l) == 0)
+        return 0;
+    if (contexts[CHOICE_RDMA] || allowed.n) {
+        snprintf(err, err_len, "this process uses other RDMA devices already");
+        return -EBUSY;
+    }
+    allowed = l;
+    rdma_found = false;
+    rdma_asked_ns = 0;
+    return 0;
 }
 
 void ucx_lib_fake_rdma(const char *tls)

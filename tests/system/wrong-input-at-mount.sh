@@ -15,6 +15,8 @@ sed 's/[0-9a-f]\{8\}$/00000000/' "$C/key/client.key" >"$T/wrong.key" && chmod 60
 refuse "a wrong key" 32 'key|authenti' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/wrong.key,mount_timeout=5"
 "$ADMIN" -q key create "$T/other.server" && "$ADMIN" -q key derive "$T/other.server" client "$T/other.key"
 refuse "the key of another cluster" 32 'cluster' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/other.key,mount_timeout=5"
+refuse "a device that is not there" 32 'net.devices: there is no RDMA device nonesuch here' "$MOUNT" "$src" "$T/x" -o "$key,net.devices=nonesuch"
+refuse "a list of devices that is none" 32 'net.devices: nothing behind the last' "$MOUNT" "$src" "$T/x" -o "$key,net.devices=a+"
 refuse "a mount point in use" 32 'mount' "$MOUNT" "$src" "$M" -o "$key"
 refuse "no such mount point" 32 'nowhere' "$MOUNT" "$src" "$T/nowhere" -o "$key"
 refuse "nobody at that port" 32 'refused|unreachable|connect|time|answer' "$MOUNT" "127.0.0.1:1:/" "$T/x" -o "$key,mount_timeout=2"
