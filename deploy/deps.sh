@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh [build|test|run]: install the Debian packages aifs needs. This is the only list of them.
+# deps.sh [build|test|run|rdma]: install the Debian packages aifs needs. This is the only list of them.
 #   run    what the installed programs need
 #   build  and what it takes to compile them
 #   test   and what the test suites use (default)
+#   rdma   and what tests/rdma boots its kernel with (run.sh --long rdma)
 # Does nothing, quickly and without a network, when everything is there already.
 set -eu
 
@@ -12,13 +13,15 @@ RUN="fuse3 libfuse3-3 libucx0 libibverbs1 ibverbs-providers librocksdb7.8 liburi
 BUILD="gcc libc6-dev meson ninja-build pkg-config protobuf-c-compiler protobuf-compiler libfuse3-dev libucx-dev libibverbs-dev
      librocksdb-dev liburing-dev libprotobuf-c-dev libisal-dev libssl-dev libmicrohttpd-dev libjansson-dev"
 TEST="check clang-format shellcheck curl jq attr acl rsync git sqlite3 tar fio iproute2 procps psmisc util-linux gawk groff-base openssl python3 diffutils binutils"
+RDMA="qemu-system-x86 busybox-static dpkg"
 
 case "${1:-test}" in
 run) want=$RUN ;;
 build) want="$RUN $BUILD" ;;
 test) want="$RUN $BUILD $TEST" ;;
+rdma) want="$RUN $BUILD $TEST $RDMA" ;;
 *)
-    echo "usage: deps.sh [run|build|test]" >&2
+    echo "usage: deps.sh [run|build|test|rdma]" >&2
     exit 2
     ;;
 esac

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # run.sh [--long] [--no-asan] [SUITE ...]: install what is missing, build, and run the test suites.
-# Suites: lint unit component sim fuzz fault system (default: all), the unit, component, sim and fuzz ones a second time under ASan and UBSan.
+# Suites: lint unit component sim fuzz fault system, and with --long rdma (default: all), the unit, component, sim and fuzz ones a second time under ASan and UBSan.
 # The last line is "N passed, N failed, N skipped"; every failure and the reason of every skip is printed above it. Exit status 0 only without failures.
 # Several checkouts may run this at the same time: everything it makes has a name of its own.
 # Several tests run at a time, because most of them wait; the build with sanitizers takes the processor time that they leave.
@@ -22,14 +22,14 @@ for a; do
         echo "run.sh: unknown option $a (see --help)" >&2
         exit 2
         ;;
-    lint | unit | component | sim | fuzz | fault | system) suites+=("$a") ;;
+    lint | unit | component | sim | fuzz | fault | system | rdma) suites+=("$a") ;;
     *)
         echo "run.sh: no suite $a (see --help)" >&2
         exit 2
         ;;
     esac
 done
-[ ${#suites[@]} -gt 0 ] || suites=(lint unit component sim fuzz fault system)
+[ ${#suites[@]} -gt 0 ] || suites=(lint unit component sim fuzz fault system ${long:+rdma})
 again=()
 for s in "${suites[@]}"; do
     case $s in unit | component | sim | fuzz) again+=("$s") ;; esac
@@ -37,6 +37,7 @@ done
 [ ${#again[@]} -gt 0 ] || asan=
 
 deploy/deps.sh test || exit 1
+case $long${suites[*]} in 1*rdma*) deploy/deps.sh rdma || echo "run.sh: the suite rdma will be skipped" ;; esac
 
 passed=0 failed=0 skipped=0
 patience=3 # a machine with other work on it is slow, not broken

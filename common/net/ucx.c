@@ -28,7 +28,7 @@
 #include "common/net/cma.h"
 #include "common/net/ucx_int.h"
 
-#define GIVE_UP_NS (3 * NS_PER_S)
+#define GIVE_UP_NS (10 * NS_PER_S)
 #define RECHECK_NS (200 * NS_PER_US)
 #define BUSY_ARMS                                                                                  \
     4u /* then sleep a little at a time: pure polling would take the core the peer needs */

@@ -2,8 +2,9 @@
 /*
  * UCX as a guest in our process: loading it, contexts, configuration, log, signals.
  *
- * Configuration comes from here only, never from the user's environment. UCX's tcp transport and
- * its listeners are never enabled: their ports abort the process on bytes from anyone. The handlers
+ * What is set here wins over the user's environment; in the rest UCX may be told by it. UCX's tcp
+ * transport and its listeners are never enabled: their ports abort the process on bytes from
+ * anyone. The handlers
  * that libucs installs for SIGSEGV and the like when it is loaded are taken back, and its log goes
  * through ours, which also keeps a message of level "fatal" from aborting the process: a dead peer
  * is not fatal to us.
@@ -174,18 +175,39 @@ static unsigned usable_ports(char *text, size_t text_len)
     return net_device_list_active(&allowed, ports, n, text, text_len);
 }
 
+/*
+ * Peers: whether they live is our own business, and UCX's keep-alive makes of UD a lane of its own
+ * next to RC; UCX 1.13 then aborts on an endpoint that is closed before its first message has found
+ * the other end. RC's time-out, seven times, is for a path that is gone while the control channel
+ * is not; soft-RoCE takes 7 repetitions, UCX's own choice, for endless ones. UD drops what comes
+ * over IPv4 by devices other than mlx5 when it checks the address (UCX 1.13), and a queue pair's
+ * number and key tell as much.
+ *
+ * Memory: a connection has a worker of its own (ADR 0001), so it must be a small one. With UCX's
+ * own lengths the receive buffers are 32 MiB per connection and device for RC, and as much for UD,
+ * which carries nothing but the few messages that connect RC.
+ */
 static int open_rdma(ucp_context_h *ret_context)
 {
     char ports[PORTS_TEXT_BYTES] = "";
     unsigned n = allowed.n ? usable_ports(ports, sizeof ports) : 0;
-    const struct setting settings[] = {{"TLS", fake_rdma_tls ? fake_rdma_tls : "rc,ud,self"},
-                                       {"RNDV_THRESH", "64k"},
-                                       {"RNDV_SCHEME", "get_zcopy"},
-                                       {"NET_DEVICES", n ? ports : "all"}};
+    const struct setting verbs[] = {
+        {"TLS", "rc,ud,self"},         {"NET_DEVICES", n ? ports : "all"},
+        {"RNDV_THRESH", "64k"},        {"RNDV_SCHEME", "get_zcopy"},
+        {"KEEPALIVE_INTERVAL", "inf"}, {"RC_TIMEOUT", "500ms"},
+        {"RC_RETRY_COUNT", "6"},       {"UD_ETH_DGID_CHECK", "n"},
+        {"RC_RX_QUEUE_LEN", "512"},    {"RC_FC_WND_SIZE", "256"},
+        {"RC_RX_BUFS_GROW", "512"},    {"RC_TX_BUFS_GROW", "128"},
+        {"UD_RX_QUEUE_LEN", "64"},     {"UD_RX_BUFS_GROW", "64"},
+        {"UD_TX_BUFS_GROW", "64"}};
+    const struct setting fake[] = {{"TLS", fake_rdma_tls},
+                                   {"RNDV_THRESH", "64k"},
+                                   {"RNDV_SCHEME", "get_zcopy"},
+                                   {"NET_DEVICES", "all"}};
 
-    return allowed.n && n == 0 && !fake_rdma_tls
-               ? -ENOTSUP
-               : open_context(settings, ARRAY_LEN(settings), ret_context);
+    if (fake_rdma_tls)
+        return open_context(fake, ARRAY_LEN(fake), ret_context);
+    return allowed.n && n == 0 ? -ENOTSUP : open_context(verbs, ARRAY_LEN(verbs), ret_context);
 }
 
 int ucx_lib_context(enum offer_choice choice, ucp_context_h *ret_context)
