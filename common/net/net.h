@@ -48,7 +48,8 @@
 #define NET_OFFER_BYTES 4096 /* opaque transport offer exchanged in hello */
 
 enum net_kind { NET_SOCKET, NET_UCX, NET_LOOP };
-enum net_want { NET_WANT_AUTO, NET_WANT_TCP, NET_WANT_SHM, NET_WANT_RDMA };
+/* CALLS: a tool that makes a few calls; TCP, also when the other end insists on something else. */
+enum net_want { NET_WANT_AUTO, NET_WANT_TCP, NET_WANT_SHM, NET_WANT_RDMA, NET_WANT_CALLS };
 
 struct net_conn;
 struct net_listener;

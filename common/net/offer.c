@@ -82,6 +82,8 @@ struct choice offer_choose(const struct offer *a, const struct offer *b)
     bool shm = wants(a, b, NET_WANT_SHM);
     bool rdma = wants(a, b, NET_WANT_RDMA);
 
+    if ((a->flags | b->flags) & OFFER_CALLS)
+        return (struct choice){CHOICE_SOCKET, "a few calls only", false};
     if (tcp + shm + rdma > 1)
         return (struct choice){CHOICE_SOCKET, "the two ends ask for different transports", true};
     if (tcp)

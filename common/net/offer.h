@@ -8,8 +8,9 @@
  *
  *   offset  size  field
  *   0       1     version, 1
- *   1       1     want (enum net_want)
- *   2       2     flags: 1 shared memory possible, 2 RDMA device with an active port
+ *   1       1     want (enum net_want; CALLS is TCP and its flag)
+ *   2       2     flags: 1 shared memory possible, 2 RDMA device with an active port, 4 a few calls
+ *                 only: nothing but the socket, whatever the other end insists on
  *   4       4     effective user id
  *   8       4     pid
  *   12      4     zero
@@ -28,7 +29,7 @@
 #define OFFER_BYTES        72
 #define OFFER_COOKIE_BYTES 16
 
-enum offer_flag { OFFER_SHM = 1, OFFER_RDMA = 2 };
+enum offer_flag { OFFER_SHM = 1, OFFER_RDMA = 2, OFFER_CALLS = 4 };
 
 struct offer {
     uint8_t want;

@@ -387,11 +387,15 @@ int ucx_offer(struct net_conn *c, void *offer, uint32_t *len)
         LOG_WARN("net", "no transport but tcp: /proc does not say where we run: %s", err_text(rc));
         u->mine = (struct offer){0};
         memcpy(u->mine.boot_id, cookie.b, sizeof cookie.b); /* nobody's */
-    } else if (c->options.want != NET_WANT_TCP) {
+    } else if (c->options.want != NET_WANT_TCP && c->options.want != NET_WANT_CALLS) {
         u->mine.flags =
             (uint16_t)((ucx_lib_has_shm() ? OFFER_SHM : 0) | (ucx_lib_has_rdma() ? OFFER_RDMA : 0));
     }
     u->mine.want = (uint8_t)c->options.want;
+    if (c->options.want == NET_WANT_CALLS) {
+        u->mine.want = NET_WANT_TCP;
+        u->mine.flags = OFFER_CALLS;
+    }
     memcpy(u->mine.cookie, cookie.b, OFFER_COOKIE_BYTES);
     u->mine.cookie_at = (uintptr_t)u->mine.cookie;
     offer_encode(&u->mine, offer);

@@ -20,8 +20,8 @@ struct rpc_sync {
 
 int rpc_sync_create(const struct crypto_key *key, const char *name, struct rpc_sync **ret_sync)
 {
-    return rpc_sync_create_over(NET_WANT_TCP, key, name,
-                                ret_sync); /* a few calls are not worth another transport */
+    return rpc_sync_create_over(NET_WANT_CALLS, key, name,
+                                ret_sync); /* not worth another transport */
 }
 
 int rpc_sync_create_over(enum net_want want, const struct crypto_key *key, const char *name,

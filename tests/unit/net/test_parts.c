@@ -308,6 +308,20 @@ START_TEST(an_end_that_insists_gets_it_or_a_clear_refusal)
 }
 END_TEST
 
+START_TEST(who_makes_a_few_calls_is_served_over_tcp_by_an_end_that_insists)
+{
+    static const enum net_want wants[] = {NET_WANT_AUTO, NET_WANT_TCP, NET_WANT_SHM, NET_WANT_RDMA};
+    struct offer tool = here(NET_WANT_TCP, OFFER_CALLS);
+
+    for (unsigned k = 0; k < ARRAY_LEN(wants); k++) {
+        struct offer server = here(wants[k], OFFER_SHM | OFFER_RDMA);
+
+        ck_assert_int_eq(both_ways(&tool, &server).choice, CHOICE_SOCKET);
+        ck_assert(!both_ways(&tool, &server).refused);
+    }
+}
+END_TEST
+
 /* ---- reading memory ---- */
 
 START_TEST(memory_is_read_across_uneven_pieces_and_a_bad_address_is_an_error)
@@ -359,6 +373,7 @@ int main(void)
     tcase_add_test(t, a_frame_is_what_was_encoded_and_nothing_else_is_a_frame);
     tcase_add_test(t, an_offer_survives_the_wire_and_a_short_one_is_refused);
     tcase_add_test(t, the_best_transport_that_both_can_use_is_chosen);
+    tcase_add_test(t, who_makes_a_few_calls_is_served_over_tcp_by_an_end_that_insists);
     tcase_add_test(t, the_rate_of_a_port_is_lanes_times_speed);
     tcase_add_test(t, an_end_that_insists_gets_it_or_a_clear_refusal);
     tcase_add_test(t, memory_is_read_across_uneven_pieces_and_a_bad_address_is_an_error);
