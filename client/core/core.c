@@ -457,6 +457,11 @@ void core_unmount(struct core *c, struct core_req *q, bool force)
 
 /* ---- observation ---- */
 
+bool core_moves_data(const struct core *c)
+{
+    return !list_empty(&c->ios) || c->dirty_bytes || c->uncommitted_bytes;
+}
+
 void core_get_stats(const struct core *c, struct core_stats *ret_stats)
 {
     *ret_stats = c->stats;

@@ -368,6 +368,7 @@ struct core_stats {
     uint64_t memory_limit, memory_used, dirty_bytes, uncommitted_bytes;
     uint64_t inodes, names, open_files, in_flight, memory_waits;
 };
+bool core_moves_data(const struct core *c); /* reads, or what is not yet durable */
 void core_get_stats(const struct core *c, struct core_stats *ret_stats);
 /* A line per request in flight: operation, inode, age, state; then calls to servers. */
 void core_print_requests(struct core *c, struct strbuf *out);

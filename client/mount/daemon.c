@@ -377,9 +377,22 @@ static bool is_ready(void *arg)
     return atomic_load(&d->ready);
 }
 
+/* Data servers at work may be on this machine, and want the core. */
+static bool only_names(void *arg)
+{
+    const struct mount_daemon *d = arg;
+
+    return d->fs.core && !core_moves_data(d->fs.core);
+}
+
 static int set_up(struct mount_daemon *d, char *err, size_t err_len)
 {
-    struct reactor_options ro = {.name = "mount", .spin_ns = conf_u64(d->m->conf, "reactor.spin")};
+    struct reactor_options ro = {.name = "mount",
+                                 .spin_ns = conf_is_set(d->m->conf, "reactor.spin")
+                                                ? conf_u64(d->m->conf, "reactor.spin")
+                                                : reactor_spin_watches_ns(),
+                                 .may_spin = only_names,
+                                 .may_spin_arg = d};
     const char *metrics = conf_str(d->m->conf, "metrics.address");
     int rc = logging(d->m, err, err_len);
 

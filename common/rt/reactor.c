@@ -24,12 +24,13 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/rt/mailbox.h"
+#include "common/rt/spin.h"
 #include "common/rt/timer_heap.h"
 
 #define REACTOR_BATCH        64 /* epoll events fetched at once */
 #define REACTOR_POLL_TURNS   16 /* busy turns in a row before epoll is looked at all the same */
-#define REACTOR_SPIN_SHRINK  16 /* fruitless spinning goes down to this fraction of spin_ns */
 #define REACTOR_SPIN_DEFAULT (20 * NS_PER_US)
+#define REACTOR_SPIN_WATCHES (30 * NS_PER_US)
 
 struct reactor_counters {
     _Atomic uint64_t turns, sleeps, spins, timers_fired, work_run;
@@ -39,8 +40,9 @@ struct reactor {
     const struct clock *clock;
     char name[16];
     uint64_t max_sleep_ns;
-    uint64_t spin_max_ns, spin_ns; /* configured, and what has paid off of late */
-    uint64_t idle_since_ns;        /* start of the present spin; 0: none */
+    struct spin spin;
+    bool (*may_spin)(void *arg);
+    void *may_spin_arg;
     uint64_t now_ns;
     bool in_turn;
     bool no_pwait2; /* the kernel has no epoll_pwait2(2) */
@@ -83,7 +85,9 @@ int reactor_create(const struct reactor_options *options, struct reactor **ret_r
     for (unsigned i = 0; options->name && options->name[i] && i < sizeof(r->name) - 1; i++)
         r->name[i] = options->name[i];
     r->clock = options->clock ? options->clock : clock_real();
-    r->spin_max_ns = r->spin_ns = options->spin_ns;
+    spin_init(&r->spin, options->spin_ns);
+    r->may_spin = options->may_spin;
+    r->may_spin_arg = options->may_spin_arg;
     r->max_sleep_ns = options->max_sleep_ns ? options->max_sleep_ns : NS_PER_S;
     r->now_ns = clock_mono_ns(r->clock);
     list_init(&r->sources);
@@ -180,13 +184,21 @@ bool reactor_is_current(const struct reactor *r)
     return atomic_load_explicit(&r->owner, memory_order_relaxed) == (uintptr_t)&thread_mark;
 }
 
-uint64_t reactor_spin_default_ns(void)
+static unsigned cores(void)
 {
     cpu_set_t set;
 
-    if (sched_getaffinity(0, sizeof(set), &set) < 0)
-        return 0;
-    return CPU_COUNT(&set) > 2 ? REACTOR_SPIN_DEFAULT : 0;
+    return sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (unsigned)CPU_COUNT(&set);
+}
+
+uint64_t reactor_spin_default_ns(void)
+{
+    return cores() > 2 ? REACTOR_SPIN_DEFAULT : 0;
+}
+
+uint64_t reactor_spin_watches_ns(void)
+{
+    return cores() > 1 ? REACTOR_SPIN_WATCHES : 0;
 }
 
 /* ---- work ---- */
@@ -458,20 +470,19 @@ static uint64_t reactor_sleep_ns(struct reactor *r, uint64_t max_wait_ns)
     return MIN(wait_ns, r->timers.root->deadline_ns - r->now_ns);
 }
 
-/* Nothing to do: is it worth looking again at once? Spinning that does not pay is cut shorter. */
+/* Nothing to do: is it worth looking again at once? If so others go first. */
 static bool reactor_should_spin(struct reactor *r)
 {
-    if (r->spin_max_ns == 0 || !reactor_sources_busy(r)) {
-        r->idle_since_ns = 0;
+    bool worth = r->may_spin ? r->may_spin(r->may_spin_arg) : reactor_sources_busy(r);
+    uint64_t before_ns;
+
+    if (!worth || !spin_wanted(&r->spin, r->now_ns))
         return false;
-    }
-    if (r->idle_since_ns == 0)
-        r->idle_since_ns = MAX(r->now_ns, 1u);
-    if (r->now_ns - r->idle_since_ns < r->spin_ns)
-        return true;
-    r->idle_since_ns = 0;
-    r->spin_ns = MAX(r->spin_ns / 2, r->spin_max_ns / REACTOR_SPIN_SHRINK);
-    return false;
+    before_ns = clock_mono_ns(r->clock);
+    sched_yield();
+    spin_yielded(&r->spin, before_ns, clock_mono_ns(r->clock));
+    counter_add(&r->counters.spins, 1);
+    return true;
 }
 
 static unsigned reactor_wait(struct reactor *r, uint64_t max_wait_ns)
@@ -481,10 +492,8 @@ static unsigned reactor_wait(struct reactor *r, uint64_t max_wait_ns)
 
     if (wait_ns == 0)
         return reactor_poll(r, 0);
-    if (reactor_should_spin(r)) {
-        counter_add(&r->counters.spins, 1);
+    if (reactor_should_spin(r))
         return reactor_poll(r, 0);
-    }
     if (!reactor_arm_sources(r) || !work_queue_empty(&r->deferred))
         return reactor_poll(r, 0);
     wait_ns = reactor_sleep_ns(r, max_wait_ns); /* arming may have started a timer */
@@ -522,10 +531,8 @@ static unsigned reactor_turn(struct reactor *r, uint64_t max_wait_ns)
         reactor_refresh_now(r);
         n += reactor_do_ready(r);
     }
-    if (n > 0 && r->idle_since_ns) {
-        r->idle_since_ns = 0;
-        r->spin_ns = MIN(r->spin_ns * 2, r->spin_max_ns);
-    }
+    if (n > 0)
+        spin_came(&r->spin, r->now_ns);
     r->in_turn = false;
     return n;
 }

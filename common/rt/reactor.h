@@ -4,10 +4,10 @@
  * completion and never blocks but in one place.
  *
  * A turn: run posted and deferred work, poll sources (UCX workers, io_uring), fire due timers. If
- * nothing was done: spin (up to spin_ns, and only while a source has requests in flight), then arm
- * every source and sleep in epoll with a finite time-out. Waking an idle core costs more than most
- * requests: reactor_stats counts each sleep, and a post to a reactor that is awake costs no system
- * call.
+ * nothing was done: spin (spin.h; up to spin_ns, and only while a source has requests in flight or
+ * the owner says so), then arm every source and sleep in epoll with a finite time-out. Waking an
+ * idle core costs more than most requests: reactor_stats counts each sleep, and a post to a reactor
+ * that is awake costs no system call.
  *
  * Threads: everything but reactor_post(), reactor_stop(), reactor_is_current() and
  * reactor_get_stats() is called by the reactor's own thread, or before it runs. All objects are
@@ -34,7 +34,10 @@ struct reactor_options {
     const char *name;          /* thread name and log tag, at most 15 bytes; borrowed */
     const struct clock *clock; /* NULL: clock_real() */
     uint64_t spin_ns;          /* 0: never spin */
-    uint64_t max_sleep_ns;     /* 0: 1 s. Never sleeps longer, whatever a source promises */
+    /* Is what comes next worth spinning for? NULL: as long as a source has requests in flight. */
+    bool (*may_spin)(void *arg);
+    void *may_spin_arg;
+    uint64_t max_sleep_ns; /* 0: 1 s. Never sleeps longer, whatever a source promises */
 };
 
 /*
@@ -113,6 +116,7 @@ bool reactor_is_current(const struct reactor *r);
 void reactor_abandon(struct reactor *r);
 /* The spin_ns to use where nobody configured one: 0 on up to two cores. */
 uint64_t reactor_spin_default_ns(void);
+uint64_t reactor_spin_watches_ns(void); /* for watches, with may_spin: 0 on one core */
 
 /* Any thread; order kept per poster. */
 void reactor_post(struct reactor *r, struct reactor_work *w);
