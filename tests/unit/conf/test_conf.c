@@ -30,7 +30,7 @@ START_TEST(the_common_options_have_their_defaults)
     ck_assert_uint_eq(conf_u64(c, "net.ping_interval"), NS_PER_S);
     ck_assert_uint_eq(conf_u64(c, "net.ping_timeout"), 5 * NS_PER_S);
     ck_assert_uint_eq(conf_u64(c, "net.connect_timeout"), 3 * NS_PER_S);
-    ck_assert_uint_eq(conf_u64(c, "net.rndv_threshold"), 256 * KIB);
+    ck_assert_uint_eq(conf_u64(c, "net.rndv_threshold"), 64 * KIB);
     ck_assert_uint_eq(conf_u64(c, "reactor.spin"), 0);
     ck_assert_str_eq(conf_str(c, "net.transport"), "auto");
     ck_assert_str_eq(conf_str(c, "metrics.address"), "127.0.0.1:0");
