@@ -10,9 +10,11 @@
  *   commit.c    COMMIT per target, replay when a target has forgotten
  *   inode.c     inode cache, attributes, leases as told by replies
  *   names.c     name cache
+ *   prelist.c   names that are about to be looked up
  *   invalidate.c  what the server says is about to change
  *   mem.c       the memory budget: slabs of buffers, eviction, waiting
  *   block.c     data cache: blocks of files, filling and sending them
+ *   preread.c   files that are about to be read
  *   span.c      one request to the target of each stripe of a range
  *
  * and, by their names, the operations and mechanisms: read.c write.c direct.c inlined.c flush.c
@@ -31,6 +33,7 @@
 #include "client/core/extents.h"
 #include "client/core/gate.h"
 #include "client/core/lock_int.h"
+#include "client/core/names_int.h"
 #include "client/core/oss_int.h"
 #include "client/core/readahead.h"
 #include "client/core/retry.h"
@@ -215,6 +218,9 @@ struct core_inode {
     bool kernel_has_more;           /* it may have names of this directory that are not cached */
     uint64_t list_event, list_next; /* a listing under way: its first page, its next cookie; */
     bool list_alone;                /* all names here are its own, and it meets each once */
+    struct prelist prelist;         /* of this directory */
+    int8_t read_whole;              /* its files: preread.c */
+    uint64_t parent;                /* where it was seen last; 0: not known */
     uint64_t told_change;           /* of the attributes that inode_entry() has told last */
     struct msg_attr attr; /* as the server last said; under a write lease size and mtime ours */
     struct msg_layout layout;
@@ -291,6 +297,8 @@ struct core_file {
     struct msg_cred cred; /* groups point behind the struct */
     unsigned busy;        /* requests */
     bool released, wrote, reopening;
+    bool judged; /* whether it is read whole tells of its neighbours */
+    uint64_t bytes_read;
     struct list lock_holders;
     bool locks_lost; /* they went with an earlier session: this file is of no use any more */
 };
@@ -331,39 +339,6 @@ void inode_set_error(struct core_inode *i, int status, const char *what);
 int inode_take_error(struct core_file *f); /* once per open file */
 void inode_mark_dirty(struct core_inode *i);
 struct msg_time core_now(const struct core *c);
-
-/* ---- names ---- */
-
-struct name_entry {
-    struct hmap_node node;
-    struct list lru, of_dir;
-    struct core_inode *dir; /* goes with it */
-    uint64_t ino;           /* 0: does not exist */
-    uint64_t event;         /* core.events_seen when it was learned */
-    uint16_t len;
-    char name[];
-};
-
-int names_init(struct core *c) MUST_USE;
-void names_fini(struct core *c);
-/* From a read; true: it may be believed until the server says otherwise. */
-bool names_learn(struct core *c, const struct answer *a, uint64_t parent, const char *name,
-                 uint32_t len, uint64_t ino);
-/* From a change of our own; flag: the RPC_FLAG_KEPT_* that speaks of the directory. */
-bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_t parent,
-                   const char *name, uint32_t len, uint64_t ino);
-const struct name_entry *names_get(struct core *c, uint64_t parent, const char *name, uint32_t len);
-bool names_is_absent(struct core *c, uint64_t parent, const char *name,
-                     uint32_t len); /* its directory is complete, and it is not in it */
-/* told: the kernel forgets it too. */
-void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len, bool told);
-void names_drop_dir(struct core_inode *dir);
-void names_made_empty(const struct mds_op *op, struct core_inode *dir); /* by MKDIR, just now */
-/* As names_learn(), of an entry of a listing, between two cookies; and the listing's end. */
-bool names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
-                  const char *name, uint32_t len, uint64_t ino);
-void names_list_end(struct core_inode *dir, const struct answer *a, uint64_t from);
-void names_clear(struct core *c);
 
 /* ---- memory ---- */
 
@@ -486,6 +461,9 @@ void inline_grow(struct core_inode *i); /* from now on striped; contents are cac
 void inline_write_direct(struct core_req *q);
 /* Asks for a write lease that lasts for this request; then resume. */
 void inline_lease(struct core_req *q, void (*resume)(struct core_req *q));
+void read_will_need(const struct core_file *f, uint64_t start, uint64_t end); /* advice */
+void preread_opened(struct core_file *f, bool kernel_has_it);
+void preread_released(const struct core_file *f);
 void direct_read(struct core_req *q);
 void direct_write(struct core_req *q);
 void direct_cancel(struct core_req *q, int status); /* of requests with transfers of their own */
@@ -577,7 +555,7 @@ struct core {
     struct list invalidations;           /* struct invalidation: the kernel is being told */
     struct list inode_lru, name_lru, dirty_inodes, files;
     struct list block_lru[MEM_CLASSES], block_spent[MEM_CLASSES];
-    uint32_t n_idle_inodes, max_inodes, n_names, max_names;
+    uint32_t n_idle_inodes, max_inodes, n_names, max_names, n_prelists;
     struct core_mem mem;
     uint64_t dirty_bytes, uncommitted_bytes, max_dirty;
     uint64_t ahead_bytes, max_ahead; /* sum of block.ahead */

@@ -8,27 +8,31 @@
 #include "common/base/bytes.h"
 #include "proto/dirent_fmt.h"
 
+void dir_page_take(struct core_req *q, struct mds_op *op)
+{
+    const struct msg_readdir_rep *rep = op->call.rep;
+    struct answer a = answer_of(op);
+
+    q->p.n1 = a.event;
+    q->p.n2 = a.kept;
+    q->p.list_from = q->p.offset;
+    q->p.pins[0] = op->buf;
+    q->p.n_pins = 1;
+    op->buf = NULL;
+    q->p.len = op->call.bulk_in_len;
+    q->p.progress = 0;
+    q->out.dir.parent = rep->parent;
+    q->out.dir.eof = rep->eof;
+}
+
 static void page_here(struct mds_op *op, int status)
 {
     struct core_req *q = op->q;
-    const struct msg_readdir_rep *rep = op->call.rep;
 
     if (!q)
         return;
-    if (!status) {
-        struct answer a = answer_of(op);
-
-        q->p.n1 = a.event;
-        q->p.n2 = a.kept;
-        q->p.list_from = q->p.offset;
-        q->p.pins[0] = op->buf;
-        q->p.n_pins = 1;
-        op->buf = NULL;
-        q->p.len = op->call.bulk_in_len;
-        q->p.progress = 0;
-        q->out.dir.parent = rep->parent;
-        q->out.dir.eof = rep->eof;
-    }
+    if (!status)
+        dir_page_take(q, op);
     req_finish(q, status);
 }
 
@@ -71,7 +75,7 @@ void core_readdir(struct core *c, struct core_req *q, uint64_t ino, uint64_t coo
         return;
     q->p.offset = cookie;
     q->p.len = MIN(MAX(max_bytes, 1024u), CORE_IO_MAX);
-    q->p.flags = plus;
+    q->p.flags = plus ? DIR_PLUS : 0;
     page_get(q);
 }
 
@@ -109,11 +113,13 @@ static void entry_with_attr(struct core_req *q, struct core_dirent *e,
         e->entry = (struct core_entry){.ino = e->ino, .attr = a};
         return;
     }
+    i->parent = q->p.ino;
     answer.kept = a.flags & MSG_ATTR_KEPT ? RPC_FLAG_KEPT_INODE : 0;
     a.flags &= ~MSG_ATTR_KEPT;
     inode_merge_attr(i, &a);
     inode_keep(i, &answer, RPC_FLAG_KEPT_INODE, &a);
-    inode_entry(i, &e->entry);
+    if (!(q->p.flags & DIR_QUIET))
+        inode_entry(i, &e->entry);
     inode_put(i);
 }
 

@@ -181,6 +181,7 @@ void core_release(struct core *c, struct core_file *f)
     struct core_inode *i = inode_ref(f->inode);
 
     f->released = true;
+    preread_released(f);
     locks_release(f);
     if (c->ahead_bytes && !any_user(i))
         unread(i);
@@ -325,6 +326,8 @@ static void opened(struct mds_op *op, int status)
     } else if (f && !created && still_to_cut(op, i)) {
         open_truncate(q);
     } else {
+        if (f && !created)
+            preread_opened(f, q->out.opened.keep_cache);
         req_finish(q, f ? 0 : -ENOMEM);
     }
     inode_put(i);

@@ -25,6 +25,8 @@ static int take_inode(const struct mds_op *op, struct core_req *q, const struct 
 
     if (!i)
         return inode_why_not(m);
+    if (op->call.op == RPC_OP_LOOKUP)
+        i->parent = op->msg.name.parent;
     if (q)
         inode_entry(i, &q->entry);
     inode_put(i);
@@ -48,6 +50,8 @@ static void looked_up(struct mds_op *op, int status)
         believed = names_learn(c, &a, m->parent, m->name.data, m->name.len, rep->inode.attr.ino);
     else if (status == -ENOENT)
         believed = names_learn(c, &a, m->parent, m->name.data, m->name.len, 0);
+    if (believed)
+        prelist_missed(c, m->parent, &m->cred);
     if (!q)
         return;
     if (status == -ENOENT && q->want_negative) {

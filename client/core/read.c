@@ -71,6 +71,7 @@ void read_ready(struct core_req *q)
         gather(q);
     c->stats.reads++;
     c->stats.read_bytes += q->out.read.bytes;
+    q->p.file->bytes_read += q->out.read.bytes;
     read_end(q, 0);
 }
 
@@ -351,7 +352,7 @@ void core_read(struct core *c, struct core_req *q, struct core_file *f, uint64_t
 
 /* ---- advice ---- */
 
-static void will_need(const struct core_file *f, uint64_t start, uint64_t end)
+void read_will_need(const struct core_file *f, uint64_t start, uint64_t end)
 {
     struct core_inode *i = f->inode;
 
@@ -395,7 +396,7 @@ void core_advise(struct core_file *f, uint64_t offset, uint64_t len, enum core_a
         f->ra.advice = READAHEAD_RANDOM;
         break;
     case CORE_ADVICE_WILLNEED:
-        will_need(f, offset, end);
+        read_will_need(f, offset, end);
         break;
     case CORE_ADVICE_DONTNEED:
         dont_need(f->inode, offset, end);

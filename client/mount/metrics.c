@@ -42,6 +42,8 @@ static const struct {
     FIELD("open_files", open_files, "Open files"),
     FIELD("in_flight", in_flight, "Requests in flight"),
     FIELD("memory_waits_total", memory_waits, "Requests that waited for memory"),
+    FIELD("prelists_total", prelists, "Pages of directories fetched because names were looked up"),
+    FIELD("prereads_total", prereads, "Files asked for when they were opened"),
 };
 static_assert(ARRAY_LEN(fields) == MOUNT_CORE_GAUGES, "one gauge per field");
 

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names as the client knows them: the cache (names.c), walking pages of a directory (dir.c), and
+ * what is fetched before it is asked for (prelist.c). Included by core_int.h. */
+#ifndef AIFS_CLIENT_CORE_NAMES_INT_H
+#define AIFS_CLIENT_CORE_NAMES_INT_H
+
+#include "client/core/core.h"
+#include "common/base/hmap.h"
+
+struct answer;
+struct mds_op;
+
+/* ---- the cache ---- */
+
+struct name_entry {
+    struct hmap_node node;
+    struct list lru, of_dir;
+    struct core_inode *dir; /* goes with it */
+    uint64_t ino;           /* 0: does not exist */
+    uint64_t event;         /* core.events_seen when it was learned */
+    uint16_t len;
+    char name[];
+};
+
+int names_init(struct core *c) MUST_USE;
+void names_fini(struct core *c);
+/* From a read; true: it may be believed until the server says otherwise. */
+bool names_learn(struct core *c, const struct answer *a, uint64_t parent, const char *name,
+                 uint32_t len, uint64_t ino);
+/* From a change of our own; flag: the RPC_FLAG_KEPT_* that speaks of the directory. */
+bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_t parent,
+                   const char *name, uint32_t len, uint64_t ino);
+const struct name_entry *names_get(struct core *c, uint64_t parent, const char *name, uint32_t len);
+bool names_is_absent(struct core *c, uint64_t parent, const char *name,
+                     uint32_t len); /* its directory is complete, and it is not in it */
+/* told: the kernel forgets it too. */
+void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len, bool told);
+void names_drop_dir(struct core_inode *dir);
+void names_made_empty(const struct mds_op *op, struct core_inode *dir); /* by MKDIR, just now */
+/* As names_learn(), of an entry of a listing, between two cookies; and the listing's end. */
+bool names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
+                  const char *name, uint32_t len, uint64_t ino);
+void names_list_end(struct core_inode *dir, const struct answer *a, uint64_t from);
+void names_clear(struct core *c);
+
+/* ---- pages ---- */
+
+/* core_req.p.flags of a walk */
+#define DIR_PLUS  0x1u
+#define DIR_QUIET 0x2u /* nobody is told what it finds: it goes into the caches only */
+
+/* The page of an answered READDIR is q's, for core_dirent_next(). */
+void dir_page_take(struct core_req *q, struct mds_op *op);
+
+/* ---- in advance ---- */
+
+struct prelist {     /* of a directory */
+    uint64_t cookie; /* where the next page begins */
+    uint16_t missed; /* lookups that had to ask, since the last page */
+    uint8_t rounds;  /* how often all of it was fetched */
+    bool busy, useless;
+};
+
+/* A name of the directory had to be asked for, and the answer is kept. */
+void prelist_missed(struct core *c, uint64_t dir, const struct msg_cred *cred);
+
+#endif
