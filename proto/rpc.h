@@ -138,6 +138,7 @@ void rpc_link_close(struct rpc_link *l, int status);
 #define RPC_CALL_WAIT                                                                              \
     0x2u /* while the peer is down, wait (until the deadline) instead of failing at once with      \
             -AIFS_EDOWN */
+#define RPC_CALL_URGENT 0x4u /* ahead of the calls that wait to be sent: no payload */
 
 struct rpc_call {
     struct list link;

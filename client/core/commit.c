@@ -13,6 +13,9 @@
  */
 #include "client/core/core_int.h"
 
+#define COMMIT_AHEAD_MIN (2u * MIB)
+#define COMMIT_AHEAD_MAX (16u * MIB)
+
 static void commit_run(struct oss_target *t);
 
 static struct inode_target *it_find(struct core_inode *i, const struct oss_target *t)
@@ -97,6 +100,26 @@ void commit_cut_block(struct block *b, uint32_t at)
         block_leave(b);
 }
 
+static void it_queue(struct inode_target *it)
+{
+    if (!list_empty(&it->queue) || it->in_flight)
+        return;
+    list_push_back(&it->target->commit_queue, &it->queue);
+}
+
+/* A stream's memory comes back with the answer of a COMMIT, behind what is queued for the target by
+ * then: it is asked for long before the memory is spent. */
+static void commit_ahead(struct inode_target *it)
+{
+    const struct core_inode *i = it->inode;
+    uint64_t share = i->core->max_dirty / 4 / MAX(i->layout.stripe_count, 1u);
+
+    if (it->in_flight || it->new_bytes < MIN(MAX(share, COMMIT_AHEAD_MIN), COMMIT_AHEAD_MAX))
+        return;
+    it_queue(it);
+    commit_run(it->target);
+}
+
 void commit_note_written(struct oss_io *io)
 {
     struct block *b = io->block;
@@ -121,13 +144,8 @@ void commit_note_written(struct oss_io *io)
     }
     c->uncommitted_bytes += unc_bytes(b) - before;
     inode_mark_dirty(io->inode);
-}
-
-static void it_queue(struct inode_target *it)
-{
-    if (!list_empty(&it->queue) || it->in_flight)
-        return;
-    list_push_back(&it->target->commit_queue, &it->queue);
+    it->new_bytes += io->len;
+    commit_ahead(it);
 }
 
 void commit_request(struct core_inode *i)
@@ -164,7 +182,7 @@ static void blocks_to_committing(struct inode_target *it)
     struct list *l;
 
     it->partial = false;
-
+    it->new_bytes = 0;
     list_for_each (l, &it->blocks) {
         struct block *b = list_entry(l, struct block, unc_link);
         struct extent e;
@@ -365,6 +383,7 @@ static void commit_send(struct oss_target *t)
     rpc_call_fini(&t->commit_call);
     rpc_call_init(&t->commit_call, RPC_OP_OSS_COMMIT, &t->commit_req, commit_called, t);
     oss_call_header(t->core, &t->commit_call, o);
+    t->commit_call.flags |= RPC_CALL_URGENT; /* of what is answered; not behind what is not sent */
     t->commit_node = o;
     rpc_peer_call(o->peer, &t->commit_call);
 }

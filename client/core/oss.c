@@ -452,14 +452,27 @@ static void io_queue(struct oss_io *io)
     list_push_back(&io->target->queue, &io->link);
 }
 
+/* All writes under way take no more than a quarter of the memory for blocks: the rest is for what
+ * is stored and waits to be committed, while the links are kept busy. */
+static bool target_full(const struct oss_target *t, const struct oss_io *io)
+{
+    const struct core *c = t->core;
+    uint64_t share = c->max_dirty / 2 / MAX(c->oss_targets.count, (size_t)1);
+
+    if (io->kind == OSS_IO_WRITE && t->in_flight >= OSS_FLIGHT_MIN && t->flying >= share)
+        return true;
+    return t->in_flight >= CORE_TARGET_INFLIGHT;
+}
+
 void oss_target_pump(struct oss_target *t)
 {
-    struct list *l;
-
-    while (t->in_flight < CORE_TARGET_INFLIGHT && (l = list_pop_front(&t->queue)) != NULL) {
-        struct oss_io *io = list_entry(l, struct oss_io, link);
+    while (!list_empty(&t->queue)) {
+        struct oss_io *io = list_entry(t->queue.next, struct oss_io, link);
         struct oss_node *node;
 
+        if (target_full(t, io))
+            return;
+        list_remove(&io->link);
         io->queued = false;
         node = io_route(io);
         if (node && !share_send(io, node))
@@ -480,7 +493,7 @@ void oss_io_go(struct oss_io *io)
         if (!t->pump_due)
             reactor_defer(io->core->reactor, &t->pump);
         t->pump_due = true;
-    } else if (t->in_flight >= CORE_TARGET_INFLIGHT) {
+    } else if (target_full(t, io)) {
         io_queue(io);
     } else {
         io_send(io, node);

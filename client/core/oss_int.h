@@ -14,6 +14,7 @@
 
 #define CORE_TARGET_INFLIGHT 16u /* transfers to one target at once; more wait in its queue */
 #define CORE_LARGE_BYTES     MSG_BULK_MAX
+#define OSS_FLIGHT_MIN       2u /* of these, however little memory there is for writes */
 
 /* Transfers that share a call: how many, how large each, how large together. */
 #define OSS_SHARE_MAX      64u
@@ -149,6 +150,7 @@ struct inode_target {
     struct list blocks; /* struct block.unc_link */
     uint64_t ticket;    /* of the last finished commit */
     uint64_t created;
+    uint64_t new_bytes; /* acknowledged since the last COMMIT was sent */
     bool in_flight, partial;
     bool again; /* again: more was asked for while one was under way */
 };

@@ -358,7 +358,7 @@ static void loop_flush(struct net_conn *c)
 
 static void loop_send(struct net_conn *c, struct net_tx *tx)
 {
-    list_push_back(&c->loop->tx_queue, &tx->link);
+    tx_queue_add(&c->loop->tx_queue, tx);
     conn_kick(c, KICK_FLUSH);
 }
 

@@ -44,6 +44,14 @@ uint64_t tx_bulk_bytes(const struct net_tx *tx)
     return iov_bytes(tx->iov, tx->n_iov);
 }
 
+void tx_queue_add(struct list *queue, struct net_tx *tx)
+{
+    if (tx->urgent)
+        list_push_front(queue, &tx->link);
+    else
+        list_push_back(queue, &tx->link);
+}
+
 static uint64_t tx_cost(const struct net_tx *tx)
 {
     return FRAME_BYTES + tx->head_len + tx_bulk_bytes(tx);

@@ -59,6 +59,7 @@ struct net_tx {
     uint32_t head_len;
     const struct iovec *iov; /* bulk */
     unsigned n_iov;
+    bool urgent; /* goes ahead of all that is queued and not begun; for what is small */
     void (*done)(struct net_tx *tx, int status);
     /* private */
     struct list link;

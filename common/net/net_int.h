@@ -75,6 +75,7 @@ void conn_heard(struct net_conn *c);
 void conn_set_describe(struct net_conn *c, const char *transport);
 void conn_tx_done(struct net_conn *c, struct net_tx *tx, int status);
 uint64_t tx_bulk_bytes(const struct net_tx *tx);
+void tx_queue_add(struct list *queue, struct net_tx *tx); /* of what has not begun */
 uint64_t iov_bytes(const struct iovec *iov, unsigned n);
 static inline bool conn_alive(const struct net_conn *c)
 {

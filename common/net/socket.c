@@ -193,7 +193,7 @@ static void sock_send(struct net_conn *c, struct net_tx *tx)
     if (c->kind == NET_UCX)
         ucx_send(c, tx);
     else
-        queue(c, tx, FRAME_MESSAGE, false);
+        queue(c, tx, FRAME_MESSAGE, tx->urgent);
 }
 
 void sock_control_data(struct net_conn *c, enum frame_type type, const void *data, uint32_t len)

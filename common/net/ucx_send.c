@@ -210,7 +210,7 @@ int ucx_post_probe(struct net_ucx *u)
 
 void ucx_send(struct net_conn *c, struct net_tx *tx)
 {
-    list_push_back(&c->ucx->tx_queue, &tx->link);
+    tx_queue_add(&c->ucx->tx_queue, tx);
     conn_kick(c, KICK_FLUSH);
 }
 

@@ -190,6 +190,7 @@ void call_send(struct rpc_call *c, struct rpc_link *l)
     c->tx.head_len = (uint32_t)sizeof(struct rpc_header_wire) + c->body_len;
     c->tx.iov = c->bulk_out;
     c->tx.n_iov = c->n_bulk_out;
+    c->tx.urgent = c->flags & RPC_CALL_URGENT;
     c->tx.done = call_tx_done;
     c->via = l;
     c->under_way_bytes = h.bulk_len + iov_len(c->bulk_in, c->n_bulk_in);

@@ -272,11 +272,11 @@ static void req_send(struct req *r, int status, uint8_t *wire, uint32_t body_len
     load_end(r);
     h.trace_us[1] = (uint32_t)((reactor_now_ns(n->reactor) - r->pub.received_ns) / NS_PER_US);
     header_encode(&h, wire);
-    r->tx.head = wire;
-    r->tx.head_len = (uint32_t)sizeof(struct rpc_header_wire) + body_len;
-    r->tx.iov = iov;
-    r->tx.n_iov = n_iov;
-    r->tx.done = req_sent;
+    r->tx = (struct net_tx){.head = wire,
+                            .head_len = (uint32_t)sizeof(struct rpc_header_wire) + body_len,
+                            .iov = iov,
+                            .n_iov = n_iov,
+                            .done = req_sent};
     if (!n_iov) { /* others need the buffer now, whenever this peer cares to read */
         buf_put(r->pub.bulk);
         r->pub.bulk = NULL;

@@ -222,6 +222,28 @@ START_TEST(messages_arrive_in_order_with_their_bulk)
 }
 END_TEST
 
+static void on_urgent_done(struct net_tx *tx, int status)
+{
+    ck_assert(tx->urgent);
+    ck_assert_int_eq(status, 0);
+}
+
+START_TEST(what_is_urgent_goes_ahead_of_what_waits)
+{
+    static uint32_t number = 77;
+    struct net_tx urgent = {.head = &number, .head_len = 4, .urgent = true, .done = on_urgent_done};
+
+    send_from(&client, 0, 10, true);
+    net_send(client.conn, &urgent);
+    turn();
+    ck_assert_uint_eq(server.n_got, 11);
+    ck_assert_uint_eq(server.got[0], 77);
+    server.got[0] = 0;
+    ck_assert(in_order(&server));
+    ck_assert(all_done_once(10, 0));
+}
+END_TEST
+
 START_TEST(a_delay_takes_its_time_and_keeps_the_order)
 {
     struct net_loop_faults f = {
@@ -490,6 +512,7 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, messages_arrive_in_order_with_their_bulk);
+    tcase_add_test(t, what_is_urgent_goes_ahead_of_what_waits);
     tcase_add_test(t, a_delay_takes_its_time_and_keeps_the_order);
     tcase_add_test(t, a_policy_decides_about_every_message_and_ends_the_connection);
     tcase_add_test(t, the_same_seed_gives_the_same_faults);
