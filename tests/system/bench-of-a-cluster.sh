@@ -46,8 +46,8 @@ jq -e '.items | length == 2 and all(.limit > 0 and .client_cpu_s_per_gib >= 0 an
     fail "no limit or cost in $(cat "$T/out.json")"
 rows "kv with limit" kv.put kv.get -- --roofline kv --blocks 1 --min 1Mi --max 1Mi "$lib" --options "$key"
 jq -e '.items | all(.limit_name == "raw RPC" and .limit > 0)' "$T/out.json" >/dev/null || fail "no limit in $(cat "$T/out.json")"
-TMPDIR=$T rows "bars" bar.lib.read bar.lib.write bar.lib.randread bar.mount.read bar.mount.write bar.mount.randread bar.mount.reread bar.small.read \
-    bar.overwrite bar.ckpt -- --demo "$C" bars --runs 1 --size 4Mi --files 40
+TMPDIR=$T rows "bars" bar.lib.read bar.lib.write bar.lib.randread bar.mount.read bar.mount.write bar.mount.randread bar.mount.reread bar.mount.reread.tmpfs \
+    bar.small.read bar.overwrite bar.ckpt -- --demo "$C" bars --runs 1 --size 4Mi --files 40
 [ -z "$(ls "$M")" ] && ! compgen -G "$T/bench-*" >/dev/null || fail "bars leave something: $(ls "$M" "$T")"
 refuse "bars of no cluster" 2 'no servers' "$BENCH" --demo "$T/none" bars
 refuse "a server that is not there" 1 'mount|server|refused|key' "$BENCH" kv "aifs:127.0.0.1:1:/" --options "$key,mount_timeout=100ms"

@@ -17,6 +17,7 @@ const struct bar bars[] = {
      0.60},
     {"bar.mount.reread", "mount, read again from the page cache", "a local file system", BAR_SHARE,
      0.90},
+    {"bar.mount.reread.tmpfs", "the same", "tmpfs", BAR_SHARE, 0.90},
     {"bar.small.read", "small files, random order, cold, 8 readers", "null FUSE over RPC",
      BAR_SHARE, 0.50},
     {"bar.overwrite", "4 KiB random overwrite and fsync: bytes written per byte", "", BAR_AT_MOST,
