@@ -159,6 +159,11 @@ static void written(struct core_req *q)
     struct mds_op *op;
 
     blocks_drop_all(i, false);
+    if (write_appends(q)) { /* it has its place since the server gave it; a cut came after that */
+        inode_touch_data(i, 0);
+        write_done(q);
+        return;
+    }
     if (q->p.n1 != i->attr.truncate_gen) { /* cut meanwhile: it may be gone, to be written afresh */
         req_outdated(q, -AIFS_ESTALE_TRUNC, write_run);
         return;
@@ -193,7 +198,9 @@ static void write_called(struct oss_io *io, int status)
     if (--q->p.pending)
         return;
     q->p.cancel = NULL;
-    if (q->p.error)
+    if (q->p.error == -AIFS_ESTALE_TRUNC) /* an append, cut before it was there: at the new end */
+        req_outdated(q, q->p.error, write_run);
+    else if (q->p.error)
         q->p.end(q, q->p.error);
     else
         written(q);
@@ -221,7 +228,8 @@ static bool iov_slice(struct oss_io *io, const struct core_req *q, uint32_t skip
     return len == 0;
 }
 
-static void write_pieces(struct core_req *q)
+/* gen: of the file as it was when the place was chosen. */
+static void write_pieces(struct core_req *q, uint64_t gen)
 {
     struct core_inode *i = q->p.inode;
     uint64_t at = q->p.offset, end = at + q->p.len;
@@ -243,6 +251,8 @@ static void write_pieces(struct core_req *q)
         io->q = q;
         io->len = p.len;
         io->stable = true;
+        io->placed = io->alone = write_appends(q);
+        io->placed_gen = gen;
         io->range = (struct msg_range){p.chunk, p.chunk_offset + p.start, p.len};
         io->done = write_called;
         at += p.len;
@@ -254,7 +264,7 @@ static void write_pieces(struct core_req *q)
         return;
     }
     q->p.pending = n;
-    q->p.n1 = i->attr.truncate_gen; /* of the oldest that it may be sent with */
+    q->p.n1 = gen; /* of the oldest that it may be sent with */
     req_wait(q, "waits for OSS_WRITE", direct_cancel);
     for (k = 0; k < n; k++)
         oss_io_submit(ios[k]);
@@ -280,7 +290,7 @@ static void appended(struct mds_op *op, int status)
         return;
     }
     q->p.offset = rep->offset;
-    write_pieces(q);
+    write_pieces(q, rep->attr.truncate_gen);
 }
 
 void direct_write(struct core_req *q)
@@ -288,7 +298,7 @@ void direct_write(struct core_req *q)
     struct mds_op *op;
 
     if (!write_appends(q)) {
-        write_pieces(q);
+        write_pieces(q, q->p.inode->attr.truncate_gen);
         return;
     }
     op = mds_op_new(q->p.core, RPC_OP_APPEND_RANGE, q, appended);

@@ -267,6 +267,8 @@ static void io_failed(struct oss_io *io, int status)
     }
     if (status == -AIFS_EFENCED || status == -AIFS_ESESSION)
         session_lost(c, io->session_epoch, status);
+    if (io->placed && status == -AIFS_ESTALE_TRUNC) /* so is its place */
+        r = (struct retry){.action = RETRY_FAIL, .status = status};
     if (r.action == RETRY_FAIL) {
         io_finish(io, r.status);
         return;
@@ -355,7 +357,7 @@ static void fill_write(struct oss_io *io)
     io->msg.write = (struct msg_write_req){
         .target = t->id,
         .ino = io->inode->ino,
-        .truncate_gen = io->inode->attr.truncate_gen,
+        .truncate_gen = io->placed ? io->placed_gen : io->inode->attr.truncate_gen,
         .stable = io->stable,
         .n_ranges = 1,
         .ranges = &io->range,

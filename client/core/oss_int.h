@@ -97,7 +97,9 @@ struct oss_io {
     unsigned attempt;
     uint32_t session_epoch;
     bool stable, sent, cancelled, queued, hung_logged, ahead;
-    bool alone;        /* not in a shared call: one has failed */
+    bool alone;  /* not in a shared call: one has failed */
+    bool placed; /* an append: its place in the file is of this truncate generation */
+    uint64_t placed_gen;
     uint32_t got;      /* bytes that exist, of a read; the rest of iov has been zeroed */
     uint64_t from, to; /* PUNCH, SEEK: in the file. A seek's answer moves from */
     bool hole, found;  /* SEEK */

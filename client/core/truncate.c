@@ -64,13 +64,18 @@ static void cut_cache(struct core_inode *i, uint64_t size)
     i->acked_size = MIN(i->acked_size, size);
 }
 
-/* The server's word on size and mtime counts, whatever lease we hold. */
+/* The server's word on size and mtime counts, whatever lease we hold; without one it may be old. */
 static void follow(struct core_inode *i, const struct msg_inode *m)
 {
+    bool overtaken = i->lease == MSG_LEASE_NONE && m->attr.change < i->attr.change;
     struct block *b;
     uint64_t was = i->attr.size;
 
     inode_merge(i, m, true);
+    if (overtaken) { /* by an answer from behind somebody else's change */
+        cut_cache(i, MIN(m->attr.size, was));
+        return;
+    }
     i->attr.size = i->known_size = m->attr.size;
     i->attr.mtime = i->wrote_at = m->attr.mtime;
     cut_cache(i, m->attr.size);

@@ -270,6 +270,78 @@ START_TEST(an_answer_that_a_whole_recall_overtakes_grants_nothing)
 }
 END_TEST
 
+static void set_size(struct core *c, struct core_file *f, uint64_t size, struct bed_op *op)
+{
+    struct msg_setattr_req set = {.ino = core_file_ino(f), .set = MSG_SET_SIZE, .size = size};
+
+    bed_op_init(op);
+    core_setattr(c, &op->q, &set, f);
+}
+
+START_TEST(an_answer_that_another_cut_overtakes_brings_no_old_size_back)
+{
+    struct core_file *w = bed_create(&bed, a, "cuts"), *r;
+    struct bed_op mine, other;
+    unsigned n = 0;
+    uint64_t size;
+
+    bed.cluster.cuts_told = true;
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 200000), 0);
+    r = bed_open(&bed, b, "cuts", O_RDWR, NULL);
+    expect_read(b, r, 0, 200000);
+    net_loop_set_policy(answer_late, &n);
+    set_size(a, w, 60000, &mine);
+    bed_spin(&bed, 20 * NS_PER_MS);
+    net_loop_set_policy(NULL, NULL);
+    set_size(b, r, 1000, &other);
+    ck_assert_int_eq(bed_wait(&bed, &other), 0);
+    ck_assert(!mine.done);
+    ck_assert_int_eq(bed_size(&bed, a, core_file_ino(w), &size), 0);
+    ck_assert_uint_eq(size, 1000);
+    ck_assert_int_eq(bed_wait(&bed, &mine), 0);
+    ck_assert_int_eq(bed_read(&bed, a, w, 5000, back, 16), 0);
+    core_release(a, w);
+    core_release(b, r);
+}
+END_TEST
+
+START_TEST(an_append_that_a_cut_overtakes_goes_to_the_new_end_only)
+{
+    struct core_file *w = bed_create(&bed, a, "journal"), *r;
+    struct fake_inode *i = fake_inode(&bed.cluster, "journal");
+    struct iovec iov = {data + 200000, 1000};
+    unsigned before = 0, after = 0;
+    struct bed_op append;
+    uint64_t size;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 200000), 0);
+    r = bed_open(&bed, b, "journal", O_RDWR | O_APPEND, NULL);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        bed.cluster.oss[k].hold = true;
+    bed_op_init(&append);
+    core_write(b, &append.q, r, 0, &iov, 1, 1000);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    i->attr.truncate_gen++;
+    i->attr.size = 100000;
+    i->attr.change = ++bed.cluster.change;
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++) {
+        bed.cluster.oss[k].truncate_gen[core_file_ino(r)] = i->attr.truncate_gen;
+        before += bed.cluster.oss[k].writes;
+    }
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    ck_assert_int_eq(bed_wait(&bed, &append), 0);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        after += bed.cluster.oss[k].writes;
+    ck_assert_uint_eq(after - before, 2);
+    ck_assert_uint_eq(append.q.out.write.offset, 100000);
+    ck_assert_int_eq(bed_size(&bed, b, core_file_ino(r), &size), 0);
+    ck_assert_uint_eq(size, 101000);
+    core_release(a, w);
+    core_release(b, r);
+}
+END_TEST
+
 START_TEST(appends_of_two_clients_never_overwrite_each_other)
 {
     struct core_file *w = bed_create(&bed, a, "log"), *x, *y;
@@ -472,6 +544,8 @@ SUITE_MAIN("client-sharing", setup, teardown,
            a_shared_write_asks_whether_it_was_cut_unless_it_would_have_been_told,
            a_lease_that_comes_during_a_shared_write_knows_its_end,
            an_answer_that_a_whole_recall_overtakes_grants_nothing,
+           an_answer_that_another_cut_overtakes_brings_no_old_size_back,
+           an_append_that_a_cut_overtakes_goes_to_the_new_end_only,
            appends_of_two_clients_never_overwrite_each_other,
            readers_share_and_a_writer_takes_their_caches_away,
            a_truncate_elsewhere_is_seen_by_a_reader,
