@@ -113,7 +113,7 @@ static uint32_t end_of_session(const struct op *lose)
 /* o belongs to the session that lose ends. */
 static bool dies_with(const struct search *s, const struct op *o, const struct op *lose)
 {
-    if (!o->unknown || o->client != lose->client || o->call > end_of_session(lose) ||
+    if (!o->unknown || o->ends || o->client != lose->client || o->call > end_of_session(lose) ||
         (lose->answer && o->answer > lose->answer))
         return false;
     for (unsigned i = 0; i < s->h->n; i++) {
@@ -221,7 +221,7 @@ static bool event(struct search *s, const struct op *o, bool is_answer)
         return true;
     }
     for (unsigned k = 0; k < PENDING_MAX; k++) {
-        if (s->pending[k] != o || (o->unknown && !outlived_session(s, o)))
+        if (s->pending[k] != o || (o->unknown && !o->ends && !outlived_session(s, o)))
             continue;
         if (!answer(s, k))
             return false;

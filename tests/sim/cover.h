@@ -21,6 +21,9 @@
     X(SIM_FAULT_CRASH_SILENT, "fault: crash that nobody is told of")                               \
     X(SIM_FAULT_PAUSE, "fault: client stopped")                                                    \
     X(SIM_FAULT_PAUSE_LONG, "fault: client stopped for longer than its lease")                     \
+    X(SIM_FAULT_PAUSE_DIRTY, "fault: client stopped with data to write")                           \
+    X(SIM_FAULT_EXILE, "fault: client cut off with data to write")                                 \
+    X(SIM_FAULT_SLOW_DISK, "fault: slow disks")                                                    \
     X(SIM_WRITE_STABLE, "data: stable write")                                                      \
     X(SIM_WRITE_UNSTABLE, "data: unstable write")                                                  \
     X(SIM_COMMIT, "data: commit")                                                                  \
@@ -28,7 +31,87 @@
     X(SIM_STALE_TRUNC, "data: request of an older truncate generation")                            \
     X(SIM_PUNCH_PENDING, "data: read while a cut is on its way to the targets")                    \
     X(SIM_SEAL, "data: seal")                                                                      \
-    X(SIM_FENCE_STORED, "fence: stored by a target")
+    X(SIM_FENCE_STORED, "oss: fence stored by a target")                                           \
+    X(SIM_TRUNCATE, "oss: cut")                                                                    \
+    X(SIM_TRUNCATE_AGAIN, "oss: cut repeated")                                                     \
+    X(SIM_DESTROY, "oss: destroyed")                                                               \
+    X(SIM_TOMBSTONE, "oss: request for what was destroyed")                                        \
+    X(SIM_SEAL_STALE, "oss: seal of an older truncate generation, or of one to come")              \
+    X(SIM_OSS_UNREGISTERED, "oss: up, and not registered")                                         \
+    X(SIM_OSS_FENCED, "oss: knows a fenced session")                                               \
+    X(SIM_OSS_FENCED_BUSY, "oss: fenced session with requests under way")                          \
+    X(SIM_OSS_FENCING, "oss: fence waits for what is in flight")                                   \
+    X(SIM_OSS_OLDER, "oss: newer connection waits for requests of an older one")                   \
+    X(SIM_OSS_WAITS_OLDER, "oss: requests wait for those of an older connection")                  \
+    X(SIM_OSS_GRANT, "oss: space promised")                                                        \
+    X(SIM_MDS_GRACE, "mds: waits for sessions from before")                                        \
+    X(SIM_MDS_GRACE_WAITS, "mds: change waits for reclaims")                                       \
+    X(SIM_MDS_RECLAIMING, "mds: session has not reclaimed")                                        \
+    X(SIM_MDS_SESSION_UNSEEN, "mds: session without a connection")                                 \
+    X(SIM_MDS_OPENING, "mds: session opens behind an eviction")                                    \
+    X(SIM_MDS_EVICT_DUE, "mds: eviction waits until others have reclaimed")                        \
+    X(SIM_MDS_EVICT_ENTRY, "mds: eviction is being committed")                                     \
+    X(SIM_MDS_EVICT_FENCE, "mds: eviction waits for the fence")                                    \
+    X(SIM_MDS_EVICT_SAFE, "mds: eviction waits for the lease time")                                \
+    X(SIM_MDS_EVICT_SEAL, "mds: eviction waits for sizes")                                         \
+    X(SIM_MDS_EVICT_REMOVE, "mds: evicted session is removed")                                     \
+    X(SIM_MDS_FENCE_WAITS, "mds: fence is on its way")                                             \
+    X(SIM_MDS_LEASE_NONE, "mds: open without a lease")                                             \
+    X(SIM_MDS_LEASE_READ, "mds: read lease")                                                       \
+    X(SIM_MDS_LEASE_WRITE, "mds: write lease")                                                     \
+    X(SIM_MDS_LEASE_GROWTH, "mds: lease for growth")                                               \
+    X(SIM_MDS_RECALL, "mds: lease recalled")                                                       \
+    X(SIM_MDS_INSIDE_TAKE, "mds: file entered by an opener")                                       \
+    X(SIM_MDS_INSIDE_BREAK, "mds: file entered by a change")                                       \
+    X(SIM_MDS_INSIDE_SOLE, "mds: file entered by both at once")                                    \
+    X(SIM_MDS_FROZEN_QUEUE, "mds: change waits for a frozen file")                                 \
+    X(SIM_MDS_BLOCKED, "mds: change waits for a lease to be given back")                           \
+    X(SIM_MDS_GLIMPSE, "mds: writer is asked for its size")                                        \
+    X(SIM_MDS_CREATING, "mds: file is being created open")                                         \
+    X(SIM_MDS_INVALIDATE, "mds: watcher is told")                                                  \
+    X(SIM_MDS_WATCH_WAITS, "mds: change waits for watchers")                                       \
+    X(SIM_MDS_SHARED, "mds: inode in shared mode")                                                 \
+    X(SIM_MDS_MARK, "mds: writer marked in the store")                                             \
+    X(SIM_MDS_MARK_DROPPING, "mds: mark is taken away")                                            \
+    X(SIM_MDS_MARK_UNCLAIMED, "mds: mark from before a restart, not reclaimed")                    \
+    X(SIM_MDS_UNMARK, "mds: marks not needed any more")                                            \
+    X(SIM_MDS_HELD_RECOVER, "mds: file of the dead held for its size")                             \
+    X(SIM_MDS_HELD_PUNCH, "mds: file of the dead held for its cut")                                \
+    X(SIM_MDS_RECOVER, "mds: size is recovered")                                                   \
+    X(SIM_MDS_RECOVER_WAITS, "mds: recovery of a size must wait")                                  \
+    X(SIM_MDS_PUNCH, "mds: cut on its way")                                                        \
+    X(SIM_MDS_PUNCH_RESTS, "mds: cut that a target has not taken rests")                           \
+    X(SIM_MDS_PUNCH_WAITED, "mds: somebody waits for a cut")                                       \
+    X(SIM_MDS_DESTROY, "mds: chunks are destroyed")                                                \
+    X(SIM_MDS_ORPHAN, "mds: file open without a name")                                             \
+    X(SIM_MDS_ORPHAN_SCAN, "mds: orphans looked for after a restart")                              \
+    X(SIM_MDS_OSS_DOWN, "mds: storage server counts as down")                                      \
+    X(SIM_CLIENT_OPENING, "client: session opens")                                                 \
+    X(SIM_CLIENT_RECLAIMING, "client: reclaims")                                                   \
+    X(SIM_CLIENT_UNBELIEVED, "client: lease time over")                                            \
+    X(SIM_CLIENT_SESSION_WAITS, "client: call waits for the session")                              \
+    X(SIM_CLIENT_DOUBTERS, "client: request waits for the lease time")                             \
+    X(SIM_CLIENT_REOPENING, "client: file opens again in a new session")                           \
+    X(SIM_CLIENT_RELEASED, "client: closed file with data to write")                               \
+    X(SIM_CLIENT_LEASE_READ, "client: read lease")                                                 \
+    X(SIM_CLIENT_LEASE_WRITE, "client: write lease")                                               \
+    X(SIM_CLIENT_LEASE_GROWTH, "client: lease for growth")                                         \
+    X(SIM_CLIENT_SIZE_TOLD, "client: no lease, told of cuts")                                      \
+    X(SIM_CLIENT_SIZE_DOUBTED, "client: no lease, size doubted")                                   \
+    X(SIM_CLIENT_RECALLED, "client: gives a lease back")                                           \
+    X(SIM_CLIENT_GATE, "client: gate closed")                                                      \
+    X(SIM_CLIENT_ALONE, "client: request alone on a file")                                         \
+    X(SIM_CLIENT_INLINE, "client: small file")                                                     \
+    X(SIM_CLIENT_GROWS, "client: small file outgrows its record")                                  \
+    X(SIM_CLIENT_TRUNCATES, "client: truncation under way")                                        \
+    X(SIM_CLIENT_HELD, "client: writes held back by a truncation")                                 \
+    X(SIM_CLIENT_PUNCH_WAITS, "client: growth waits for a cut")                                    \
+    X(SIM_CLIENT_REPORTS, "client: report of size under way")                                      \
+    X(SIM_CLIENT_WRITES_BACK, "client: write-back under way")                                      \
+    X(SIM_CLIENT_UNCOMMITTED, "client: uncommitted data")                                          \
+    X(SIM_CLIENT_COMMITS, "client: commit under way")                                              \
+    X(SIM_CLIENT_ORPHAN, "client: file open without a name")                                       \
+    X(SIM_CLIENT_RETRIES_OSS, "client: transfer made again")
 
 enum sim_cover {
 #define SIM_COVER_ENUM(name, text) name,

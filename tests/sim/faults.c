@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "common/net/net.h"
+#include "tests/sim/known.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/states.h"
 
 #define EVENTS_MAX 8u
 
@@ -22,7 +24,8 @@ struct faults {
     unsigned left; /* events to come */
     uint64_t next_ns;
     uint64_t cut_until_ns[SIM_NODES][SIM_NODES];
-    uint64_t slow_disk_until_ns;
+    uint64_t slow_disk_until_ns, slow_disk_ns;
+    bool hinder_dirty; /* the next client that has something to write */
 };
 
 static struct faults faults;
@@ -96,8 +99,9 @@ static void fate(void *arg, const struct reactor *from, const struct reactor *to
 
 uint64_t sim_disk_ns(void)
 {
-    return sim_between(20 * NS_PER_US,
-                       sim_now() < faults.slow_disk_until_ns ? 300 * NS_PER_MS : 200 * NS_PER_US);
+    bool slow = sim_now() < faults.slow_disk_until_ns;
+
+    return sim_between(20 * NS_PER_US, slow ? faults.slow_disk_ns : 200 * NS_PER_US);
 }
 
 /* ---- events ---- */
@@ -149,6 +153,52 @@ static void partition(unsigned a, unsigned b, bool both)
             (unsigned)((until - sim_now()) / NS_PER_MS));
 }
 
+static void cut(unsigned a, unsigned b, uint64_t until_ns)
+{
+    faults.cut_until_ns[a][b] = faults.cut_until_ns[b][a] = until_ns;
+}
+
+/* It loses its session, and can write before it can hear of that. */
+static void exile(unsigned client)
+{
+    uint64_t until = sim_now() + SIM_LEASE + sim_between(NS_PER_S, 5 * NS_PER_S);
+
+    for (unsigned i = 0; i < SIM_OSS; i++)
+        cut(client, 1 + i, until);
+    cut(client, 0, until + sim_between(NS_PER_S, 5 * NS_PER_S));
+    sim_hit(SIM_FAULT_EXILE);
+    sim_say("%s is cut off with data to write", sim.node[client].name);
+}
+
+/* Whoever has something to write is kept from it for longer than its lease, so that somebody else
+ * may have the file by then. */
+static void hinder_who_is_dirty(void)
+{
+    for (unsigned i = 0; i < SIM_CLIENTS && faults.hinder_dirty; i++) {
+        struct sim_node *n = sim_client(i);
+        uint64_t ino = n->up && !n->resume_ns && n->core ? states_dirty_inode(n->core) : 0;
+
+        if (!ino)
+            continue;
+        faults.hinder_dirty = false;
+        known_draw_more(ino);
+        if (sim_chance(700)) {
+            exile((unsigned)(n - sim.node));
+            continue;
+        }
+        n->resume_ns = sim_now() + SIM_LEASE + sim_between(NS_PER_S, 8 * NS_PER_S);
+        sim_hit(SIM_FAULT_PAUSE_DIRTY);
+        sim_say("%s is stopped with data to write", n->name);
+    }
+}
+
+static void slow_disks(uint64_t length_ns)
+{
+    faults.slow_disk_until_ns = sim_now() + length_ns;
+    faults.slow_disk_ns = sim_chance(700) ? 300 * NS_PER_MS : 4 * NS_PER_S;
+    sim_hit(SIM_FAULT_SLOW_DISK);
+}
+
 static void event(void)
 {
     unsigned what = sim_below(100);
@@ -161,8 +211,10 @@ static void event(void)
         crash(oss);
     else if (what < 42)
         crash(client);
-    else if (what < 57)
+    else if (what < 49)
         pause_client(client);
+    else if (what < 57)
+        faults.hinder_dirty = true;
     else if (what < 77) /* cannot renew, but can write */
         partition((unsigned)(client - sim.node), 0, sim_chance(700));
     else if (what < 87)
@@ -170,7 +222,7 @@ static void event(void)
     else if (what < 95)
         partition((unsigned)(client - sim.node), (unsigned)(oss - sim.node), sim_chance(700));
     else
-        faults.slow_disk_until_ns = sim_now() + draw_length();
+        slow_disks(draw_length());
 }
 
 static void next_event(void)
@@ -195,11 +247,14 @@ void sim_faults_start(void)
                                       .twice = sim_below(2) * sim_below(10000),
                                       .reorder = sim_below(2) * sim_below(20000),
                                       .late = sim_below(2) * sim_below(5000)};
+    if (sim_chance(50))
+        slow_disks(60 * NS_PER_S);
     next_event();
 }
 
 void sim_faults_tick(void)
 {
+    hinder_who_is_dirty();
     for (unsigned i = 0; i < SIM_NODES; i++) {
         if (!sim.node[i].failed)
             continue;

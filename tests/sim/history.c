@@ -8,9 +8,9 @@
 #include "common/base/compiler.h"
 
 static const char *const kinds[] = {
-    "lookup", "create", "mkdir",    "unlink",  "rmdir",    "rename",   "link",
-    "stat",   "chmod",  "truncate", "readdir", "setxattr", "getxattr", "open",
-    "read",   "write",  "append",   "flush",   "fsync",    "close",    "LOSE"};
+    "lookup", "create",   "mkdir",   "unlink",   "rmdir",    "rename", "link", "stat",
+    "chmod",  "truncate", "readdir", "setxattr", "getxattr", "open",   "read", "write",
+    "append", "allocate", "flush",   "fsync",    "close",    "LOSE"};
 
 /* Two inline, two of the first chunk, one each of the next two. */
 uint32_t history_cell_offset(unsigned cell)
@@ -27,7 +27,7 @@ void op_print(const struct op *o, FILE *to)
         fprintf(to, " %" PRIx64, o->ino2);
     if (o->kind <= OP_LINK && o->kind != OP_GETATTR)
         fprintf(to, " '%c' '%c'", 'a' + o->name, 'a' + o->name2);
-    if (o->kind == OP_READ || o->kind == OP_WRITE)
+    if (o->kind == OP_READ || o->kind == OP_WRITE || o->kind == OP_ALLOCATE)
         fprintf(to, " cell %u (%u)", o->cell, history_cell_offset(o->cell));
     fprintf(to, " flags %x value %u", o->flags, o->value);
     if (o->unknown)

@@ -35,6 +35,7 @@ enum op_kind {
     OP_READ,
     OP_WRITE,
     OP_APPEND,
+    OP_ALLOCATE,
     OP_FLUSH,
     OP_FSYNC,
     OP_CLOSE, /* not in the history */
@@ -47,18 +48,21 @@ struct op {
     uint32_t call, answer; /* in the one sequence; answer 0: none */
     bool sealing; /* what a dead writer has left is not known yet: the file may be told shorter than
                      it will be (docs/protocols.md 7) */
-    bool unknown; /* its outcome is: it has happened, or will, or not */
+    bool ends;    /* with its answer, though unknown: it happens before, or never */
+    bool own_change; /* another process of its client was changing it: what the client has cached
+                        may be from before, although others see the change already */
+    bool unknown;    /* its outcome is: it has happened, or will, or not */
     uint64_t call_ns, answer_ns;
     /* arguments */
     uint64_t ino;  /* of the directory, or the object */
     uint64_t ino2; /* RENAME: the other directory; LINK: the object */
     uint8_t name, name2, cell;
-    uint32_t flags; /* RENAME: RENAME_*; CREATE: O_EXCL; OPEN: O_TRUNC */
+    uint32_t flags; /* RENAME: RENAME_*; CREATE: O_EXCL; OPEN: O_TRUNC; ALLOCATE: FALLOC_FL_* */
     uint32_t value; /* CHMOD mode, SETXATTR, WRITE value, TRUNCATE size */
     /* the answer */
     int status;
     uint64_t ret_ino;
-    uint32_t ret_size, ret_value, ret_nlink, ret_mode;
+    uint32_t ret_size, ret_value, ret_nlink, ret_mode; /* APPEND: size is where it went */
     bool ret_dir;
     uint64_t ret_names[SIM_NAMES]; /* READDIR: inode of each name, 0: not there */
 };

@@ -9,10 +9,17 @@
 
 static struct known known[KNOWN_MAX];
 static unsigned n_known;
+static uint64_t drawn_more; /* 0: none is */
 
 void known_forget(void)
 {
     n_known = 0;
+    drawn_more = 0;
+}
+
+void known_draw_more(uint64_t ino)
+{
+    drawn_more = ino;
 }
 
 const struct known *known_at(unsigned i)
@@ -31,6 +38,8 @@ void known_learn(uint64_t ino, bool is_dir)
 
 uint64_t known_draw(bool want_dir, bool any)
 {
+    if (drawn_more && !want_dir && sim_chance(600))
+        return drawn_more;
     for (unsigned tries = 0; tries < 8; tries++) {
         /* the latest are the most interesting */
         unsigned back = sim_below(sim_chance(500) ? MIN(4u, n_known) : n_known);

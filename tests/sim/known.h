@@ -18,5 +18,6 @@ const struct known *known_at(unsigned i); /* NULL behind the last */
 bool known_is_dir(uint64_t ino);
 uint64_t known_draw(bool want_dir, bool any); /* of the wanted kind if it is easily found */
 uint64_t known_draw_dir(void);
+void known_draw_more(uint64_t ino); /* this file, more often than others, from now on */
 
 #endif

@@ -157,8 +157,10 @@ static void chunk_cut(struct mem_chunk *c, uint32_t keep, uint64_t gen)
 
 static int gate_check(const struct chunk_op *op, struct mem_inode *i, bool writes)
 {
-    if (i->tombstone)
+    if (i->tombstone) {
+        sim_hit(SIM_TOMBSTONE);
         return -ENOENT;
+    }
     if (op->truncate_gen < i->gen) {
         sim_hit(SIM_STALE_TRUNC);
         return -AIFS_ESTALE_TRUNC;
@@ -220,8 +222,11 @@ static int run_truncate(struct chunk_op *op, struct mem_inode *i)
     uint64_t first = op->start / op->chunk_bytes;
     struct list *l;
 
-    if (i->tombstone || op->truncate_gen <= i->gen_done)
+    if (i->tombstone || op->truncate_gen <= i->gen_done) {
+        sim_hit(SIM_TRUNCATE_AGAIN);
         return 0;
+    }
+    sim_hit(SIM_TRUNCATE);
     list_for_each (l, &i->chunks) {
         struct mem_chunk *c = list_entry(l, struct mem_chunk, link);
 
@@ -258,6 +263,7 @@ static int run_punch(struct chunk_op *op, struct mem_inode *i)
 
 static int run_destroy(struct mem_inode *i)
 {
+    sim_hits(SIM_DESTROY, !i->tombstone);
     i->tombstone = true;
     while (!list_empty(&i->chunks))
         chunk_free(list_entry(i->chunks.next, struct mem_chunk, link));
@@ -271,6 +277,7 @@ static int run_seal(struct chunk_op *op, struct mem_inode *i)
     op->ret_high_water = 0;
     if (i->tombstone)
         return 0;
+    sim_hits(SIM_SEAL_STALE, op->truncate_gen != i->gen_done);
     if (op->truncate_gen < i->gen_done)
         return -AIFS_ESTALE_TRUNC;
     inode_commit(i);

@@ -4,74 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <linux/fs.h>
 #include <string.h>
 
 #include "common/base/compiler.h"
-
-/* ---- numbers with a past ---- */
-
-static struct past past_of(uint32_t v)
-{
-    return (struct past){.v = {v}, .n = 1};
-}
-
-static uint32_t past_now(const struct past *p)
-{
-    return p->v[p->n - 1];
-}
-
-static bool past_has(const struct past *p, uint32_t v)
-{
-    for (unsigned i = 0; i < p->n; i++)
-        if (p->v[i] == v)
-            return true;
-    return p->wild;
-}
-
-static void past_push(struct past *p, uint32_t v, uint8_t owner)
-{
-    if (!p->unsure && p->owner != owner)
-        *p = past_of(past_now(p)); /* what others can see is durable */
-    p->owner = owner;
-    p->unsure = 0;
-    if (past_now(p) == v)
-        return;
-    if (p->n == MODEL_PAST) {
-        p->wild = 1;
-        memmove(p->v, p->v + 1, sizeof p->v - sizeof p->v[0]);
-        p->n--;
-    }
-    p->v[p->n++] = v;
-}
-
-static void past_sync(struct past *p)
-{
-    if (!p->unsure)
-        *p = past_of(past_now(p));
-}
-
-static void past_lose(struct past *p, uint8_t owner)
-{
-    if (p->owner == owner && (p->n > 1 || p->wild))
-        p->unsure = 1;
-}
-
-/* Somebody has seen it. */
-static bool past_see(struct past *p, uint32_t v, uint8_t who)
-{
-    if (p->unsure) {
-        if (!past_has(p, v))
-            return false;
-        *p = past_of(v);
-        return true;
-    }
-    if (past_now(p) != v)
-        return false;
-    if (p->owner != who)
-        *p = past_of(v);
-    return true;
-}
 
 /* ---- finding things ---- */
 
@@ -359,6 +296,8 @@ static bool do_getattr(struct model *m, const struct op *o)
         if (i->is_dir)
             return o->status == 0; /* who has it open sees it as he last saw it */
     }
+    if (o->own_change && o->status == 0)
+        return true;
     return o->status == 0 && i->is_dir == o->ret_dir && i->mode == o->ret_mode &&
            (i->is_dir || i->nlink == o->ret_nlink) && see_size(i, o);
 }
@@ -423,6 +362,7 @@ static void extend(struct model_inode *i, uint32_t end, uint8_t who)
             p->v[k] = MAX(p->v[k], end);
         }
         p->wild |= grew;
+        p->owner = grew ? who : p->owner;
     } else if (past_now(p) < end) {
         past_push(p, end, who);
     }
@@ -440,6 +380,54 @@ static bool do_write(struct model *m, const struct op *o)
         return false;
     past_push(&i->cell[o->cell], o->value, o->client);
     extend(i, history_cell_offset(o->cell) + SIM_CELL_BYTES, o->client);
+    return true;
+}
+
+static void forget_cell(struct model_inode *i, unsigned cell)
+{
+    i->cell[cell] = (struct past){.n = 1, .unsure = 1, .wild = PAST_ANY};
+}
+
+/* At the end of the file as it is then. Without a lease its place is taken before its bytes are
+ * there, so these are not looked at. Where it went when nobody knows is not known either. */
+static bool do_append(struct model *m, const struct op *o)
+{
+    struct model_inode *i = by_ino(m, o->ino);
+    uint32_t at;
+
+    if (!i)
+        return o->unknown || o->status < 0;
+    if (!i->nlink && o->status < 0 && !o->unknown)
+        return true;
+    if (!status_is(o, 0))
+        return false;
+    at = o->unknown ? past_now(&i->size) : o->ret_size;
+    if (!o->unknown && !past_see(&i->size, at, o->client))
+        return false;
+    for (unsigned k = 0; k < SIM_CELLS; k++)
+        if (i->size.unsure || history_cell_offset(k) == at)
+            forget_cell(i, k);
+    if (i->size.unsure)
+        i->size.wild = 1;
+    else
+        extend(i, at + SIM_CELL_BYTES, o->client);
+    return true;
+}
+
+static bool do_allocate(struct model *m, const struct op *o)
+{
+    struct model_inode *i = by_ino(m, o->ino);
+
+    if (!i)
+        return o->unknown || o->status < 0;
+    if (!i->nlink && o->status < 0 && !o->unknown)
+        return true;
+    if (!status_is(o, 0))
+        return false;
+    if (o->flags & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+        past_push(&i->cell[o->cell], 0, o->client);
+    if (!(o->flags & FALLOC_FL_KEEP_SIZE))
+        extend(i, history_cell_offset(o->cell) + SIM_CELL_BYTES, o->client);
     return true;
 }
 
@@ -536,6 +524,10 @@ bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir)
         return do_read(m, o);
     case OP_WRITE:
         return do_write(m, o);
+    case OP_APPEND:
+        return do_append(m, o);
+    case OP_ALLOCATE:
+        return do_allocate(m, o);
     case OP_FLUSH:
     case OP_FSYNC:
         return do_sync(m, o);

@@ -4,22 +4,10 @@
 #define AIFS_TESTS_SIM_MODEL_H
 
 #include "tests/sim/history.h"
+#include "tests/sim/past.h"
 
 #define MODEL_INODES 40u
 #define MODEL_DIRS   8u
-#define MODEL_PAST   4u
-
-/*
- * A number that its writer has not made durable: the last durable one and those since, the newest
- * last. After its writer's death any of them may be there (unsure), until somebody has seen which.
- */
-struct past {
-    uint32_t v[MODEL_PAST];
-    uint8_t n;
-    uint8_t owner;
-    uint8_t unsure;
-    uint8_t wild; /* there were more than fit */
-};
 
 struct model_inode {
     uint64_t ino;                     /* 0: made by an operation whose answer is not known */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "tests/sim/sim.h"
+#include "tests/sim/states.h"
 
 struct sim sim;
 
@@ -49,6 +50,16 @@ static uint64_t node_due(const struct sim_node *n)
     return MAX(due, n->resume_ns);
 }
 
+static void look_at(const struct sim_node *n)
+{
+    if (n->mds)
+        states_look_at_mds(n->mds);
+    if (n->oss)
+        states_look_at_oss(n->oss);
+    if (n->core)
+        states_look_at_client(n->core);
+}
+
 /* One turn of a node that is due, if there is one. */
 static bool turn(void)
 {
@@ -65,6 +76,7 @@ static bool turn(void)
     sim_trace((uint64_t)(n - sim.node) + sim_now());
     sim.steps++;
     reactor_run_once(n->reactor, 0);
+    look_at(n);
     return true;
 }
 

@@ -14,44 +14,23 @@
 #include "tests/sim/known.h"
 #include "tests/sim/model.h"
 #include "tests/sim/sim.h"
-
-#define FDS 2u
-
-struct fd {
-    struct core_file *file;
-    uint64_t ino;
-    int flags;
-};
-
-struct proc {
-    struct sim_node *client;
-    unsigned index;               /* of all */
-    bool busy, unread, forgotten; /* unread: core_read_done() is due */
-    struct core_req q;
-    struct op *op;
-    struct fd fd[FDS], *on;
-    bool closing;
-    uint64_t next_ns;
-    uint8_t data[SIM_CELL_BYTES];
-    struct iovec iov;
-    char name, name2;
-    char xattr[8];
-};
+#include "tests/sim/work_int.h"
 
 static struct {
     struct proc proc[SIM_CLIENTS * SIM_PROCS];
     unsigned n_left, n_creates, n_dirs, patience_ms;
-    uint32_t n_values;
     bool up[SIM_CLIENTS];
     uint64_t lost[SIM_CLIENTS];         /* sessions, as the core counts them */
     uint32_t session_from[SIM_CLIENTS]; /* in the sequence of the history */
+    /* Of this seed. Files that few have open, for a while, are worked on under leases. */
+    unsigned n_clients, n_fds, close_per_thousand, write_per_thousand;
     bool sweeping;
     unsigned sweep_at, sweep_step;
 } work;
 
 /* ---- the history ---- */
 
-static struct op *record(unsigned client, enum op_kind kind)
+struct op *work_record(unsigned client, enum op_kind kind)
 {
     struct history *h = &sim.history;
     struct op *o = &h->ops[h->n++];
@@ -77,7 +56,7 @@ static void record_answer(struct op *o, int status)
 /* A session has ended, at the latest now. */
 static void record_loss(unsigned client, bool crashed)
 {
-    struct op *o = record(client, OP_LOSE);
+    struct op *o = work_record(client, OP_LOSE);
 
     if (crashed)
         return; /* some time from now on */
@@ -181,6 +160,9 @@ static void take(struct proc *p)
         SIM_CHECK(p->q.out.bytes.len == sizeof o->ret_value);
         memcpy(&o->ret_value, p->q.out.bytes.data, sizeof o->ret_value);
         break;
+    case OP_APPEND:
+        o->ret_size = (uint32_t)p->q.out.write.offset;
+        break;
     case OP_READ:
         take_read(p);
         p->unread = true;
@@ -203,7 +185,48 @@ static uint64_t think(void)
                               NS_PER_MS * work.patience_ms / 100);
 }
 
-static void finish(struct core_req *q, int status)
+/* Without a lease an append takes its place before its bytes are there. When the file is cut
+ * meanwhile it takes another one, and the first was seen as zeros: as one more append. */
+static void record_ghost(const struct proc *p)
+{
+    struct op *g = work_record(p->client->index, OP_APPEND);
+
+    g->call = p->ghost;
+    g->call_ns = p->op->call_ns;
+    g->ino = p->op->ino;
+    g->unknown = g->ends = true;
+    g->answer = sim.history.next++;
+    g->answer_ns = sim_now();
+}
+
+/* Names that change are not looked at one by one: any may be a name of the file. */
+static bool changes(const struct op *o, uint64_t ino)
+{
+    switch (o->kind) {
+    case OP_UNLINK:
+    case OP_RENAME:
+        return true;
+    case OP_LINK:
+        return o->ino2 == ino;
+    case OP_CHMOD:
+        return o->ino == ino;
+    default:
+        return false;
+    }
+}
+
+bool work_is_changing(const struct proc *by, uint64_t ino)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++) {
+        const struct proc *p = &work.proc[i];
+
+        if (p != by && p->client == by->client && p->busy && changes(p->op, ino))
+            return true;
+    }
+    return false;
+}
+
+void work_finish(struct core_req *q, int status)
 {
     struct proc *p = q->arg;
     struct op *o = p->op;
@@ -211,8 +234,12 @@ static void finish(struct core_req *q, int status)
     if (status == 0)
         take(p);
     o->unknown = !is_definite(status);
+    if (o->kind == OP_APPEND && q->p.stale)
+        record_ghost(p);
     if (o->kind == OP_READ || o->kind == OP_GETATTR)
         o->sealing |= sim_is_sealing(o->ino);
+    if (o->kind == OP_GETATTR)
+        o->own_change |= work_is_changing(p, o->ino);
     record_answer(o, status);
     if (p->closing || (status && (o->kind == OP_CREATE || o->kind == OP_OPEN))) {
         if (p->on->file && !p->client->dead)
@@ -225,171 +252,41 @@ static void finish(struct core_req *q, int status)
     p->next_ns = sim_now() + (work.sweeping ? 0 : think());
 }
 
-/* ---- calls ---- */
-
-static void begin(struct proc *p, enum op_kind kind, uint64_t ino)
-{
-    p->op = record(p->client->index, kind);
-    p->op->ino = ino;
-    p->busy = true;
-    memset(&p->q, 0, sizeof p->q);
-    p->q.done = finish;
-    p->q.arg = p;
-}
-
-static void say_call(const struct proc *p)
-{
-    if (!sim.verbose)
-        return;
-    sim_say("call %u:", (unsigned)(p->op - sim.history.ops));
-    op_print(p->op, stdout);
-}
-
-static void call_name(struct proc *p, enum op_kind kind)
-{
-    static const struct msg_stripe stripe = {.chunk_bytes = SIM_CHUNK};
-    struct core *c = p->client->core;
-    struct op *o;
-
-    begin(p, kind, known_draw_dir());
-    o = p->op;
-    o->name = (uint8_t)sim_below(SIM_NAMES);
-    o->name2 = (uint8_t)sim_below(SIM_NAMES);
-    p->name = (char)('a' + o->name);
-    p->name2 = (char)('a' + o->name2);
-    if (kind == OP_CREATE) {
-        o->value = 0600 + sim_below(64);
-        o->flags = sim_chance(500) ? O_EXCL : 0;
-    } else if (kind == OP_MKDIR) {
-        o->value = 0700 + sim_below(64);
-    } else if (kind == OP_RENAME) {
-        o->ino2 = sim_chance(500) ? o->ino : known_draw_dir();
-        o->flags = sim_chance(700) ? 0 : 1 + sim_below(2);
-    } else if (kind == OP_LINK) {
-        o->ino2 = known_draw(false, sim_chance(100));
-    }
-    say_call(p);
-    if (kind == OP_LOOKUP)
-        core_lookup(c, &p->q, o->ino, &p->name, 1);
-    else if (kind == OP_CREATE)
-        core_create_file(c, &p->q, o->ino, &p->name, 1, o->value, O_RDWR | O_CREAT | (int)o->flags,
-                         &stripe);
-    else if (kind == OP_MKDIR)
-        core_mkdir(c, &p->q, o->ino, &p->name, 1, o->value, NULL);
-    else if (kind == OP_UNLINK)
-        core_unlink(c, &p->q, o->ino, &p->name, 1);
-    else if (kind == OP_RMDIR)
-        core_rmdir(c, &p->q, o->ino, &p->name, 1);
-    else if (kind == OP_LINK)
-        core_link(c, &p->q, o->ino2, o->ino, &p->name, 1);
-    else
-        core_rename(c, &p->q, o->ino, &p->name, 1, o->ino2, &p->name2, 1, o->flags);
-}
-
-static uint32_t draw_size(void)
-{
-    return history_cell_offset(sim_below(SIM_CELLS)) + (sim_chance(500) ? SIM_CELL_BYTES : 0);
-}
-
-static void call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct core_file *f)
-{
-    struct msg_setattr_req set = {.ino = ino};
-
-    begin(p, kind, ino);
-    p->op->value = kind == OP_CHMOD ? 0600 + sim_below(64) : draw_size();
-    set.set = kind == OP_CHMOD ? MSG_SET_MODE : MSG_SET_SIZE;
-    set.mode = kind == OP_CHMOD ? p->op->value : 0;
-    set.size = kind == OP_CHMOD ? 0 : p->op->value;
-    say_call(p);
-    core_setattr(p->client->core, &p->q, &set, f);
-}
-
-static void call_object(struct proc *p, enum op_kind kind, uint64_t ino)
-{
-    struct core *c = p->client->core;
-
-    begin(p, kind, ino);
-    if (kind == OP_SETXATTR) {
-        p->op->value = ++work.n_values;
-        memcpy(p->xattr, &p->op->value, sizeof p->op->value);
-    }
-    p->op->sealing = kind == OP_GETATTR && sim_is_sealing(ino);
-    say_call(p);
-    if (kind == OP_GETATTR)
-        core_getattr(c, &p->q, ino);
-    else if (kind == OP_SETXATTR)
-        core_setxattr(c, &p->q, ino, "user.x", 6, p->xattr, sizeof p->op->value, 0);
-    else if (kind == OP_GETXATTR)
-        core_getxattr(c, &p->q, ino, "user.x", 6);
-    else
-        core_readdir(c, &p->q, ino, 0, 32768, sim_chance(500));
-}
-
-static void call_open(struct proc *p, struct fd *fd, uint64_t ino, int flags)
-{
-    begin(p, OP_OPEN, ino);
-    p->op->flags = (uint32_t)flags;
-    p->on = fd;
-    say_call(p);
-    core_open(p->client->core, &p->q, ino, flags);
-}
-
-static void call_data(struct proc *p, enum op_kind kind, struct fd *fd, unsigned cell)
-{
-    struct core *c = p->client->core;
-
-    begin(p, kind, fd->ino);
-    p->on = fd;
-    p->op->cell = (uint8_t)cell;
-    p->op->sealing = kind == OP_READ && sim_is_sealing(fd->ino);
-    if (kind == OP_WRITE) {
-        p->op->value = ++work.n_values;
-        for (unsigned k = 0; k < SIM_CELL_BYTES; k += 4)
-            memcpy(p->data + k, &p->op->value, 4);
-        p->iov = (struct iovec){p->data, sizeof p->data};
-    }
-    say_call(p);
-    if (kind == OP_WRITE)
-        core_write(c, &p->q, fd->file, history_cell_offset(cell), &p->iov, 1, SIM_CELL_BYTES);
-    else if (kind == OP_READ)
-        core_read(c, &p->q, fd->file, history_cell_offset(cell), SIM_CELL_BYTES, NULL);
-    else if (kind == OP_FSYNC)
-        core_fsync(c, &p->q, fd->file, false);
-    else
-        core_flush(c, &p->q, fd->file);
-}
-
-static void close_fd(struct proc *p, struct fd *fd)
-{
-    p->closing = true;
-    call_data(p, OP_FLUSH, fd, 0);
-}
-
 /* ---- what next ---- */
+
+static int draw_open_flags(void)
+{
+    return (sim_chance(60) ? O_TRUNC : 0) | (sim_chance(150) ? O_APPEND : 0);
+}
 
 static void call_on_file(struct proc *p)
 {
-    struct fd *fd = &p->fd[sim_below(FDS)];
+    struct fd *fd = &p->fd[sim_below(work.n_fds)];
     unsigned what = sim_below(100), cell = sim_below(SIM_CELLS);
     bool writes = (fd->flags & O_ACCMODE) == O_RDWR;
     uint64_t ino = known_draw(false, false);
 
     if (!fd->file && !known_is_dir(ino) && sim_chance(850))
-        call_open(p, fd, ino, sim_chance(650) ? O_RDWR | (sim_chance(60) ? O_TRUNC : 0) : O_RDONLY);
+        work_call_open(p, fd, ino,
+                       sim_chance(work.write_per_thousand) ? O_RDWR | draw_open_flags() : O_RDONLY);
     else if (!fd->file)
-        call_object(p, OP_GETATTR, ino);
+        work_call_object(p, OP_GETATTR, ino);
+    else if (sim_chance(work.close_per_thousand))
+        work_close_fd(p, fd);
+    else if (what < 33 && writes)
+        work_call_data(p, fd->flags & O_APPEND ? OP_APPEND : OP_WRITE, fd, cell);
     else if (what < 36 && writes)
-        call_data(p, OP_WRITE, fd, cell);
+        work_call_data(p, OP_ALLOCATE, fd, cell);
     else if (what < 70)
-        call_data(p, OP_READ, fd, cell);
+        work_call_data(p, OP_READ, fd, cell);
     else if (what < 80)
-        call_data(p, OP_FSYNC, fd, 0);
+        work_call_data(p, OP_FSYNC, fd, 0);
     else if (what < 84)
-        call_object(p, OP_GETATTR, fd->ino);
+        work_call_object(p, OP_GETATTR, fd->ino);
     else if (what < 91 && writes)
-        call_setattr(p, OP_TRUNCATE, fd->ino, fd->file);
+        work_call_setattr(p, OP_TRUNCATE, fd->ino, fd->file);
     else
-        close_fd(p, fd);
+        work_close_fd(p, fd);
 }
 
 static void call_on_name(struct proc *p)
@@ -405,7 +302,7 @@ static void call_on_name(struct proc *p)
         kind = OP_LOOKUP;
     work.n_creates += kind == OP_CREATE || kind == OP_MKDIR;
     work.n_dirs += kind == OP_MKDIR;
-    call_name(p, kind);
+    work_call_name(p, kind);
 }
 
 static void call_on_object(struct proc *p)
@@ -414,15 +311,15 @@ static void call_on_object(struct proc *p)
     uint64_t ino = known_draw(false, false);
 
     if (what < 30)
-        call_object(p, OP_GETATTR, known_draw(false, true));
+        work_call_object(p, OP_GETATTR, known_draw(false, true));
     else if (what < 50)
-        call_object(p, OP_READDIR, known_draw_dir());
+        work_call_object(p, OP_READDIR, known_draw_dir());
     else if (what < 65)
-        call_setattr(p, OP_CHMOD, known_draw(false, true), NULL);
+        work_call_setattr(p, OP_CHMOD, known_draw(false, true), NULL);
     else if (what < 75 && !known_is_dir(ino))
-        call_setattr(p, OP_TRUNCATE, ino, NULL);
+        work_call_setattr(p, OP_TRUNCATE, ino, NULL);
     else
-        call_object(p, what < 87 ? OP_SETXATTR : OP_GETXATTR, known_draw(false, true));
+        work_call_object(p, what < 87 ? OP_SETXATTR : OP_GETXATTR, known_draw(false, true));
 }
 
 /* Reads everything known, a step at a time. False: that was all. */
@@ -434,19 +331,19 @@ static bool sweep(struct proc *p)
     if (!k)
         return false;
     if (work.sweep_step == 0 && fd->file) {
-        close_fd(p, fd);
+        work_close_fd(p, fd);
         return true;
     }
     if (work.sweep_step++ == 0) {
-        call_object(p, k->is_dir ? OP_READDIR : OP_GETATTR, k->ino);
+        work_call_object(p, k->is_dir ? OP_READDIR : OP_GETATTR, k->ino);
     } else if (k->is_dir || (work.sweep_step > 2 && !fd->file) || work.sweep_step > 2 + SIM_CELLS) {
         work.sweep_at++;
         work.sweep_step = 0;
         return sweep(p);
     } else if (work.sweep_step == 2) {
-        call_open(p, fd, k->ino, O_RDONLY);
+        work_call_open(p, fd, k->ino, O_RDONLY);
     } else {
-        call_data(p, OP_READ, fd, work.sweep_step - 3);
+        work_call_data(p, OP_READ, fd, work.sweep_step - 3);
     }
     return true;
 }
@@ -466,7 +363,8 @@ static void next(struct proc *p)
 
 static bool is_ready(const struct proc *p)
 {
-    return work.up[p->client->index] && !p->client->resume_ns && !p->busy;
+    return work.up[p->client->index] && !p->client->resume_ns && !p->busy &&
+           (p->client->index < work.n_clients || work.sweeping);
 }
 
 static void look_for_losses(unsigned client)
@@ -532,10 +430,15 @@ void sim_work_start(unsigned n_ops)
 {
     memset(&work, 0, sizeof work);
     known_forget();
+    work_calls_start();
     sim.history.n = 0;
     sim.history.next = 1;
     work.n_left = n_ops;
     work.patience_ms = 20 + sim_below(400);
+    work.n_clients = sim_chance(500) ? SIM_CLIENTS : 2;
+    work.n_fds = 1 + sim_below(FDS);
+    work.close_per_thousand = sim_below(3) * 150;
+    work.write_per_thousand = sim_chance(650) ? 650 : 250;
     for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++)
         work.proc[i] = (struct proc){.client = sim_client(i / SIM_PROCS), .index = i};
 }

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call of each kind: its arguments are drawn, written into the history and given to the core.
+ */
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <string.h>
+
+#include "tests/sim/known.h"
+#include "tests/sim/work_int.h"
+
+static uint32_t n_values; /* written so far, each its own */
+
+void work_calls_start(void)
+{
+    n_values = 0;
+}
+
+static void begin(struct proc *p, enum op_kind kind, uint64_t ino)
+{
+    p->op = work_record(p->client->index, kind);
+    p->ghost = kind == OP_APPEND ? sim.history.next++ : 0;
+    p->op->ino = ino;
+    p->busy = true;
+    memset(&p->q, 0, sizeof p->q);
+    p->q.done = work_finish;
+    p->q.arg = p;
+}
+
+static void say_call(const struct proc *p)
+{
+    if (!sim.verbose)
+        return;
+    sim_say("call %u:", (unsigned)(p->op - sim.history.ops));
+    op_print(p->op, stdout);
+}
+
+void work_call_name(struct proc *p, enum op_kind kind)
+{
+    static const struct msg_stripe stripe = {.chunk_bytes = SIM_CHUNK};
+    struct core *c = p->client->core;
+    struct op *o;
+
+    begin(p, kind, known_draw_dir());
+    o = p->op;
+    o->name = (uint8_t)sim_below(SIM_NAMES);
+    o->name2 = (uint8_t)sim_below(SIM_NAMES);
+    p->name = (char)('a' + o->name);
+    p->name2 = (char)('a' + o->name2);
+    if (kind == OP_CREATE) {
+        o->value = 0600 + sim_below(64);
+        o->flags = sim_chance(500) ? O_EXCL : 0;
+    } else if (kind == OP_MKDIR) {
+        o->value = 0700 + sim_below(64);
+    } else if (kind == OP_RENAME) {
+        o->ino2 = sim_chance(500) ? o->ino : known_draw_dir();
+        o->flags = sim_chance(700) ? 0 : 1 + sim_below(2);
+    } else if (kind == OP_LINK) {
+        o->ino2 = known_draw(false, sim_chance(100));
+    }
+    say_call(p);
+    if (kind == OP_LOOKUP)
+        core_lookup(c, &p->q, o->ino, &p->name, 1);
+    else if (kind == OP_CREATE)
+        core_create_file(c, &p->q, o->ino, &p->name, 1, o->value, O_RDWR | O_CREAT | (int)o->flags,
+                         &stripe);
+    else if (kind == OP_MKDIR)
+        core_mkdir(c, &p->q, o->ino, &p->name, 1, o->value, NULL);
+    else if (kind == OP_UNLINK)
+        core_unlink(c, &p->q, o->ino, &p->name, 1);
+    else if (kind == OP_RMDIR)
+        core_rmdir(c, &p->q, o->ino, &p->name, 1);
+    else if (kind == OP_LINK)
+        core_link(c, &p->q, o->ino2, o->ino, &p->name, 1);
+    else
+        core_rename(c, &p->q, o->ino, &p->name, 1, o->ino2, &p->name2, 1, o->flags);
+}
+
+static uint32_t draw_size(void)
+{
+    return history_cell_offset(sim_below(SIM_CELLS)) + (sim_chance(500) ? SIM_CELL_BYTES : 0);
+}
+
+void work_call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct core_file *f)
+{
+    struct msg_setattr_req set = {.ino = ino};
+
+    begin(p, kind, ino);
+    p->op->value = kind == OP_CHMOD ? 0600 + sim_below(64) : draw_size();
+    set.set = kind == OP_CHMOD ? MSG_SET_MODE : MSG_SET_SIZE;
+    set.mode = kind == OP_CHMOD ? p->op->value : 0;
+    set.size = kind == OP_CHMOD ? 0 : p->op->value;
+    say_call(p);
+    core_setattr(p->client->core, &p->q, &set, f);
+}
+
+void work_call_object(struct proc *p, enum op_kind kind, uint64_t ino)
+{
+    struct core *c = p->client->core;
+
+    begin(p, kind, ino);
+    if (kind == OP_SETXATTR) {
+        p->op->value = ++n_values;
+        memcpy(p->xattr, &p->op->value, sizeof p->op->value);
+    }
+    p->op->sealing = kind == OP_GETATTR && sim_is_sealing(ino);
+    p->op->own_change = kind == OP_GETATTR && work_is_changing(p, ino);
+    say_call(p);
+    if (kind == OP_GETATTR)
+        core_getattr(c, &p->q, ino);
+    else if (kind == OP_SETXATTR)
+        core_setxattr(c, &p->q, ino, "user.x", 6, p->xattr, sizeof p->op->value, 0);
+    else if (kind == OP_GETXATTR)
+        core_getxattr(c, &p->q, ino, "user.x", 6);
+    else
+        core_readdir(c, &p->q, ino, 0, 32768, sim_chance(500));
+}
+
+void work_call_open(struct proc *p, struct fd *fd, uint64_t ino, int flags)
+{
+    begin(p, OP_OPEN, ino);
+    p->op->flags = (uint32_t)flags;
+    p->on = fd;
+    say_call(p);
+    core_open(p->client->core, &p->q, ino, flags);
+}
+
+void work_call_data(struct proc *p, enum op_kind kind, struct fd *fd, unsigned cell)
+{
+    static const uint32_t ranges[] = {FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                      FALLOC_FL_ZERO_RANGE, 0};
+    struct core *c = p->client->core;
+
+    begin(p, kind, fd->ino);
+    p->on = fd;
+    p->op->cell = (uint8_t)cell;
+    p->op->sealing = kind == OP_READ && sim_is_sealing(fd->ino);
+    if (kind == OP_ALLOCATE)
+        p->op->flags = ranges[sim_below(ARRAY_LEN(ranges))];
+    if (kind == OP_WRITE || kind == OP_APPEND) {
+        p->op->value = ++n_values;
+        for (unsigned k = 0; k < SIM_CELL_BYTES; k += 4)
+            memcpy(p->data + k, &p->op->value, 4);
+        p->iov = (struct iovec){p->data, sizeof p->data};
+    }
+    say_call(p);
+    if (kind == OP_ALLOCATE)
+        core_fallocate(c, &p->q, fd->file, (int)p->op->flags, history_cell_offset(cell),
+                       SIM_CELL_BYTES);
+    else if (kind == OP_WRITE || kind == OP_APPEND)
+        core_write(c, &p->q, fd->file, history_cell_offset(cell), &p->iov, 1, SIM_CELL_BYTES);
+    else if (kind == OP_READ)
+        core_read(c, &p->q, fd->file, history_cell_offset(cell), SIM_CELL_BYTES, NULL);
+    else if (kind == OP_FSYNC)
+        core_fsync(c, &p->q, fd->file, false);
+    else
+        core_flush(c, &p->q, fd->file);
+}
+
+void work_close_fd(struct proc *p, struct fd *fd)
+{
+    p->closing = true;
+    work_call_data(p, OP_FLUSH, fd, 0);
+}

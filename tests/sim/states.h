@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which states of the protocols a node is in, counted after each of its turns. It only looks. */
+#ifndef AIFS_TESTS_SIM_STATES_H
+#define AIFS_TESTS_SIM_STATES_H
+
+#include "common/base/list.h"
+#include "tests/sim/cover.h"
+
+struct mds;
+struct oss;
+struct core;
+
+void states_look_at_mds(const struct mds *m);
+void states_look_at_oss(const struct oss *o);
+void states_look_at_client(const struct core *c);
+uint64_t states_dirty_inode(const struct core *c); /* that has something to write; 0: none */
+
+static inline void hit_if(bool is, enum sim_cover what)
+{
+    if (is)
+        sim_hit(what);
+}
+
+static inline void hit_list(const struct list *l, enum sim_cover what)
+{
+    hit_if(!list_empty(l), what);
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See states.h: a client. */
+#include "client/core/core_int.h"
+#include "tests/sim/states.h"
+
+static void look_at_file(const struct core_file *f)
+{
+    const struct core_inode *i = f->inode;
+
+    hit_if(f->reopening, SIM_CLIENT_REOPENING);
+    hit_if(f->released, SIM_CLIENT_RELEASED);
+    hit_if(i->lease == MSG_LEASE_READ, SIM_CLIENT_LEASE_READ);
+    hit_if(i->lease == MSG_LEASE_WRITE, SIM_CLIENT_LEASE_WRITE);
+    hit_if(lease_only_to_grow(i), SIM_CLIENT_LEASE_GROWTH);
+    hit_if(i->lease == MSG_LEASE_NONE && i->cuts_told, SIM_CLIENT_SIZE_TOLD);
+    hit_if(i->lease == MSG_LEASE_NONE && !i->cuts_told, SIM_CLIENT_SIZE_DOUBTED);
+    hit_if(i->recalling, SIM_CLIENT_RECALLED);
+    hit_if(i->gate, SIM_CLIENT_GATE);
+    hit_if(i->alone, SIM_CLIENT_ALONE);
+    hit_if(i->in_line, SIM_CLIENT_INLINE);
+    hit_if(i->need_grow, SIM_CLIENT_GROWS);
+    hit_list(&i->truncations, SIM_CLIENT_TRUNCATES);
+    hit_if(i->held_from != UINT64_MAX, SIM_CLIENT_HELD);
+    hit_if(i->meta_busy, SIM_CLIENT_REPORTS);
+    hit_list(&i->ios, SIM_CLIENT_WRITES_BACK);
+    hit_list(&i->targets, SIM_CLIENT_UNCOMMITTED);
+    hit_if(i->attr.nlink == 0, SIM_CLIENT_ORPHAN);
+}
+
+void states_look_at_client(const struct core *c)
+{
+    const struct core_session *s = &c->session;
+    struct list *l;
+
+    hit_if(s->state == SESSION_OPENING, SIM_CLIENT_OPENING);
+    hit_if(s->state == SESSION_RECLAIMING, SIM_CLIENT_RECLAIMING);
+    hit_if(s->state == SESSION_READY && !session_believed(c), SIM_CLIENT_UNBELIEVED);
+    hit_list(&s->session_waiters, SIM_CLIENT_SESSION_WAITS);
+    hit_list(&s->doubters, SIM_CLIENT_DOUBTERS);
+    hit_list(&c->punch_waiters, SIM_CLIENT_PUNCH_WAITS);
+    hit_if(c->commits_busy, SIM_CLIENT_COMMITS);
+    list_for_each (l, &c->ios)
+        hit_if(list_entry(l, const struct oss_io, all)->attempt, SIM_CLIENT_RETRIES_OSS);
+    list_for_each (l, &c->files)
+        look_at_file(list_entry(l, const struct core_file, all));
+}
+
+uint64_t states_dirty_inode(const struct core *c)
+{
+    struct list *l;
+
+    list_for_each (l, &c->dirty_inodes)
+        if (list_entry(l, const struct core_inode, dirty_link)->dirty_bytes)
+            return list_entry(l, const struct core_inode, dirty_link)->ino;
+    return 0;
+}
