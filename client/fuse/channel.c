@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What both kinds of channel share: receive buffers, the loop that reads up to READS_PER_TURN
+ * What all kinds of channel share: receive buffers, the loop that reads up to READS_PER_TURN
  * messages each time the kernel has something, requests from their message to their reply, opening
  * and closing.
  *
@@ -296,6 +296,8 @@ static int open_either(struct channel *c, char *err, size_t err_len)
 
     if (c->o.kind == CHANNEL_KIND_LIBFUSE)
         return transport_open(c, &channel_libfuse, err, err_len);
+    if (c->o.kind == CHANNEL_KIND_IO_URING)
+        return transport_open(c, &channel_ring_transport, err, err_len);
     rc = transport_open(c, &channel_dev, err, err_len);
     if (rc == 0 || c->mounted || c->o.kind == CHANNEL_KIND_FUSE)
         return rc;
@@ -327,7 +329,8 @@ int channel_open(const struct channel_options *options, struct channel **ret_cha
         return rc;
     }
     set_read_ahead(c);
-    LOG_INFO(TAG, "channel=%s for %s", c->transport->name, c->mountpoint);
+    if (c->transport != &channel_ring_transport) /* which tells when the kernel has agreed */
+        LOG_INFO(TAG, "channel=%s for %s", c->transport->name, c->mountpoint);
     *ret_channel = c;
     return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Channel to the kernel's FUSE driver: decodes what the kernel asks, takes the replies, sends
- * notifications. File system operations are written against this header alone; the first
- * implementation stands on libfuse's low-level API (channel_libfuse.c), a second one may speak the
- * protocol itself (linux/fuse.h). Node id = inode number.
+ * notifications. File system operations are written against this header alone; behind it the
+ * protocol is spoken by ourselves, over /dev/fuse (channel_dev.c) or an io_uring (channel_ring.c),
+ * or by libfuse's low-level API (channel_libfuse.c). Node id = inode number.
  *
  * Threads: a channel belongs to one reactor. Requests are read, handlers run and replies are sent
  * on its thread; nothing is handed over. Only channel_notify_*() may be called from any thread:
@@ -147,7 +147,7 @@ struct channel_req {
     unsigned char priv[CHANNEL_PRIV_BYTES] __attribute__((aligned(16)));
 
     /* the channel's own */
-    void *raw;       /* libfuse's request */
+    void *raw;       /* libfuse's request, or the ring's entry */
     uint64_t unique; /* the kernel's number of it */
     void (*interrupt)(struct channel_req *q);
     void *copy; /* of a target or value */
@@ -170,6 +170,7 @@ enum channel_kind {
     CHANNEL_KIND_AUTO, /* the own one; libfuse where that cannot be set up */
     CHANNEL_KIND_FUSE,
     CHANNEL_KIND_LIBFUSE,
+    CHANNEL_KIND_IO_URING, /* the own one, with FUSE over io_uring where the kernel has it */
 };
 
 struct channel_options {
@@ -227,6 +228,9 @@ void channel_reply_create(struct channel_req *q, const struct channel_entry *e, 
                           uint32_t flags);
 void channel_reply_write(struct channel_req *q, uint32_t len); /* and COPY_FILE_RANGE */
 void channel_reply_offset(struct channel_req *q, uint64_t offset);
+/* Memory for the answer of a READ (its len bytes, page aligned) from where the kernel takes it
+ * without a copy of ours; NULL: there is none. Until the reply. */
+void *channel_reply_room(struct channel_req *q);
 /* sent (may be NULL) is called when iov is no longer needed, before q ends. */
 void channel_reply_data(struct channel_req *q, const struct iovec *iov, int n,
                         void (*sent)(struct channel_req *q));

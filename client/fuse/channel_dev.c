@@ -7,7 +7,8 @@
  * INIT settles what is used: whatever the kernel offers and aifs wants, never WRITEBACK_CACHE (the
  * kernel would no longer believe our sizes and times) nor splice (it halves throughput). FORGET and
  * INTERRUPT have no reply. An INTERRUPT follows its request, since the kernel sends it only once
- * that has been read, and all is read here: a request that is not found has been answered.
+ * that has been read, and all is read here, or is in the ring, which is asked first: a request that
+ * is not found has been answered.
  *
  * Fails: a message that is not what it says is logged and answered with EIO; an operation that is
  * not known with ENOSYS. A kernel older than WIRE_MINOR_OLDEST is refused: the mount fails every
@@ -52,16 +53,20 @@ static int dev_send_to(const struct channel *c, uint64_t unique, int error, cons
     return writev(c->watch.fd, all, n + 1) < 0 ? -errno : 0;
 }
 
-static int dev_send(struct channel_req *q, int error, const struct iovec *iov, int n)
+int channel_dev_send(struct channel_req *q, int error, const struct iovec *iov, int n)
 {
     return dev_send_to(q->channel, q->unique, error, iov, n);
 }
 
 /* Of a message that has not become a request. */
-static void refuse(const struct channel *c, int error)
+void channel_dev_refuse(struct channel *c, int error)
 {
-    int rc = dev_send_to(c, c->message->unique, error, NULL, 0);
+    int rc = 0;
 
+    if (c->message_entry)
+        channel_ring_commit(c->message_entry, error, 0);
+    else
+        rc = dev_send_to(c, c->message->unique, error, NULL, 0);
     if (rc != 0 && rc != -ENOENT && rc != -ENODEV)
         LOG_WARN(TAG, "reply to operation %u: %s", c->message->opcode, err_text(rc));
 }
@@ -79,6 +84,8 @@ static uint64_t settle(struct channel *c, const struct wire_init_in *in, size_t 
     if (c->o.ops->op[CHANNEL_SETLK]) /* else the kernel keeps locks, for this mount only */
         want |= WIRE_POSIX_LOCKS | WIRE_FLOCK_LOCKS;
     want &= offered;
+    if (channel_ring_wanted(c, offered))
+        want |= WIRE_OVER_IO_URING;
     c->killpriv = (want & WIRE_HANDLE_KILLPRIV_V2) != 0;
     c->expire_only = (offered & WIRE_HAS_EXPIRE_ONLY) != 0;
     LOG_DEBUG(TAG, "kernel protocol %u.%u, offered %#llx, used %#llx", in->major, in->minor,
@@ -105,7 +112,7 @@ static void on_init(struct channel *c, const void *body, size_t len)
         (in->major == WIRE_MAJOR && in->minor < WIRE_MINOR_OLDEST)) {
         LOG_ERROR(TAG, "the kernel's FUSE protocol is too old: 7.%u is the oldest that is spoken",
                   WIRE_MINOR_OLDEST);
-        refuse(c, EPROTO);
+        channel_dev_refuse(c, EPROTO);
         return;
     }
     if (in->major > WIRE_MAJOR) { /* it says hello again, with our version */
@@ -120,10 +127,13 @@ static void on_init(struct channel *c, const void *body, size_t len)
     out.flags = (uint32_t)used;
     out.flags2 = (uint32_t)(used >> 32);
     rc = dev_send_to(c, c->message->unique, 0, &iov, 1);
-    if (rc != 0)
+    if (rc != 0) {
         LOG_ERROR(TAG, "reply to INIT: %s", err_text(rc));
-    else
-        channel_tell_ready(c);
+        return;
+    }
+    if (used & WIRE_OVER_IO_URING)
+        channel_ring_begin(c);
+    channel_tell_ready(c);
 }
 
 static void on_forgets(struct channel *c, const void *body, size_t len)
@@ -160,18 +170,21 @@ static void on_interrupt(struct channel *c, const void *body, size_t len)
     if (len < sizeof(in))
         return;
     memcpy(&in, body, sizeof(in));
+    channel_ring_digest(c);
     channel_walk(c, interrupt_one, &in.unique);
 }
 
 /* ---- requests ---- */
 
 /* What is longer than a name outlives the message in a copy; the data of a WRITE keeps the message
- * itself. */
+ * itself, as every request does that came by the ring. */
 static int keep(struct channel_req *q)
 {
     struct channel *c = q->channel;
 
-    if (q->op == CHANNEL_WRITE) {
+    if (q->raw) {
+        return 0;
+    } else if (q->op == CHANNEL_WRITE) {
         q->buf = c->message_buf;
         c->message_buf = NULL;
     } else if (q->op == CHANNEL_SYMLINK) {
@@ -186,7 +199,7 @@ static int keep(struct channel_req *q)
     return q->buf || q->copy ? 0 : -ENOMEM;
 }
 
-static void on_request(struct channel *c, const void *body, size_t len)
+void channel_dev_request(struct channel *c, const void *body, size_t len)
 {
     const struct wire_in_header *h = c->message;
     enum channel_op op = wire_op(h->opcode);
@@ -194,14 +207,15 @@ static void on_request(struct channel *c, const void *body, size_t len)
     int rc;
 
     if (op == CHANNEL_N_OPS) {
-        refuse(c, ENOSYS);
+        channel_dev_refuse(c, ENOSYS);
         return;
     }
     q = channel_req_begin(c, op, h->nodeid, h->uid, h->gid, h->pid);
     if (!q) {
-        refuse(c, ENOMEM);
+        channel_dev_refuse(c, ENOMEM);
         return;
     }
+    q->raw = c->message_entry;
     rc = wire_decode(h, body, len, c->killpriv, q);
     if (rc == -EIO)
         LOG_ERROR(TAG, "%s of inode %llu: the kernel's message of %zu bytes is malformed",
@@ -234,15 +248,15 @@ static void handle(struct channel *c, const void *body, size_t len)
         on_init(c, body, len);
         break;
     case WIRE_DESTROY:
-        refuse(c, 0);
+        channel_dev_refuse(c, 0);
         break;
     default:
-        on_request(c, body, len);
+        channel_dev_request(c, body, len);
     }
 }
 
 /* ENOENT: the request ended before it could be read. */
-static int dev_receive(struct channel *c)
+int channel_dev_receive(struct channel *c)
 {
     struct wire_in_header *h = channel_buf_message(c->message_buf);
     ssize_t n = read(c->watch.fd, h, CHANNEL_MESSAGE_MAX);
@@ -256,7 +270,7 @@ static int dev_receive(struct channel *c)
     c->message = h;
     if (h->len != (size_t)n) {
         LOG_ERROR(TAG, "a message of %zd bytes from the kernel says it has %u", n, h->len);
-        refuse(c, EIO);
+        channel_dev_refuse(c, EIO);
     } else {
         handle(c, h + 1, (size_t)n - sizeof(*h));
     }
@@ -265,14 +279,14 @@ static int dev_receive(struct channel *c)
 
 /* ---- life ---- */
 
-static int dev_open(struct channel *c, char *err, size_t err_len)
+int channel_dev_open(struct channel *c, char *err, size_t err_len)
 {
     return channel_mount(c->o.source, c->mountpoint, c->o.mount_flags, &c->watch.fd, err, err_len);
 }
 
 /* The kernel ends the connection itself when it has unmounted; else the descriptor is closed first,
  * so that unmounting cannot ask us anything. */
-static void dev_close(struct channel *c)
+void channel_dev_close(struct channel *c)
 {
     struct pollfd p = {.fd = c->watch.fd};
     bool ended;
@@ -285,5 +299,8 @@ static void dev_close(struct channel *c)
         LOG_WARN(TAG, "unmount %s: %m", c->mountpoint);
 }
 
-const struct channel_transport channel_dev = {
-    .name = "fuse", .open = dev_open, .receive = dev_receive, .send = dev_send, .close = dev_close};
+const struct channel_transport channel_dev = {.name = "fuse",
+                                              .open = channel_dev_open,
+                                              .receive = channel_dev_receive,
+                                              .send = channel_dev_send,
+                                              .close = channel_dev_close};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside of the channel. What both kinds share: buffers, requests and the receive loop (channel.c),
+ * Inside of the channel. What all kinds share: buffers, requests and the receive loop (channel.c),
  * replies (channel_reply.c), the notification threads (channel_notify.c). A kind mounts, receives
- * and sends: the protocol itself over /dev/fuse (channel_dev.c), or libfuse (channel_libfuse.c).
+ * and sends: the protocol itself over /dev/fuse (channel_dev.c), the same with a ring for requests
+ * and their answers (channel_ring.c), or libfuse (channel_libfuse.c).
  */
 #ifndef AIFS_CLIENT_FUSE_CHANNEL_INT_H
 #define AIFS_CLIENT_FUSE_CHANNEL_INT_H
@@ -71,11 +72,15 @@ struct channel_transport {
     /* Answers a request: error (positive) or data, one of them. -errno of the kernel. */
     int (*send)(struct channel_req *q, int error, const struct iovec *iov, int n);
     void (*on_interrupt)(struct channel_req *q); /* is wanted from now on. May be NULL */
+    /* Memory that the answer of a READ is sent from without a copy; NULL: none. May be NULL */
+    void *(*room)(struct channel_req *q);
     /* Unmounts unless the kernel has done so, frees. */
     void (*close)(struct channel *c);
 };
 
-extern const struct channel_transport channel_dev, channel_libfuse;
+extern const struct channel_transport channel_dev, channel_libfuse, channel_ring_transport;
+struct channel_ring;
+struct ring_entry;
 
 struct channel {
     struct channel_options o;
@@ -83,13 +88,15 @@ struct channel {
     char *mountpoint;
     struct reactor_watch watch;
     bool paused, gone, mounted, ready_told;
-    bool killpriv;        /* the kernel leaves clearing set-id bits to us */
-    uint32_t proto_minor; /* of the kernel */
-    bool expire_only;     /* the kernel knows WIRE_EXPIRE_ONLY */
+    bool killpriv;             /* the kernel leaves clearing set-id bits to us */
+    uint32_t proto_minor;      /* of the kernel */
+    bool expire_only;          /* the kernel knows WIRE_EXPIRE_ONLY */
+    struct channel_ring *ring; /* NULL: not wanted, or not to be had */
 
     struct fuse_session *session;         /* libfuse's */
     const struct wire_in_header *message; /* being decoded */
     struct channel_buf *message_buf;      /* where it is; NULL once a request has taken it */
+    struct ring_entry *message_entry;     /* or here */
     bool init_reply;                      /* libfuse: the next message sent answers INIT */
     bool direct_mmap;                     /* the kernel can map files opened for direct I/O */
 
@@ -115,6 +122,22 @@ void channel_req_interrupted(struct channel_req *q);
 void channel_req_free(struct channel_req *q);
 /* INIT has been understood: the mount answers. */
 void channel_tell_ready(struct channel *c);
+
+/* /dev/fuse (channel_dev.c), for the ring too */
+int channel_dev_open(struct channel *c, char *err, size_t err_len);
+int channel_dev_receive(struct channel *c);
+int channel_dev_send(struct channel_req *q, int error, const struct iovec *iov, int n);
+void channel_dev_close(struct channel *c);
+/* The message in hand: becomes a request, or is refused; error 0: an empty answer. */
+void channel_dev_request(struct channel *c, const void *body, size_t len);
+void channel_dev_refuse(struct channel *c, int error);
+
+/* The ring (channel_ring.c): asked for in the answer to INIT if so, and begun behind it. */
+bool channel_ring_wanted(struct channel *c, uint64_t offered);
+void channel_ring_begin(struct channel *c);
+void channel_ring_digest(struct channel *c); /* handles what has come by it */
+/* Answers the request of e, with len bytes that are in its memory. */
+void channel_ring_commit(struct ring_entry *e, int error, uint32_t len);
 
 int channel_notifier_start(struct channel *c) MUST_USE;
 void channel_notifier_stop(struct channel *c);

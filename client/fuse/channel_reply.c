@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replies, as the kernel reads them, for both kinds of channel. A reply that the kernel no longer
+ * Replies, as the kernel reads them, for all kinds of channel. A reply that the kernel no longer
  * wants (the caller was killed, the file system was unmounted) is not an error; an open whose reply
  * was lost that way is never released by the kernel, so the file system is told (open_lost).
  */
@@ -202,6 +202,13 @@ void channel_reply_offset(struct channel_req *q, uint64_t offset)
     struct wire_lseek_out out = {.offset = offset};
 
     req_end(q, send_bytes(q, &out, sizeof(out)));
+}
+
+void *channel_reply_room(struct channel_req *q)
+{
+    const struct channel_transport *t = q->channel->transport;
+
+    return t->room ? t->room(q) : NULL;
 }
 
 void channel_reply_data(struct channel_req *q, const struct iovec *iov, int n,

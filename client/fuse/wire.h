@@ -90,6 +90,7 @@ enum wire_notice {
 #define WIRE_INIT_EXT             (1ull << 30) /* the second word counts */
 #define WIRE_HAS_EXPIRE_ONLY      (1ull << 35)
 #define WIRE_DIRECT_IO_ALLOW_MMAP (1ull << 36)
+#define WIRE_OVER_IO_URING        (1ull << 41) /* 7.42 */
 
 /* open_out */
 #define WIRE_FOPEN_DIRECT_IO              (1u << 0)
@@ -351,6 +352,34 @@ struct wire_inval_entry_out { /* the name follows, with its NUL */
     uint32_t namelen, flags;
 };
 
+/* FUSE over io_uring: a command of the device's descriptor lends the kernel memory for one request
+ * at a time, and gives it back with the answer (COMMIT_AND_FETCH). Headers lie apart from what
+ * follows them: what the operation's own header does not hold is in the payload. */
+enum wire_ring_command {
+    WIRE_RING_REGISTER = 1,
+    WIRE_RING_COMMIT_AND_FETCH = 2,
+};
+
+#define WIRE_RING_OP_BYTES 128u
+
+struct wire_ring_header {
+    union {
+        struct wire_in_header in;
+        struct wire_out_header out;
+        uint8_t in_out[128];
+    };
+    uint8_t op_in[WIRE_RING_OP_BYTES];
+    uint64_t flags, commit_id;
+    uint32_t payload_len, padding;
+    uint64_t reserved;
+};
+
+struct wire_ring_cmd {
+    uint64_t flags, commit_id;
+    uint16_t queue;
+    uint8_t padding[6];
+};
+
 #define WIRE_IS(type, bytes) static_assert(sizeof(struct type) == (bytes), "the kernel's layout")
 WIRE_IS(wire_in_header, 40);
 WIRE_IS(wire_out_header, 16);
@@ -379,6 +408,8 @@ WIRE_IS(wire_statfs_out, 80);
 WIRE_IS(wire_dirent, 24);
 WIRE_IS(wire_inval_inode_out, 24);
 WIRE_IS(wire_inval_entry_out, 16);
+WIRE_IS(wire_ring_header, 288);
+WIRE_IS(wire_ring_cmd, 24);
 #undef WIRE_IS
 
 #endif

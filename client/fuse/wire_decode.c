@@ -480,6 +480,22 @@ int wire_decode(const struct wire_in_header *h, const void *body, size_t len, bo
     return table[h->opcode].fn(&in, q);
 }
 
+int wire_ring_join(const struct wire_ring_header *h, uint8_t *payload, size_t payload_max,
+                   const void **ret_body, size_t *ret_len)
+{
+    size_t op_len;
+
+    if (h->payload_len > payload_max || h->in.len < sizeof(h->in) + h->payload_len)
+        return -EIO;
+    op_len = h->in.len - sizeof(h->in) - h->payload_len;
+    if (op_len > WIRE_RING_OP_BYTES || op_len % 8)
+        return -EIO;
+    memcpy(payload - op_len, h->op_in, op_len);
+    *ret_body = payload - op_len;
+    *ret_len = op_len + h->payload_len;
+    return 0;
+}
+
 const struct wire_forget_one *wire_forgets(const void *body, size_t len, size_t *ret_n)
 {
     const struct wire_batch_forget_in *a = body;

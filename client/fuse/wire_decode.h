@@ -22,6 +22,13 @@ enum channel_op wire_op(uint32_t opcode);
  */
 int wire_decode(const struct wire_in_header *h, const void *body, size_t len, bool killpriv,
                 struct channel_req *q) MUST_USE;
+/*
+ * A request that came by a ring, in one piece for wire_decode(): the operation's header is copied
+ * to just before payload, where WIRE_RING_OP_BYTES must be free; payload_max is its room. -EIO:
+ * malformed.
+ */
+int wire_ring_join(const struct wire_ring_header *h, uint8_t *payload, size_t payload_max,
+                   const void **ret_body, size_t *ret_len) MUST_USE;
 /* BATCH_FORGET: the pairs, and how many of them the message really holds. */
 const struct wire_forget_one *wire_forgets(const void *body, size_t len, size_t *ret_n);
 

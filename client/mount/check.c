@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mount point before mounting, and remounting. What is mounted is read from the kernel's table;
- * a dead mount is found by the ENOTCONN of what the kernel cannot answer alone.
+ * a dead mount is found by the ENOTCONN of what the kernel cannot answer alone (ECONNABORTED or
+ * ECANCELED when the daemon has died only just now, with requests in its ring).
  */
 #include <errno.h>
 #include <mntent.h>
@@ -18,6 +19,11 @@
 #include "client/mount/mount.h"
 #include "common/base/err.h"
 
+static bool says_dead(int err)
+{
+    return err == ENOTCONN || err == ECONNABORTED || err == ECANCELED;
+}
+
 /* Attributes that the kernel has cached outlive the daemon; what it has to ask for each time says
  * the truth. The daemon answers this one by itself, whatever its servers do. */
 static bool is_dead(const char *dir)
@@ -26,9 +32,9 @@ static bool is_dead(const char *dir)
     struct stat st;
 
     if (stat(dir, &st) != 0)
-        return errno == ENOTCONN;
+        return says_dead(errno);
     return mountinfo_find(dir, &info) == 1 && strcmp(info.type, "fuse.aifs") == 0 &&
-           getxattr(dir, FS_XATTR_MOUNT, NULL, 0) < 0 && errno == ENOTCONN;
+           getxattr(dir, FS_XATTR_MOUNT, NULL, 0) < 0 && says_dead(errno);
 }
 
 /* What a daemon that died has left. */

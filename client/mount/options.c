@@ -16,7 +16,8 @@
 #include "common/base/err.h"
 #include "common/base/mem.h"
 
-static const char *const channel_values[] = {"auto", "fuse", "libfuse", NULL}; /* channel_kind */
+static const char *const channel_values[] = {"auto", "fuse", "libfuse", "io_uring",
+                                             NULL}; /* channel_kind */
 
 const struct conf_option mount_conf_options[] = {
     {.name = "mds",
@@ -90,7 +91,8 @@ const struct conf_option mount_conf_options[] = {
      .type = CONF_ENUM,
      .default_value = "auto",
      .values = channel_values,
-     .help = "How to speak to the kernel: by ourselves (fuse: root only) or through libfuse."},
+     .help = "How to speak to the kernel: by ourselves (fuse, io_uring: root only) or through "
+             "libfuse."},
     {.name = "mount_timeout",
      .type = CONF_DURATION,
      .unit = "time",

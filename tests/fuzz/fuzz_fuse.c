@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What comes from /dev/fuse: messages of every operation, damaged and cut, in memory that ends
- * where they end. A request that comes out of one names nothing outside of it.
+ * What comes from /dev/fuse or by its ring: messages of every operation, damaged and cut, in memory
+ * that ends where they end. A request that comes out of one names nothing outside of it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -132,9 +132,36 @@ static void fuzz_forgets(struct rng *g)
     free(exact);
 }
 
+/* By the ring: lengths that may be anything, memory that ends where the entry ends. */
+static void fuzz_ring(struct rng *g)
+{
+    static struct channel_req q;
+    size_t room = 8 * (size_t)(1 + rng_below(g, 64));
+    uint8_t body[BODY_MAX] = {0}, *memory = malloc(WIRE_RING_OP_BYTES + room);
+    struct wire_ring_header h = {.in = {.opcode = rng_below(g, WIRE_OPCODES + 2), .nodeid = 1}};
+    const void *joined;
+    size_t len;
+
+    (void)fill(g, body);
+    memcpy(h.op_in, body, sizeof h.op_in);
+    memcpy(memory + WIRE_RING_OP_BYTES, body + sizeof h.op_in, room);
+    h.payload_len = rng_below(g, 8) ? rng_below(g, (uint32_t)room + 1) : rng_below(g, UINT32_MAX);
+    h.in.len = (uint32_t)sizeof h.in + h.payload_len + 8 * rng_below(g, 20);
+    if (rng_below(g, 8) == 0)
+        h.in.len = rng_below(g, UINT32_MAX);
+    q.op = wire_op(h.in.opcode);
+    if (wire_ring_join(&h, memory + WIRE_RING_OP_BYTES, room, &joined, &len) == 0) {
+        touch(joined, len);
+        if (q.op != CHANNEL_N_OPS && wire_decode(&h.in, joined, len, rng_below(g, 2), &q) == 0)
+            use(&q);
+    }
+    free(memory);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct fuzz_case cases[] = {{"request", fuzz_request}, {"forgets", fuzz_forgets}};
+    static const struct fuzz_case cases[] = {
+        {"request", fuzz_request}, {"forgets", fuzz_forgets}, {"ring", fuzz_ring}};
 
     return fuzz_main(argc, argv, cases, ARRAY_LEN(cases));
 }

@@ -17,6 +17,11 @@ skip() {
 [ "$(id -u)" = 0 ] || skip "mounting needs root"
 [ -c /dev/fuse ] || skip "no /dev/fuse"
 [ -x "$ADMIN" ] || skip "aifs-admin is not built"
+if [ "${AIFS_CHANNEL:-}" = io_uring ]; then # a setting of the machine: it stays as it is
+    switch=/sys/module/fuse/parameters/enable_uring
+    [ -e "$switch" ] || skip "this kernel has no FUSE over io_uring"
+    [ "$(cat "$switch")" = Y ] || skip "FUSE over io_uring is switched off ($switch)"
+fi
 
 # In memory when there is room: these tests are about behaviour, and crash tests count rounds.
 place=/tmp
@@ -58,6 +63,7 @@ sums() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0r openssl dgst -
 
 cluster_up() { # [demo up options]: 1 MDS and 4 OSS unless told, mounted on $M
     "$ADMIN" -q demo up --dir "$C" --mount "$M" "$@" || fail "the cluster does not come up"
+    [ "${AIFS_CHANNEL:-}" != io_uring ] || grep -q "channel=io_uring for $M:" "$C"/mount*.log || fail "the mount does not use the ring"
 }
 cluster_down() { "$ADMIN" -q demo down --dir "$C"; }
 remount() {

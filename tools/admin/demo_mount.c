@@ -20,6 +20,12 @@
 
 #define ANSWER_MS 2000
 
+/* What the kernel answers for a daemon that has died (the last two: only just now, with a ring). */
+static bool says_dead(int err)
+{
+    return err == ENOTCONN || err == ECONNABORTED || err == ECANCELED;
+}
+
 /* Is something of ours mounted exactly there? */
 static bool is_mounted(const char *path)
 {
@@ -47,7 +53,7 @@ static bool is_dead(const char *path)
     pid_t child = fork();
 
     if (child == 0)
-        _exit(statfs(path, &s) != 0 && errno == ENOTCONN);
+        _exit(statfs(path, &s) != 0 && says_dead(errno));
     if (child < 0)
         return false;
     while (waitpid(child, &status, WNOHANG) == 0) {
@@ -71,7 +77,7 @@ static int make_place(struct demo_mount *m)
 {
     if (mkdir(m->path, 0755) == 0)
         m->made = true;
-    else if (errno != EEXIST && errno != ENOTCONN)
+    else if (errno != EEXIST && !says_dead(errno))
         return admin_fail(-errno, "demo: cannot make %s", m->path);
     return ADMIN_OK;
 }
@@ -113,7 +119,7 @@ static int absolute(const char *path, char out[PATH_MAX])
 {
     if (realpath(path, out))
         return ADMIN_OK;
-    if (errno == ENOTCONN &&
+    if (says_dead(errno) &&
         path[0] == '/') { /* what a dead mount leaves: cannot be resolved, can be named */
         snprintf(out, PATH_MAX, "%s", path);
         return ADMIN_OK;
@@ -171,7 +177,7 @@ int demo_mount_add(struct demo *d, const char *path, const char *options)
     }
     if (mkdir(path, 0755) == 0)
         made = true;
-    else if (errno != EEXIST && errno != ENOTCONN)
+    else if (errno != EEXIST && !says_dead(errno))
         return admin_fail(-errno, "demo: cannot make %s", path);
     *m = (struct demo_mount){.number = d->next_mount, .made = made};
     rc = absolute(path, m->path);

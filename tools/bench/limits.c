@@ -23,7 +23,7 @@ static const struct bench_option options[] = {
     {"net", BENCH_TEXT, &opt.net, "tcp, shm, auto, or all: tcp and shm (all)"},
     {"dir", BENCH_TEXT, &opt.dir, "where targets would be (/dev/shm)"},
     {"channel", BENCH_TEXT, &opt.channel,
-     "of FUSE alone: auto, fuse or libfuse, as of mounts (auto)"},
+     "of FUSE alone: auto, fuse, libfuse or io_uring, as of mounts (auto)"},
     {"mount", BENCH_TEXT, &opt.mount, "a mount to hold against FUSE alone"},
     {"only", BENCH_TEXT, &opt.only, "which of memory rpc target fuse fuse-rpc (all)"},
     {"seconds", BENCH_SECONDS, &opt.seconds, "time of each row (1)"},
@@ -76,7 +76,8 @@ static bool channel_of(const char *name, enum channel_kind *ret_kind)
 {
     static const char *const names[] = {[CHANNEL_KIND_AUTO] = "auto",
                                         [CHANNEL_KIND_FUSE] = "fuse",
-                                        [CHANNEL_KIND_LIBFUSE] = "libfuse"};
+                                        [CHANNEL_KIND_LIBFUSE] = "libfuse",
+                                        [CHANNEL_KIND_IO_URING] = "io_uring"};
 
     for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
         if (strcmp(name, names[i]) == 0) {
@@ -84,7 +85,7 @@ static bool channel_of(const char *name, enum channel_kind *ret_kind)
             return true;
         }
     }
-    bench_error("limits: --channel is auto, fuse or libfuse");
+    bench_error("limits: --channel is auto, fuse, libfuse or io_uring");
     return false;
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* READ: the answer is sent from where the core has the data (its cache, or transport buffers): one
- * copy, by the kernel. */
+ * copy, by the kernel. Where the channel names memory of its own, the core brings the data there:
+ * from the network straight, from its cache by a copy. */
 #include "client/fuse/fs.h"
 
 static void run(struct op *o)
 {
-    const struct channel_req *q = o->q;
+    struct channel_req *q = o->q;
 
-    core_read(o->fs->core, &o->req, fs_file_of(q->io.fh)->file, q->io.offset, q->io.len, NULL);
+    core_read(o->fs->core, &o->req, fs_file_of(q->io.fh)->file, q->io.offset, q->io.len,
+              channel_reply_room(q));
 }
 
 static void sent(struct channel_req *q)

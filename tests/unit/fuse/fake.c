@@ -364,6 +364,11 @@ void channel_reply_offset(struct channel_req *q UNUSED, uint64_t offset)
     reply("offset %llu", U(offset));
 }
 
+void *channel_reply_room(struct channel_req *q UNUSED)
+{
+    return NULL;
+}
+
 void channel_reply_data(struct channel_req *q, const struct iovec *iov, int n,
                         void (*sent)(struct channel_req *q))
 {

@@ -321,6 +321,57 @@ START_TEST(no_more_is_forgotten_than_the_message_holds)
 }
 END_TEST
 
+/* ---- by the ring: headers apart from what follows them ---- */
+
+static struct wire_ring_header ring;
+static _Alignas(8) uint8_t memory[WIRE_RING_OP_BYTES + 64];
+#define PAYLOAD (memory + WIRE_RING_OP_BYTES)
+
+static int join(uint32_t op_len, uint32_t payload_len, const void **ret_body, size_t *ret_len)
+{
+    ring.in.len = (uint32_t)sizeof ring.in + op_len + payload_len;
+    ring.payload_len = payload_len;
+    return wire_ring_join(&ring, PAYLOAD, 64, ret_body, ret_len);
+}
+
+START_TEST(a_request_by_the_ring_is_joined_and_decoded)
+{
+    struct wire_create_in args = {.flags = O_RDWR, .mode = S_IFREG | 0640, .umask = 022};
+    const void *body;
+    size_t len;
+
+    memcpy(ring.op_in, &args, sizeof args);
+    memcpy(PAYLOAD, "name", 5);
+    ck_assert_int_eq(join(sizeof args, 5, &body, &len), 0);
+    ck_assert_uint_eq(len, sizeof args + 5);
+    ring.in.opcode = WIRE_CREATE;
+    q.op = CHANNEL_CREATE;
+    ck_assert_int_eq(wire_decode(&ring.in, body, len, false, &q), 0);
+    ck_assert_str_eq(q.make.name, "name");
+    ck_assert_uint_eq(q.make.flags, O_RDWR);
+    ck_assert_int_eq(join(0, 5, &body, &len), 0); /* without arguments but a name */
+    ck_assert_ptr_eq(body, PAYLOAD);
+    ck_assert_uint_eq(len, 5);
+    ck_assert_int_eq(join(WIRE_RING_OP_BYTES, 64, &body, &len), 0); /* the most */
+    ck_assert_ptr_eq(body, memory);
+}
+END_TEST
+
+START_TEST(a_request_by_the_ring_has_the_bytes_it_says)
+{
+    const void *body;
+    size_t len;
+
+    ck_assert_int_eq(join(0, 65, &body, &len), -EIO); /* more than the entry has */
+    ck_assert_int_eq(join(0, UINT32_MAX - 40, &body, &len), -EIO);
+    ck_assert_int_eq(join(WIRE_RING_OP_BYTES + 8, 0, &body, &len), -EIO);
+    ck_assert_int_eq(join(12, 0, &body, &len), -EIO); /* arguments are of 8 bytes each */
+    ring.in.len = sizeof ring.in + 4;
+    ring.payload_len = 5;
+    ck_assert_int_eq(wire_ring_join(&ring, PAYLOAD, 64, &body, &len), -EIO);
+}
+END_TEST
+
 START_TEST(words_of_mount_become_flags_and_the_rest_goes_to_the_kernel)
 {
     unsigned long flags = MS_NOSUID | MS_NODEV;
@@ -361,6 +412,7 @@ SUITE_MAIN("wire", NULL, NULL, names_are_taken_and_must_end,
            now_wins_over_a_time_that_is_given, statx_is_a_getattr_that_wants_more,
            a_lock_of_a_file_covers_all_of_it, the_value_of_an_attribute_must_be_there,
            what_follows_the_arguments_is_cut_off, operations_that_are_none_have_no_number,
-           no_more_is_forgotten_than_the_message_holds,
+           no_more_is_forgotten_than_the_message_holds, a_request_by_the_ring_is_joined_and_decoded,
+           a_request_by_the_ring_has_the_bytes_it_says,
            words_of_mount_become_flags_and_the_rest_goes_to_the_kernel,
            the_groups_of_a_process_are_those_it_has)
