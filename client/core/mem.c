@@ -17,7 +17,7 @@
 
 static const uint32_t class_bytes[MEM_CLASSES] = {CORE_SMALL_BYTES, 128u * KIB, 256u * KIB,
                                                   CORE_LARGE_BYTES};
-static const uint32_t eager_bytes[MEM_CLASSES] = {64u * MIB, 32u * MIB, 32u * MIB, 192u * MIB};
+static const uint32_t eager_bytes[MEM_CLASSES] = {64u * MIB, 32u * MIB, 32u * MIB, 64u * MIB};
 
 static void wake(struct reactor_work *w)
 {
