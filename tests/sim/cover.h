@@ -40,7 +40,6 @@
     X(SIM_OSS_UNREGISTERED, "oss: up, and not registered")                                         \
     X(SIM_OSS_FENCED, "oss: knows a fenced session")                                               \
     X(SIM_OSS_FENCED_BUSY, "oss: fenced session with requests under way")                          \
-    X(SIM_OSS_FENCING, "oss: fence waits for what is in flight")                                   \
     X(SIM_OSS_OLDER, "oss: newer connection waits for requests of an older one")                   \
     X(SIM_OSS_WAITS_OLDER, "oss: requests wait for those of an older connection")                  \
     X(SIM_OSS_GRANT, "oss: space promised")                                                        \
