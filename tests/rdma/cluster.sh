@@ -93,6 +93,10 @@ done
 [ "$(grep -c ' rdma: asked for' $OUT/mount.log)" -ge 3 ] || fail "the mount does not say that its transport is rdma"
 note "every server says that it is rdma"
 
+timeout 300 "$AIFS_BUILD/tests/rdma/rdma-library" $SERVERS:7600:/ $W/server.key /library >$OUT/library.log 2>&1 || fail "libaifs: $(tail -3 $OUT/library.log)"
+[ "$(stat -c %s $M/library)" = $((12 << 20)) ] || fail "libaifs: the mount sees another size"
+note "libaifs writes, reads and compares; a process has one list of devices"
+
 # Another user cannot use shared memory; nobody asked for rdma.
 chmod 755 $W && chown nobody $W/admin.key
 by_rdma() {
