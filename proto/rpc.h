@@ -57,8 +57,13 @@ struct rpc_node_options {
      */
     uint32_t max_requests;
     uint16_t wire_oldest,
-        wire_newest; /* versions offered; 0: what this program speaks. For tests of negotiation */
+        wire_newest;  /* versions offered; 0: what this program speaks. For tests of negotiation */
+    uint64_t without; /* features not offered: the same */
 };
+
+/* What may be used on a link when both ends have it. */
+#define RPC_FEATURE_BATCH 0x1u /* BATCH */
+#define RPC_FEATURES      RPC_FEATURE_BATCH
 
 int rpc_node_create(struct reactor *r, const struct rpc_node_options *o,
                     struct rpc_node **ret_node) MUST_USE;
@@ -127,6 +132,7 @@ void *rpc_link_user(const struct rpc_link *l);
 struct rpc_link *rpc_link_ref(struct rpc_link *l);
 void rpc_link_unref(struct rpc_link *l);
 bool rpc_link_alive(const struct rpc_link *l);
+uint64_t rpc_link_features(const struct rpc_link *l); /* RPC_FEATURE_*: of both ends */
 void rpc_link_close(struct rpc_link *l, int status);
 
 /* ---- calling ---- */

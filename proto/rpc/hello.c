@@ -125,7 +125,8 @@ static int hello_self(struct rpc_link *l, struct auth_hello *me)
     *me = (struct auth_hello){.cluster = o->key.cluster,
                               .id = o->self,
                               .wire_oldest = o->wire_oldest,
-                              .wire_newest = o->wire_newest};
+                              .wire_newest = o->wire_newest,
+                              .features = RPC_FEATURES & ~o->without};
     return crypto_random(me->nonce, sizeof me->nonce);
 }
 
@@ -178,6 +179,7 @@ int hello_start(struct rpc_link *l)
         .version = text_bytes(me->id.version, 31),
         .wire_oldest = me->wire_oldest,
         .wire_newest = me->wire_newest,
+        .features = me->features,
         .nonce = {me->nonce, RPC_NONCE_BYTES},
     };
     return hello_send(l, RPC_REQUEST, RPC_OP_HELLO, 0, &req);
@@ -227,7 +229,7 @@ static int hello_answered(struct rpc_link *l, const struct msg_hello_rep *m)
     memcpy(you->nonce, m->nonce.data, RPC_NONCE_BYTES);
     l->identity = you->id;
     l->version = (uint16_t)m->wire_version;
-    l->features = m->features;
+    l->features = m->features & h->asked.features;
     if (!uuid_equal(&m->cluster, &h->asked.cluster))
         return hello_refused(l, -AIFS_ECLUSTER);
     if (m->role != CRYPTO_ROLE_SERVER) {
@@ -316,6 +318,7 @@ static int hello_answer(struct rpc_link *l, const struct msg_hello_req *m)
         return rc;
     me->id.role = l->node->options.key.role;
     me->wire_oldest = me->wire_newest = l->version;
+    l->features = me->features &= m->features;
     auth_proof(&h->key, AUTH_SERVER, &h->asked, me, proof);
     rep = (struct msg_hello_rep){
         .cluster = me->cluster,
@@ -325,6 +328,7 @@ static int hello_answer(struct rpc_link *l, const struct msg_hello_req *m)
         .name = text_bytes(me->id.name, 63),
         .version = text_bytes(me->id.version, 31),
         .wire_version = l->version,
+        .features = l->features,
         .nonce = {me->nonce, RPC_NONCE_BYTES},
         .proof = {proof, sizeof proof},
     };

@@ -228,6 +228,11 @@ bool rpc_link_alive(const struct rpc_link *l)
     return l->state == LINK_UP;
 }
 
+uint64_t rpc_link_features(const struct rpc_link *l)
+{
+    return l->features;
+}
+
 void rpc_link_close(struct rpc_link *l, int status)
 {
     link_fail(l, status);

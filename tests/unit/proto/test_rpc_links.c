@@ -68,6 +68,25 @@ START_TEST(an_unanswered_call_is_sent_again_with_its_id)
 }
 END_TEST
 
+START_TEST(a_link_has_the_features_that_both_ends_have)
+{
+    struct pair_call a;
+
+    pair_connect(&p, NULL, NULL);
+    call(&a, RPC_CALL_WAIT, 0);
+    expect(&a, 0);
+    ck_assert_uint_eq(rpc_link_features(rpc_peer_link(p.peer)), RPC_FEATURES);
+    ck_assert_uint_eq(rpc_link_features(p.server_link), RPC_FEATURES);
+    pair_kill_server(&p); /* and one of the version before comes instead */
+    p.server_options.without = RPC_FEATURE_BATCH;
+    pair_serve(&p);
+    call(&a, RPC_CALL_WAIT, 0);
+    expect(&a, 0);
+    ck_assert_uint_eq(rpc_link_features(rpc_peer_link(p.peer)) & RPC_FEATURE_BATCH, 0);
+    ck_assert_uint_eq(rpc_link_features(p.server_link) & RPC_FEATURE_BATCH, 0);
+}
+END_TEST
+
 START_TEST(a_partition_is_noticed_and_healed)
 {
     struct pair_call a;
@@ -354,7 +373,7 @@ START_TEST(any_allocation_may_fail)
 END_TEST
 
 SUITE_MAIN("links", start, stop, an_unanswered_call_is_sent_again_with_its_id,
-           a_partition_is_noticed_and_healed,
+           a_link_has_the_features_that_both_ends_have, a_partition_is_noticed_and_healed,
            a_server_that_is_back_is_found_in_a_part_of_the_time_it_was_away,
            a_server_that_hangs_up_at_once_is_not_asked_all_the_time,
            while_a_peer_is_down_calls_fail_unless_they_want_to_wait,
