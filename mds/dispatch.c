@@ -52,17 +52,12 @@ static const struct {
     uint16_t op;
     mds_read_fn *fn;
 } reads[] = {
-    {RPC_OP_LOOKUP, op_lookup},
-    {RPC_OP_GETATTR, op_getattr},
-    {RPC_OP_READLINK, op_readlink},
-    {RPC_OP_READDIR, op_readdir},
-    {RPC_OP_STATFS, op_statfs},
-    {RPC_OP_XATTR_GET, op_xattr_get},
-    {RPC_OP_XATTR_LIST, op_xattr_list},
-    {RPC_OP_FSYNC, op_fsync},
-    {RPC_OP_LOCK, op_lock},
-    {RPC_OP_LOCK_TEST, op_lock_test},
-    {RPC_OP_LOCK_CANCEL, op_lock_cancel},
+    {RPC_OP_LOOKUP, op_lookup},         {RPC_OP_GETATTR, op_getattr},
+    {RPC_OP_READLINK, op_readlink},     {RPC_OP_READDIR, op_readdir},
+    {RPC_OP_STATFS, op_statfs},         {RPC_OP_XATTR_GET, op_xattr_get},
+    {RPC_OP_XATTR_LIST, op_xattr_list}, {RPC_OP_FSYNC, op_fsync},
+    {RPC_OP_BATCH, op_batch},           {RPC_OP_LOCK, op_lock},
+    {RPC_OP_LOCK_TEST, op_lock_test},   {RPC_OP_LOCK_CANCEL, op_lock_cancel},
     {RPC_OP_LOCK_LIST, op_lock_list},
 };
 
@@ -83,6 +78,8 @@ struct mds_op *op_begin(struct mds *m, struct rpc_req *req)
     }
     o->mds = m;
     o->req = req;
+    o->op = req->header.op;
+    o->msg = req->msg;
     o->open_touch = -1;
     list_push_back(&d->active, &o->link);
     d->n_active++;
@@ -220,6 +217,10 @@ static int dispatch_start(struct mds *m)
     m->dispatch = d;
     stat_counter_register(&d->failed, "aifs_mds_requests_failed", NULL,
                           "Requests that were answered with an error");
+    stat_counter_register(&d->batch_items, "aifs_mds_batch_items", NULL,
+                          "Changes of names that were executed in batches");
+    stat_counter_register(&d->batch_alone, "aifs_mds_batch_alone", NULL,
+                          "Changes of batches that would have waited: sent back, to come alone");
     for (unsigned i = 0; i < ARRAY_LEN(figures); i++)
         stat_callback_register(&d->shard_figures[i], figures[i].name, "shard=\"0\"",
                                figures[i].help, figures[i].fn, m->shards[0]);
@@ -256,6 +257,8 @@ static void dispatch_free(struct mds *m)
     for (unsigned i = 0; i < ARRAY_LEN(figures); i++)
         stat_unregister(&d->shard_figures[i].stat);
     stat_unregister(&d->failed.stat);
+    stat_unregister(&d->batch_items.stat);
+    stat_unregister(&d->batch_alone.stat);
     mem_free(d);
     m->dispatch = NULL;
 }

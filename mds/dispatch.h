@@ -16,7 +16,7 @@ struct mds_dispatch {
     void *stopped_arg;
     struct stat_histogram latency[RPC_OP_LIMIT];
     char labels[RPC_OP_LIMIT][32];
-    struct stat_counter failed;
+    struct stat_counter failed, batch_items, batch_alone;
     struct stat_callback shard_figures[8];
 };
 

@@ -89,6 +89,8 @@ struct mds_prepare {
     uint32_t slot,
         sequence;         /* a repeated OPEN that changes nothing durable is recognised by them */
     uint64_t deadline_ns; /* reactor clock; 0: none. Past it ready(-AIFS_ETIMEOUT) */
+    bool
+        at_once; /* ready() before prepare() returns: -AIFS_ERETRY instead of waiting for anybody */
     unsigned n_touch;
     struct mds_touch touch[SHARD_RESOLVED_MAX];
     unsigned n_changes;

@@ -172,6 +172,38 @@ struct msg_create_req { /* CREATE MKDIR MKNOD SYMLINK: the type is in mode */
     struct msg_stripe stripe;
 };
 
+/*
+ * Many changes of names in one message, with one slot. They are executed in their order, each with
+ * an outcome of its own; those that would have to wait for somebody are not executed, and are to be
+ * sent by themselves (-AIFS_ERETRY).
+ */
+#define MSG_BATCH_MAX 128u
+
+struct msg_batch_item {
+    uint32_t op; /* RPC_OP_MKNOD, _MKDIR, _UNLINK, _RMDIR */
+    uint64_t parent;
+    struct msg_bytes name;
+    uint32_t mode, masked, rdev; /* as struct msg_create_req */
+};
+
+struct msg_batch_req {
+    struct msg_cred cred;
+    uint32_t n_items;
+    const struct msg_batch_item *items;
+};
+
+struct msg_batch_item_rep {
+    uint32_t status; /* err_to_wire() */
+    bool has_rep;
+    struct msg_inode_rep rep; /* a directory that the next item changes too is told there */
+};
+
+struct msg_batch_rep {
+    uint32_t n_items;
+    const struct msg_batch_item_rep *items;
+    struct msg_bytes kept; /* RPC_FLAG_KEPT_* of each; empty: of none */
+};
+
 struct msg_rename_req {
     struct msg_cred cred;
     uint64_t parent, new_parent;

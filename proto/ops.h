@@ -59,6 +59,7 @@
     X(APPEND_RANGE,    56, append_req,       append_rep,       OP_ANY | OP_SLOT)           \
     X(LEASE_GET,       57, lease_req,        inode_rep,        OP_ANY | OP_SESSION)        \
     X(LEASE_RELEASE,   58, lease_req,        empty,            OP_ANY | OP_SESSION | OP_URGENT)        \
+    X(BATCH,           59, batch_req,        batch_rep,        OP_ANY | OP_SLOT)           \
     /* metadata server to client */                                                        \
     X(RECALL,          64, recall_req,       empty,            OP_SERVER | OP_URGENT)                  \
     X(GLIMPSE,         65, ino_req,          glimpse_rep,      OP_SERVER | OP_URGENT)                  \

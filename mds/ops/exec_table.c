@@ -22,6 +22,7 @@ shard_exec_fn *const mds_exec_table[SHARD_OP_LIMIT] = {
     [RPC_OP_GROW] = exec_grow,
     [RPC_OP_SIZE] = exec_size,
     [RPC_OP_APPEND_RANGE] = exec_append_range,
+    [RPC_OP_BATCH] = shard_exec_batch,
     [RPC_OP_LOCK] = exec_lock,
     [SHARD_OP_FORMAT] = exec_format,
     [SHARD_OP_ORPHAN_RELEASE] = exec_orphan_release,

@@ -118,7 +118,7 @@ static void punch_reply(struct mds_punch_wait *w, int status)
     mutate_reply(o, NULL);
 }
 
-static void mutate_kick(struct mds *m, uint32_t result, uint64_t ino)
+void op_kick(struct mds *m, uint32_t result, uint64_t ino)
 {
     if (result & SHARD_R_DUPLICATE)
         return;
@@ -187,7 +187,7 @@ static void mutate_answer(struct mds_op *o)
         out.lease = promised = rep->inode.lease;
     }
     mutate_finish(o, &out);
-    mutate_kick(o->mds, e->result, e->result_ino);
+    op_kick(o->mds, e->result, e->result_ino);
     if (e->status == 0 && !(e->result & SHARD_R_DUPLICATE))
         mutate_keep(o);
     if (rep && ((o->local && op_open_data(o, rep) == 0) || out.lease != promised ||

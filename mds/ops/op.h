@@ -27,7 +27,10 @@ struct mds_op {
     struct list link; /* on dispatch.active */
     struct mds *mds;
     struct rpc_req *req;
+    uint16_t op; /* what is being resolved: the request, or one of a batch */
+    const void *msg;
     mds_resolve_fn *resolve;
+    struct mds_batch *batch; /* BATCH (batch.c) */
     struct shard *shard;
     struct mds_prepare prepare;
     int place_of[SHARD_RESOLVED_MAX]; /* which resolved[] place touch[i] stands for; -1: none */
@@ -52,9 +55,15 @@ struct mds_touch *op_touch(struct mds_op *o, uint64_t ino, enum mds_access acces
 void op_change(struct mds_op *o, uint64_t ino, const struct msg_bytes *name);
 void op_cut(struct mds_op *o, uint64_t ino); /* a file that may become shorter */
 
+/* Wakes the workers of the queues that a change has put something on. */
+void op_kick(struct mds *m, uint32_t result, uint64_t ino);
+
 mds_resolve_fn resolve_create, resolve_make, resolve_unlink, resolve_rmdir, resolve_rename,
     resolve_link, resolve_setattr, resolve_open, resolve_xattr, resolve_write_inline, resolve_grow,
     resolve_size, resolve_append_range;
+
+/* BATCH (batch.c) */
+void op_batch(struct mds *m, struct rpc_req *req);
 
 /* ---- reads, one function each: the request is checked, the session is known ---- */
 typedef void mds_read_fn(struct mds *m, struct rpc_req *req);

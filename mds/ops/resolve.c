@@ -87,7 +87,7 @@ static bool writes(uint32_t open_flags)
 
 uint64_t resolve_create(struct mds_op *o, struct view *v)
 {
-    const struct msg_create_req *req = o->req->msg;
+    const struct msg_create_req *req = o->msg;
     uint32_t open_flags =
         (req->open_flags & O_ACCMODE) | (req->flags & MSG_CREATE_TRUNC ? O_TRUNC : 0);
     bool unnamed = req->flags & MSG_CREATE_UNNAMED;
@@ -123,19 +123,19 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
 /* MKDIR, MKNOD, SYMLINK */
 uint64_t resolve_make(struct mds_op *o, struct view *v)
 {
-    const struct msg_create_req *req = o->req->msg;
+    const struct msg_create_req *req = o->msg;
 
     op_change(o, req->parent, &req->name);
-    if (o->req->header.op == RPC_OP_MKDIR && req->has_stripe)
+    if (o->op == RPC_OP_MKDIR && req->has_stripe)
         ask_stripe(o, &req->stripe);
-    else if (o->req->header.op == RPC_OP_MKNOD)
+    else if (o->op == RPC_OP_MKNOD)
         new_layout(o, v, req);
     return 0;
 }
 
 uint64_t resolve_unlink(struct mds_op *o, struct view *v)
 {
-    const struct msg_name_req *req = o->req->msg;
+    const struct msg_name_req *req = o->msg;
     uint64_t ino = find_name(v, req->parent, &req->name);
     struct mds_inode in;
 
@@ -150,7 +150,7 @@ uint64_t resolve_unlink(struct mds_op *o, struct view *v)
 
 uint64_t resolve_rmdir(struct mds_op *o, struct view *v)
 {
-    const struct msg_name_req *req = o->req->msg;
+    const struct msg_name_req *req = o->msg;
     uint64_t ino = find_name(v, req->parent, &req->name);
 
     o->entry.check_resolved = true;
@@ -162,7 +162,7 @@ uint64_t resolve_rmdir(struct mds_op *o, struct view *v)
 
 uint64_t resolve_rename(struct mds_op *o, struct view *v)
 {
-    const struct msg_rename_req *req = o->req->msg;
+    const struct msg_rename_req *req = o->msg;
     uint64_t src = find_name(v, req->parent, &req->name);
     uint64_t dst = find_name(v, req->new_parent, &req->new_name);
     struct mds_inode in;
@@ -181,7 +181,7 @@ uint64_t resolve_rename(struct mds_op *o, struct view *v)
 
 uint64_t resolve_link(struct mds_op *o, struct view *v)
 {
-    const struct msg_link_req *req = o->req->msg;
+    const struct msg_link_req *req = o->msg;
 
     (void)v;
     op_change(o, req->new_parent, &req->new_name);
@@ -191,7 +191,7 @@ uint64_t resolve_link(struct mds_op *o, struct view *v)
 
 uint64_t resolve_setattr(struct mds_op *o, struct view *v)
 {
-    const struct msg_setattr_req *req = o->req->msg;
+    const struct msg_setattr_req *req = o->msg;
     const uint32_t times = MSG_SET_ATIME | MSG_SET_MTIME | MSG_SET_ATIME_NOW | MSG_SET_MTIME_NOW;
     struct mds_inode in;
 
@@ -215,7 +215,7 @@ uint64_t resolve_setattr(struct mds_op *o, struct view *v)
 
 uint64_t resolve_open(struct mds_op *o, struct view *v)
 {
-    const struct msg_open_req *req = o->req->msg;
+    const struct msg_open_req *req = o->msg;
     struct mds_inode in;
     bool file = see_file(o, v, req->ino, &in);
 
@@ -232,7 +232,7 @@ uint64_t resolve_open(struct mds_op *o, struct view *v)
 
 uint64_t resolve_xattr(struct mds_op *o, struct view *v)
 {
-    const struct msg_xattr_req *req = o->req->msg;
+    const struct msg_xattr_req *req = o->msg;
     struct msg_stripe stripe;
     struct mds_inode in;
     enum ns_xattr kind;
@@ -251,7 +251,7 @@ uint64_t resolve_xattr(struct mds_op *o, struct view *v)
 
 uint64_t resolve_write_inline(struct mds_op *o, struct view *v)
 {
-    const struct msg_write_inline_req *req = o->req->msg;
+    const struct msg_write_inline_req *req = o->msg;
 
     (void)v;
     op_touch(o, req->ino, MDS_ACCESS_WRITE, -1)->open_id = req->open_id;
@@ -260,7 +260,7 @@ uint64_t resolve_write_inline(struct mds_op *o, struct view *v)
 
 uint64_t resolve_grow(struct mds_op *o, struct view *v)
 {
-    const struct msg_size_req *req = o->req->msg;
+    const struct msg_size_req *req = o->msg;
 
     (void)v;
     op_touch(o, req->ino, MDS_ACCESS_REPORT, -1)->open_id = req->open_id;
@@ -269,7 +269,7 @@ uint64_t resolve_grow(struct mds_op *o, struct view *v)
 
 uint64_t resolve_size(struct mds_op *o, struct view *v)
 {
-    const struct msg_size_req *req = o->req->msg;
+    const struct msg_size_req *req = o->msg;
     struct mds_inode in;
 
     if (find_file(v, req->ino, &in) && (in.flags & INODE_PUNCH_PENDING) && req->size > in.size &&
@@ -281,7 +281,7 @@ uint64_t resolve_size(struct mds_op *o, struct view *v)
 
 uint64_t resolve_append_range(struct mds_op *o, struct view *v)
 {
-    const struct msg_append_req *req = o->req->msg;
+    const struct msg_append_req *req = o->msg;
     struct mds_inode in;
 
     if (find_file(v, req->ino, &in) && (in.flags & INODE_PUNCH_PENDING) &&

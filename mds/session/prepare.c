@@ -506,7 +506,7 @@ void session_wait_step(struct session_module *mod, struct session_wait *w)
     }
     for (unsigned k = 0; rc == 0 && k < p->n_touch; k++)
         rc = wait_touch(mod, w, w->order[k], from);
-    if (rc == -EAGAIN) {
+    if (rc == -EAGAIN && !p->at_once) {
         if (list_empty(&w->all)) {
             stat_inc(&mod->stats.waits);
             list_push_back(&mod->waits, &w->all);
@@ -517,7 +517,7 @@ void session_wait_step(struct session_module *mod, struct session_wait *w)
     if (rc == 0)
         rc = decide(mod, s, p);
     if (rc < 0) {
-        session_wait_fail(mod, w, rc);
+        session_wait_fail(mod, w, rc == -EAGAIN ? -AIFS_ERETRY : rc);
         return;
     }
     wait_over(mod, w);

@@ -417,11 +417,11 @@ int session_watch_enter(struct session_module *mod, struct mds_prepare *p)
     for (unsigned i = 0; i < p->n_changes; i++)
         p->changes[i].hook = NULL;
     if (p->n_changes && mod->grace) /* nobody knows what the sessions from before believe */
-        return wait_new(mod, p, &mod->watch_grace) ? -EAGAIN : -ENOMEM;
+        return p->at_once ? -AIFS_ERETRY : wait_new(mod, p, &mod->watch_grace) ? -EAGAIN : -ENOMEM;
     for (unsigned i = 0; rc == 0 && i < p->n_changes; i++)
         rc = change_enter(mod, &p->changes[i], p->session, &others);
     if (rc == 0 && others)
-        rc = changes_tell(mod, p);
+        rc = p->at_once ? -AIFS_ERETRY : changes_tell(mod, p);
     if (rc < 0 && rc != -EAGAIN)
         session_watch_leave(mod, p);
     return rc;

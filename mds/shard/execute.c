@@ -142,7 +142,7 @@ static void execute_and_keep(struct txn *t, struct shard_entry *e)
 
 void shard_execute(struct shard *s, struct shard_entry *e)
 {
-    struct txn t = {.shard = s, .overlay = &s->overlay, .entry = e};
+    struct txn t = {.shard = s, .overlay = &s->overlay, .arena = &e->arena, .entry = e};
     int rc = 0;
 
     e->index = s->index + 1;

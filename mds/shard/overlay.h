@@ -96,6 +96,9 @@ int overlay_set_record(struct overlay *v, struct obj_record *r, bool exists, con
 void overlay_op_begin(struct overlay *v);
 void overlay_op_keep(struct overlay *v);
 void overlay_op_undo(struct overlay *v);
+/* A part of the operation that may be undone by itself: what was there before it. */
+struct overlay_undo *overlay_op_next(struct overlay *v);
+void overlay_op_undo_to(struct overlay *v, struct overlay_undo *before);
 
 /* Puts every dirty object into the batch. */
 void overlay_flush(struct overlay *v, struct store_batch *b);

@@ -206,7 +206,7 @@ int shard_submit(struct shard *s, struct shard_entry *e)
         s->last_now_ns = MAX(s->last_now_ns, now);
         e->now_ns = s->last_now_ns;
         list_push_back(&s->queue, &e->link);
-        s->queued++;
+        s->queued += shard_weight(e);
         submit_wake(s, e->reactor);
     }
     pthread_mutex_unlock(&s->lock);

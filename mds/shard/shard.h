@@ -9,12 +9,12 @@
  * exactly once. An entry with a slot is executed at most once: if its slot already has its
  * sequence, the kept outcome is returned and nothing is executed.
  *
- * Bounds: queue_max entries; beyond it, or while RocksDB is about to stop writers, shard_submit()
- * refuses with -AIFS_EBUSY_SERVER before anything has happened. While the disk under the store has
- * less than reserve_bytes free, entries that need space are answered -ENOSPC (SHARD_E_FREES says it
- * frees some). A failed commit is the end: every waiting entry and every later one gets -EIO with
- * SHARD_R_UNKNOWN (nobody knows whether it is on the disk), failed() is called, and the process
- * should end: after a restart the slots know.
+ * Bounds: queue_max entries (a batch counts as many as it has items); beyond it, or while RocksDB
+ * is about to stop writers, shard_submit() refuses with -AIFS_EBUSY_SERVER before anything has
+ * happened. While the disk under the store has less than reserve_bytes free, entries that need
+ * space are answered -ENOSPC (SHARD_E_FREES says it frees some). A failed commit is the end: every
+ * waiting entry and every later one gets -EIO with SHARD_R_UNKNOWN (nobody knows whether it is on
+ * the disk), failed() is called, and the process should end: after a restart the slots know.
  */
 #ifndef AIFS_MDS_SHARD_SHARD_H
 #define AIFS_MDS_SHARD_SHARD_H
@@ -102,6 +102,20 @@ struct shard_size {
 
 #define SHARD_RESOLVED_MAX 4
 
+/* One operation of a batch: what an entry of its own would have. */
+struct shard_item {
+    uint16_t op; /* MKNOD, MKDIR, UNLINK, RMDIR */
+    bool check_resolved, is_open, has_layout;
+    uint64_t resolved;
+    const void *msg; /* as of that operation */
+    struct msg_layout layout;
+    int layout_status;
+    /* in: not 0: it is not executed, this is its outcome. out: as of an entry */
+    int status;
+    uint32_t result;
+    uint64_t result_ino;
+};
+
 struct shard_entry {
     struct list link;         /* the shard's, until done() */
     struct reactor_work work; /* the same */
@@ -143,6 +157,8 @@ struct shard_entry {
     int layout_status; /* why there is none */
     struct mds_stripe stripe;
     uint32_t inline_max; /* WRITE_INLINE: the leader's limit; 0: MSG_INLINE_MAX */
+    uint32_t n_items;    /* BATCH; its items are no outcome when the entry is a duplicate */
+    struct shard_item *items;
 
     /* The outcome, valid in done(). */
     int status;
@@ -162,6 +178,7 @@ struct shard_entry {
  * struct of theirs there for done() (e->reply then points to it, e->reply_len 0).
  */
 typedef int shard_exec_fn(struct txn *t, struct shard_entry *e, const void **ret_rep);
+shard_exec_fn shard_exec_batch; /* BATCH: entry.items, each by its own function (batch.c) */
 
 struct shard_options {
     const char *dir;

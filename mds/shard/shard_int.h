@@ -14,6 +14,7 @@
 struct txn {
     struct shard *shard;
     struct overlay *overlay;
+    struct arena *arena;
     struct shard_entry *entry;
 };
 
@@ -27,7 +28,7 @@ struct shard {
     pthread_mutex_t lock; /* what is below, up to the blank line */
     pthread_cond_t wake;
     struct list queue;
-    uint32_t queued;
+    uint32_t queued; /* the weight of what is on it */
     bool closing;
     bool waiting;             /* the writer sleeps */
     struct reactor_work kick; /* wakes it, or does its work: runs when the reactor's turn ends */
@@ -46,6 +47,12 @@ struct shard {
     atomic_bool disk_low; /* less than reserve_bytes free */
     _Atomic uint64_t n_entries, n_commits, n_duplicates, n_retries, n_refused, exec_ns, commit_ns;
 };
+
+/* How much of the queue it takes. */
+static inline uint32_t shard_weight(const struct shard_entry *e)
+{
+    return MAX(e->n_items, 1u);
+}
 
 void *shard_writer(void *arg);           /* struct shard * */
 void shard_kick(struct reactor_work *w); /* shard.kick */

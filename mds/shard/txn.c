@@ -319,5 +319,5 @@ uint32_t txn_shard(const struct txn *t)
 
 void *txn_alloc(struct txn *t, size_t size)
 {
-    return arena_alloc(&t->entry->arena, size);
+    return arena_alloc(t->arena, size);
 }

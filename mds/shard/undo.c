@@ -132,9 +132,15 @@ static void undo_record(struct overlay *v, struct overlay_undo *u)
     r->exists = u->u.record.exists;
 }
 
-void overlay_op_undo(struct overlay *v)
+struct overlay_undo *overlay_op_next(struct overlay *v)
 {
-    for (struct overlay_undo *u = v->undo; u; u = u->prev) {
+    v->op++;
+    return v->undo;
+}
+
+void overlay_op_undo_to(struct overlay *v, struct overlay_undo *before)
+{
+    for (struct overlay_undo *u = v->undo; u != before; u = u->prev) {
         struct obj_inode *i = container_of(u->obj, struct obj_inode, o);
 
         switch (u->obj->kind) {
@@ -152,6 +158,11 @@ void overlay_op_undo(struct overlay *v)
             break;
         }
     }
-    v->undo = NULL;
+    v->undo = before;
+}
+
+void overlay_op_undo(struct overlay *v)
+{
+    overlay_op_undo_to(v, NULL);
     arena_reset(&v->undo_arena);
 }

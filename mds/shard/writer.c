@@ -66,17 +66,16 @@ static bool writer_wait(struct shard *s)
 /* What waits, into the batch; there may be nothing. */
 static void writer_take(struct shard *s, struct list *batch)
 {
-    uint32_t n = 0;
+    uint32_t weight = 0, n = 0;
 
     pthread_mutex_lock(&s->lock);
-    if (s->queued <= s->o.batch_max) {
-        n = s->queued;
-        list_splice(batch, &s->queue);
-    } else {
-        for (; n < s->o.batch_max; n++)
-            list_push_back(batch, list_pop_front(&s->queue));
+    for (; !list_empty(&s->queue) && weight < s->o.batch_max; n++) {
+        struct list *l = list_pop_front(&s->queue);
+
+        weight += shard_weight(list_entry(l, struct shard_entry, link));
+        list_push_back(batch, l);
     }
-    s->queued -= n;
+    s->queued -= weight;
     pthread_mutex_unlock(&s->lock);
     atomic_fetch_add_explicit(&s->n_entries, n, memory_order_relaxed);
 }

@@ -155,6 +155,19 @@ CODEC_MSG(setattr_req, SetattrReq, SETATTR_REQ)
     F(num, masked)
 CODEC_MSG(create_req, CreateReq, CREATE_REQ)
 
+#define BATCH_ITEM(F)                                                                              \
+    F(num, op) F(num, parent) F(name, name) F(num, mode) F(num, masked) F(num, rdev)
+CODEC_MSG(batch_item, BatchItem, BATCH_ITEM)
+
+#define BATCH_REQ(F) F(sub, cred, cred) F(subs, batch_item, items, MSG_BATCH_MAX)
+CODEC_MSG(batch_req, BatchReq, BATCH_REQ)
+
+#define BATCH_ITEM_REP(F) F(num, status) F(opt, inode_rep, rep)
+CODEC_MSG(batch_item_rep, BatchItemRep, BATCH_ITEM_REP)
+
+#define BATCH_REP(F) F(subs, batch_item_rep, items, MSG_BATCH_MAX) F(bytes, kept, MSG_BATCH_MAX)
+CODEC_MSG(batch_rep, BatchRep, BATCH_REP)
+
 #define RENAME_REQ(F)                                                                              \
     F(sub, cred, cred)                                                                             \
     F(num, parent) F(num, new_parent) F(name, name) F(name, new_name) F(num, flags)

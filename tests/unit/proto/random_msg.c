@@ -53,13 +53,9 @@ static ProtobufCBinaryData random_bytes(const ProtobufCMessageDescriptor *d, con
                                         struct rng *g, struct arena *a)
 {
     static const char *const uuids[] = {"uuid", "cluster", "node", "boot", "client", "fs", NULL};
-    static const char *const names[] = {"aifs.NameReq",
-                                        "aifs.CreateReq",
-                                        "aifs.RenameReq",
-                                        "aifs.LinkReq",
-                                        "aifs.XattrReq",
-                                        "aifs.RmtreeReq",
-                                        NULL};
+    static const char *const names[] = {
+        "aifs.NameReq", "aifs.BatchItem", "aifs.CreateReq", "aifs.RenameReq",
+        "aifs.LinkReq", "aifs.XattrReq",  "aifs.RmtreeReq", NULL};
     static const char *const binary[] = {"data", "value", "offer", "after", "target", NULL};
     ProtobufCBinaryData b = {rng_below(g, 32), NULL};
     bool any = true;
