@@ -168,6 +168,7 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     list_init(&c->mem.waiters);
     reactor_timer_init(&c->tick, tick);
     reactor_timer_init(&c->close_timer, send_closes);
+    batch_init(c);
     c->unmount_work.fn = unmount_work;
     err = uuid_random(&c->client);
     err = err ? err : copy_options(c, o);

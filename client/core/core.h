@@ -362,8 +362,8 @@ void core_copy(struct core *c, struct core_req *q, struct core_file *from, uint6
 struct core_stats {
     uint64_t requests, reads, writes, read_bytes, write_bytes;
     uint64_t read_hits, read_misses, readahead_bytes;
-    uint64_t mds_calls, oss_calls, oss_shared, retries, replays, recalls, invalidations, glimpses,
-        checksum_errors, sessions_lost, hung;
+    uint64_t mds_calls, mds_batched, oss_calls, oss_shared, retries, replays, recalls,
+        invalidations, glimpses, checksum_errors, sessions_lost, hung;
     uint64_t ahead_bytes; /* read ahead, and nobody has asked for them yet */
     uint64_t memory_limit, memory_used, dirty_bytes, uncommitted_bytes;
     uint64_t inodes, names, open_files, in_flight, memory_waits;

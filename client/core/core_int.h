@@ -3,7 +3,8 @@
  * What the files of client/core share. One reactor owns all of it.
  *
  *   req.c       life of a struct core_req: begin, end, cancel, hung_log, soft
- *   mds.c       calls to the metadata server: slots, retries, waiting for the session
+ *   mds.c       calls to the metadata server: slots, retries, waiting for the session; batch.c many
+ *               changes of names in one
  *   session.c   open, renew, reclaim, loss
  *   cmap.c      cluster map; nodes and targets of object storage
  *   oss.c       one transfer to one target: queue, checksums, retries, grants, verifiers
@@ -33,6 +34,7 @@
 #include "client/core/extents.h"
 #include "client/core/gate.h"
 #include "client/core/lock_int.h"
+#include "client/core/mds_int.h"
 #include "client/core/names_int.h"
 #include "client/core/oss_int.h"
 #include "client/core/readahead.h"
@@ -66,77 +68,6 @@ static inline bool core_no_memory(void)
 {
     return FAULT("client.memory");
 }
-
-/* ---- metadata calls ---- */
-
-struct mds_op {
-    struct list link; /* core.ops, or the free list */
-    struct list wait; /* for the session, a slot */
-    struct core *core;
-    struct core_req *q; /* NULL: nobody waits any more, or never did */
-    struct rpc_call call;
-    union {
-        struct msg_name_req name;
-        struct msg_ino_req ino;
-        struct msg_setattr_req setattr;
-        struct msg_create_req create;
-        struct msg_rename_req rename;
-        struct msg_link_req link;
-        struct msg_open_req open;
-        struct msg_close_req close;
-        struct msg_lease_req lease;
-        struct msg_write_inline_req write_inline;
-        struct msg_size_req size;
-        struct msg_append_req append;
-        struct msg_readdir_req readdir;
-        struct msg_xattr_req xattr;
-        struct msg_map_req map;
-        struct msg_lock_req lock;
-        struct msg_lock_wait lock_wait;
-        struct msg_empty empty;
-    } msg;
-    struct arena arena;                          /* what msg points to */
-    struct iovec iov;                            /* payload out or in */
-    void (*done)(struct mds_op *op, int status); /* once; op is freed after it */
-    struct reactor_timer timer;
-    struct core_inode *inode; /* referenced, or NULL */
-    struct core_file *file;
-    struct buf *buf;
-    uint64_t started_ns, n1, n2;
-    uint64_t event;      /* core.events_seen when it was sent */
-    uint64_t dirs[2];    /* whose names it changes; 0: none */
-    uint32_t generation; /* of the session it was sent under */
-    unsigned attempt;
-    int slot; /* -1: none */
-    bool sent, failed, hung_logged;
-    bool writes_back; /* others may wait for it: takes a slot before all that may wait itself */
-};
-
-/*
- * What a reply promises. Events (changes by others that the server has told, changes of our own)
- * are counted; an answer to a question from before an event says nothing about what came after it.
- */
-struct answer {
-    uint64_t event; /* core.events_seen when the question was sent */
-    uint8_t kept;   /* RPC_FLAG_KEPT_*, RPC_FLAG_CUTS_TOLD */
-};
-struct answer answer_of(const struct mds_op *op);
-/* Of this session, and nothing has been told since about inodes not cached here. */
-bool answer_current(const struct core *c, const struct answer *a);
-
-/* NULL when out of memory. q: the request it works for, or NULL. */
-struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
-                          void (*done)(struct mds_op *op, int status));
-struct msg_bytes mds_op_bytes(struct mds_op *op, const void *data,
-                              uint32_t len); /* a copy; failure is remembered */
-void mds_op_cred(struct mds_op *op, struct msg_cred *dst, const struct msg_cred *src);
-void mds_op_start(struct mds_op *op);
-void mds_op_drop(struct mds_op *op); /* never started */
-void mds_resume(struct core *c);     /* the session is there: send what waited */
-void mds_new_link(struct core *c);   /* unanswered calls carry the new incarnation */
-void mds_fail_all(struct core *c);
-void mds_tick(struct core *c, uint64_t now);
-void mds_fini(struct core *c);
 
 /* ---- session ---- */
 
@@ -533,6 +464,9 @@ struct core {
     struct list in_flight; /* struct core_req */
     struct list ops, free_ops;
     unsigned n_free_ops;
+    struct list together; /* struct mds_op.wait: changes of this turn, for a batch (batch.c) */
+    struct reactor_work together_work;
+    bool together_queued;
 
     struct cluster_map *map;
     struct mds_op *map_op;

@@ -11,14 +11,12 @@
  */
 #include "client/core/core_int.h"
 
-#define FREE_OPS_MAX 64u
+#define FREE_OPS_MAX 256u
 #define SLOTS_KEPT   4u
-
-static void op_go(struct mds_op *op);
 
 static void op_timer(struct reactor_timer *t)
 {
-    op_go(container_of(t, struct mds_op, timer));
+    mds_op_go(container_of(t, struct mds_op, timer));
 }
 
 struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
@@ -57,6 +55,8 @@ struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
     op->attempt = 0;
     op->slot = -1;
     op->sent = op->failed = op->hung_logged = op->writes_back = false;
+    op->alone = op->carried = false;
+    list_init(&op->members);
     return op;
 }
 
@@ -146,7 +146,7 @@ static void slot_release(struct mds_op *op, bool answered)
     if (l == &s->slot_waiters || !slot_free_for(s, list_entry(l, struct mds_op, wait)))
         return;
     list_remove(l);
-    op_go(list_entry(l, struct mds_op, wait));
+    mds_op_go(list_entry(l, struct mds_op, wait));
 }
 
 static bool slot_take(struct mds_op *op)
@@ -165,20 +165,11 @@ static bool slot_take(struct mds_op *op)
     return false;
 }
 
-static void op_called(struct rpc_call *call, int status)
+void mds_op_outcome(struct mds_op *op, int status)
 {
-    struct mds_op *op = call->arg;
     struct core *c = op->core;
-    bool answered = status != -AIFS_ECONN && status != -AIFS_EDOWN && status != -AIFS_ECANCELLED &&
-                    status != -AIFS_ETIMEOUT;
-    struct retry r;
+    struct retry r = retry_mds(status, op->attempt);
 
-    op->sent = false;
-    if (status == -AIFS_ESESSION || status == -AIFS_EFENCED)
-        session_lost(c, op->generation, status);
-    if (answered)
-        slot_release(op, true);
-    r = retry_mds(status, op->attempt);
     if (status == -AIFS_ECANCELLED && !c->forced && op->slot >= 0)
         r = retry_mds(-AIFS_ECONN, op->attempt);
     if (r.action == RETRY_FAIL || c->forced ||
@@ -190,6 +181,20 @@ static void op_called(struct rpc_call *call, int status)
     c->stats.retries++;
     op->attempt++;
     reactor_timer_start(c->reactor, &op->timer, reactor_now_ns(c->reactor) + r.delay_ns);
+}
+
+static void op_called(struct rpc_call *call, int status)
+{
+    struct mds_op *op = call->arg;
+    bool answered = status != -AIFS_ECONN && status != -AIFS_EDOWN && status != -AIFS_ECANCELLED &&
+                    status != -AIFS_ETIMEOUT;
+
+    op->sent = false;
+    if (status == -AIFS_ESESSION || status == -AIFS_EFENCED)
+        session_lost(op->core, op->generation, status);
+    if (answered)
+        slot_release(op, true);
+    mds_op_outcome(op, status);
 }
 
 static void op_send(struct mds_op *op)
@@ -224,7 +229,7 @@ static void op_send(struct mds_op *op)
     rpc_peer_call(s->peer, call);
 }
 
-static void op_go(struct mds_op *op)
+void mds_op_go(struct mds_op *op)
 {
     struct core *c = op->core;
     struct core_session *s = &c->session;
@@ -246,6 +251,8 @@ static void op_go(struct mds_op *op)
         list_push_back(&s->session_waiters, &op->wait);
         return;
     }
+    if (op->slot < 0 && wants_slot(op) && batch_gather(op))
+        return;
     if (wants_slot(op) && op->slot < 0 && !slot_take(op)) {
         if (op->writes_back)
             list_push_front(&s->slot_waiters, &op->wait);
@@ -277,7 +284,7 @@ void mds_op_start(struct mds_op *op)
     if (op->failed || op->core->forced) /* done() must not run before the caller is ready */
         reactor_timer_start(op->core->reactor, &op->timer, 0);
     else
-        op_go(op);
+        mds_op_go(op);
 }
 
 void mds_resume(struct core *c)
@@ -288,7 +295,7 @@ void mds_resume(struct core *c)
     list_splice(&now, &c->session.session_waiters);
     list_splice(&now, &c->session.slot_waiters);
     while ((l = list_pop_front(&now)) != NULL)
-        op_go(list_entry(l, struct mds_op, wait));
+        mds_op_go(list_entry(l, struct mds_op, wait));
 }
 
 void mds_new_link(struct core *c)
@@ -311,10 +318,12 @@ void mds_fail_all(struct core *c)
     list_for_each_safe (l, tmp, &c->ops) {
         struct mds_op *op = list_entry(l, struct mds_op, link);
 
-        if (op->sent)
+        if (op->sent) {
             rpc_call_cancel(&op->call);
-        else
+        } else if (!op->carried) { /* else it ends with its carrier */
+            list_remove(&op->wait);
             reactor_timer_start(c->reactor, &op->timer, 0);
+        }
     }
 }
 
@@ -332,10 +341,10 @@ void mds_tick(struct core *c, uint64_t now)
         LOG_WARN("client", "metadata server %s: %s has not been answered for %llu s (%s)",
                  c->o.mds[0], rpc_op_name(op->call.op),
                  (unsigned long long)((now - op->started_ns) / NS_PER_S),
-                 op->sent ? (rpc_peer_is_up(c->session.peer)
-                                 ? "the server is connected"
-                                 : err_text(rpc_peer_last_error(c->session.peer)))
-                          : "waits for the session");
+                 op->sent || op->carried ? (rpc_peer_is_up(c->session.peer)
+                                                ? "the server is connected"
+                                                : err_text(rpc_peer_last_error(c->session.peer)))
+                                         : "waits for the session");
     }
 }
 

@@ -78,10 +78,11 @@ static void cancel_call(struct core_req *q, int status)
     struct mds_op *op = q->p.op;
 
     op->q = NULL;
-    if (!op->sent && op->slot < 0) { /* waits for the session, a slot or its next try */
+    if (!op->sent && !op->carried && op->slot < 0) { /* waits: for its turn, the session, a slot */
         op->failed = true;
+        list_remove(&op->wait);
         reactor_timer_start(op->core->reactor, &op->timer, 0);
-    } else if (op->slot < 0) {
+    } else if (op->sent && op->slot < 0) {
         rpc_call_cancel(&op->call);
     }
     req_finish(q, status);

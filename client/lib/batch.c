@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RUNS_MAX 64u  /* calls under way: as many as a session has slots */
+#define RUNS_MAX 512u /* calls under way: as many as a session has slots */
 #define TURN_MAX 1024 /* calls begun before others have their turn */
 
 struct run {

@@ -25,6 +25,7 @@ static const struct {
     FIELD("readahead_bytes_total", readahead_bytes, "Bytes read ahead"),
     FIELD("readahead_unread_bytes", ahead_bytes, "Bytes read ahead that nobody has asked for yet"),
     FIELD("mds_calls_total", mds_calls, "Calls to the metadata server"),
+    FIELD("mds_batched_total", mds_batched, "Changes of names that shared a call"),
     FIELD("oss_calls_total", oss_calls, "Calls to object storage servers"),
     FIELD("oss_shared_total", oss_shared, "Transfers that shared a call with others"),
     FIELD("retries_total", retries, "Calls sent again"),

@@ -184,7 +184,8 @@ void fake_mds_start(struct fake_cluster *f)
         RPC_OP_GROW,          RPC_OP_SIZE,          RPC_OP_STATFS,       RPC_OP_APPEND_RANGE,
         RPC_OP_LEASE_GET,     RPC_OP_LEASE_RELEASE, RPC_OP_SESSION_OPEN, RPC_OP_SESSION_RENEW,
         RPC_OP_SESSION_CLOSE, RPC_OP_RECLAIM,       RPC_OP_MAP_GET};
-    struct rpc_node_options n = {.key = f->key};
+    /* as a server of the version before knows nothing of batches */
+    struct rpc_node_options n = {.key = f->key, .without = RPC_FEATURES};
     struct net_addr a;
     char text[80], err[128];
     unsigned k;
