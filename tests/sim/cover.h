@@ -24,6 +24,7 @@
     X(SIM_FAULT_PAUSE_DIRTY, "fault: client stopped with data to write")                           \
     X(SIM_FAULT_EXILE, "fault: client cut off with data to write")                                 \
     X(SIM_FAULT_SLOW_DISK, "fault: slow disks")                                                    \
+    X(SIM_BATCHED, "names: change that shared a message with others")                              \
     X(SIM_WRITE_STABLE, "data: stable write")                                                      \
     X(SIM_WRITE_UNSTABLE, "data: unstable write")                                                  \
     X(SIM_COMMIT, "data: commit")                                                                  \

@@ -21,6 +21,7 @@ static struct {
     unsigned n_left, n_creates, n_dirs, patience_ms;
     bool up[SIM_CLIENTS];
     uint64_t lost[SIM_CLIENTS];         /* sessions, as the core counts them */
+    uint64_t batched[SIM_CLIENTS];      /* changes of names, the same */
     uint32_t session_from[SIM_CLIENTS]; /* in the sequence of the history */
     /* Of this seed. Files that few have open, for a while, are worked on under leases. */
     unsigned n_clients, n_fds, close_per_thousand, write_per_thousand;
@@ -367,13 +368,36 @@ static bool is_ready(const struct proc *p)
            (p->client->index < work.n_clients || work.sweeping);
 }
 
-static void look_for_losses(unsigned client)
+/* Changes of names that a client begins at one moment go to the server in one message. */
+static void next_together(const struct proc *p)
+{
+    struct proc *other = &work.proc[p->index ^ 1];
+    enum op_kind kind = p->op ? p->op->kind : OP_LOOKUP;
+
+    if ((kind != OP_UNLINK && kind != OP_RMDIR && kind != OP_MKDIR) || !work.n_left ||
+        !is_ready(other) || sim_chance(300))
+        return;
+    if (kind == OP_MKDIR && (work.n_dirs + 1 >= MODEL_DIRS || work.n_creates + 1 >= MODEL_INODES))
+        return;
+    if (kind == OP_MKDIR) {
+        work.n_creates++;
+        work.n_dirs++;
+    } else {
+        kind = sim_chance(700) ? OP_UNLINK : OP_RMDIR;
+    }
+    work.n_left--;
+    work_call_name(other, kind);
+}
+
+static void look_at_client(unsigned client)
 {
     struct core_stats st;
 
     if (!work.up[client])
         return;
     core_get_stats(sim_client(client)->core, &st);
+    sim_hits(SIM_BATCHED, st.mds_batched - work.batched[client]);
+    work.batched[client] = st.mds_batched;
     if (st.sessions_lost == work.lost[client])
         return;
     work.lost[client] = st.sessions_lost;
@@ -384,7 +408,7 @@ static void look_for_losses(unsigned client)
 void sim_work_tick(void)
 {
     for (unsigned i = 0; i < SIM_CLIENTS; i++)
-        look_for_losses(i);
+        look_at_client(i);
     for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++) {
         struct proc *p = &work.proc[i];
 
@@ -394,10 +418,12 @@ void sim_work_tick(void)
         }
         if (!is_ready(p) || p->next_ns > sim_now())
             continue;
-        if (work.sweeping && i == 0 && !sweep(p))
+        if (work.sweeping && i == 0 && !sweep(p)) {
             work.sweeping = false;
-        else if (!work.sweeping && work.n_left)
+        } else if (!work.sweeping && work.n_left) {
             next(p);
+            next_together(p);
+        }
     }
 }
 
@@ -448,7 +474,7 @@ void sim_work_client_up(struct sim_node *n)
     sim.history.root = core_root(n->core);
     known_learn(sim.history.root, true);
     work.up[n->index] = true;
-    work.lost[n->index] = 0;
+    work.lost[n->index] = work.batched[n->index] = 0;
     session_begins(n->index);
 }
 
