@@ -58,7 +58,7 @@ static void run_over(struct run *r, int status)
     struct aifs_batch *b = r->batch;
 
     r->name->result = status ? -err_to_errno(status) : 0;
-    list_push_back(&b->idle, &r->link);
+    list_push_front(&b->idle, &r->link); /* its memory is warm */
     b->n_ended++;
     if (!b->pumping && !b->deferred)
         pump(b);
@@ -106,9 +106,12 @@ static unsigned walk_flags(const struct aifs_name *n)
 
 static void run_start(struct run *r, struct aifs_name *n)
 {
-    int err = lib_walk_set(r->walk, n->path, walk_flags(n));
+    int err;
 
     r->name = n;
+    if (!r->walk)
+        r->walk = lib_walk_alloc(r->batch->fs);
+    err = r->walk ? lib_walk_set(r->walk, n->path, walk_flags(n)) : -ENOMEM;
     if (err) {
         run_over(r, err);
         return;
@@ -181,11 +184,7 @@ static int batch_new(struct aifs *fs, struct aifs_name *names, unsigned n,
         struct run *r = &b->runs[b->n_runs];
 
         r->batch = b;
-        r->walk = lib_walk_alloc(fs);
-        if (!r->walk) {
-            batch_free(b);
-            return -ENOMEM;
-        }
+        r->walk = NULL; /* until it is needed: what the caches know needs one */
         list_push_back(&b->idle, &r->link);
     }
     *ret_batch = b;
