@@ -22,7 +22,8 @@
 #include "client/mount/mount.h"
 #include "common/base/cleanup.h"
 
-#define WAIT_S 150
+#define WAIT_S   150
+#define SILENT_S 3 /* then it says what it waits for */
 
 static socklen_t socket_name(unsigned major, unsigned minor, struct sockaddr_un *a)
 {
@@ -69,7 +70,10 @@ static void wait_for_end(int fd, const char *dir)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
 
-    if (poll(&p, 1, WAIT_S * 1000) == 0)
+    if (poll(&p, 1, SILENT_S * 1000) != 0)
+        return;
+    fprintf(stderr, "umount.aifs: %s: waiting until the servers have all that was written\n", dir);
+    if (poll(&p, 1, (WAIT_S - SILENT_S) * 1000) == 0)
         fprintf(stderr, "umount.aifs: %s is unmounted, its daemon is still writing back\n", dir);
 }
 
