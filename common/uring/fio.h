@@ -18,7 +18,7 @@
  *
  * Fault points: fio.create (no io_uring), fio.read, fio.write, fio.sync (-EIO), fio.short (the
  * transfer stops early and is continued), fio.again (interrupted, tried again), fio.enter (the
- * kernel does not take requests now), fio.space (-ENOSPC).
+ * kernel does not take requests now).
  */
 #ifndef AIFS_COMMON_URING_FIO_H
 #define AIFS_COMMON_URING_FIO_H
@@ -53,7 +53,6 @@ struct fio_file {
     enum fio_engine engine;
     bool direct;          /* O_DIRECT: memory, offset and length must be multiples of align_bytes */
     uint32_t align_bytes; /* 1 if not direct */
-    bool memory;          /* its file system lives in memory */
 };
 
 /*
@@ -65,14 +64,6 @@ int fio_open(const char *path, int flags, unsigned mode, const char *want,
              struct fio_file *ret_file) MUST_USE;
 void fio_close(struct fio_file *file);                    /* nothing in flight */
 const char *fio_engine_name(const struct fio_file *file); /* "plain", "uring", "uring, direct" */
-
-/*
- * Space for a range that has none yet, and back. In memory it comes as huge pages where the range
- * begins and ends with one and the kernel has them. Block for as long as the file system takes; any
- * thread. -ENOSPC: nothing of the range is taken; -EOPNOTSUPP: the file system cannot.
- */
-int fio_allocate(const struct fio_file *file, uint64_t offset, uint64_t len) MUST_USE;
-int fio_give_back(const struct fio_file *file, uint64_t offset, uint64_t len) MUST_USE;
 
 enum fio_op_kind { FIO_READ, FIO_WRITE, FIO_DATASYNC };
 

@@ -69,14 +69,13 @@ static int fio_choose_engine(int fd, const char *want, struct fio_file *file)
     int rc;
 
     *file = (struct fio_file){.fd = fd, .engine = FIO_URING, .align_bytes = 1};
-    file->memory = fio_lives_in_memory(fd);
     if (!strcmp(want, "plain"))
         file->engine = FIO_PLAIN;
     else if (!strcmp(want, "auto"))
-        file->engine = file->memory ? FIO_PLAIN : FIO_URING;
+        file->engine = fio_lives_in_memory(fd) ? FIO_PLAIN : FIO_URING;
     else if (strcmp(want, "uring") != 0)
         return -EINVAL;
-    if (file->engine == FIO_URING && !file->memory) {
+    if (file->engine == FIO_URING && !fio_lives_in_memory(fd)) {
         align = fio_direct_align(fd);
         if (align && fio_set_flags(fd, true) == 0) {
             file->direct = true;

@@ -182,8 +182,8 @@ static int seg_back(void *arg, unsigned class, uint32_t first, uint32_t n)
     }
     if (!fs_has_room(s, f->file.fd, bytes))
         return -ENOSPC;
-    rc = fio_allocate(&f->file, offset, bytes);
-    if (rc) {
+    if (fallocate(f->file.fd, 0, (off_t)offset, (off_t)bytes) < 0) {
+        rc = -errno;
         if (rc == -EOPNOTSUPP) /* then space is taken block by block, and writes may meet ENOSPC */
             rc = seg_extend(f->file.fd, offset + bytes);
         if (rc && rc != -ENOSPC)
@@ -206,11 +206,10 @@ static void seg_unback(void *arg, unsigned class, uint32_t first, uint32_t n)
         struct chunk_slot slot = {.number = first, .class = (uint8_t) class};
         uint64_t offset;
         struct seg_file *f = seg_of_slot(s, slot, &offset);
-        int rc = f ? fio_give_back(&f->file, offset, (uint64_t)part << class) : 0;
 
-        if (rc)
-            LOG_WARN(s->tag, "cannot give space back in segment %u.%06u: %s", class, first / per,
-                     err_text(rc));
+        if (f && fallocate(f->file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                           (off_t)((uint64_t)part << class)) < 0)
+            LOG_WARN(s->tag, "cannot give space back in segment %u.%06u: %m", class, first / per);
         first += part;
         n -= part;
     }
