@@ -303,6 +303,16 @@ static int batch_begin(struct mds_op *o)
     return 0;
 }
 
+/* An inode number that no shard has spoils only its own change. */
+static struct shard *batch_shard(struct mds *m, const struct msg_batch_req *req)
+{
+    struct shard *shard = NULL;
+
+    for (uint32_t k = 0; k < req->n_items && !shard; k++)
+        shard = mds_shard_of(m, req->items[k].parent);
+    return shard;
+}
+
 void op_batch(struct mds *m, struct rpc_req *r)
 {
     const struct msg_batch_req *req = r->msg;
@@ -316,7 +326,7 @@ void op_batch(struct mds *m, struct rpc_req *r)
     o = op_begin(m, r);
     if (!o)
         return;
-    o->shard = mds_shard_of(m, req->items[0].parent);
+    o->shard = batch_shard(m, req);
     rc = o->shard ? batch_begin(o) : -ENOENT;
     if (rc < 0) {
         op_reply(o, rc, NULL);

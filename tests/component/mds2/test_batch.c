@@ -155,6 +155,18 @@ START_TEST(every_change_of_a_batch_has_an_outcome_of_its_own)
 }
 END_TEST
 
+START_TEST(a_directory_of_no_shard_spoils_only_its_own_change)
+{
+    const struct msg_batch_rep *rep;
+
+    add_item(RPC_OP_MKNOD, UINT64_MAX, "f");
+    add_item(RPC_OP_MKNOD, ROOT, "f");
+    rep = batch(0);
+    ck_assert_int_eq(status(rep, 0), -ENOENT);
+    ck_ok(status(rep, 1));
+}
+END_TEST
+
 START_TEST(what_depends_on_another_of_the_batch_is_left_to_come_alone)
 {
     const struct msg_batch_rep *rep;
@@ -384,6 +396,7 @@ static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, every_change_of_a_batch_has_an_outcome_of_its_own);
+    tcase_add_test(t, a_directory_of_no_shard_spoils_only_its_own_change);
     tcase_add_test(t, what_depends_on_another_of_the_batch_is_left_to_come_alone);
     tcase_add_test(t, what_would_wait_for_somebody_is_not_executed_and_keeps_nobody_waiting);
     tcase_add_test(t, an_open_file_that_a_batch_unlinks_lives_until_it_is_closed);
