@@ -199,7 +199,8 @@ int rpc_peer_create(struct rpc_node *n, const char *const *addresses, unsigned n
  * Use up to max (1: only one; at most NET_RAILS_MAX) of its addresses at once for calls with a
  * payload, once there is enough to carry; see rail.c. Such calls may overtake each other, so only
  * for users that await an answer before they send what must come after it. A lost rail is a lost
- * link: down(), then up() with a new one. rpc_peer_rails(): how many are in use now.
+ * link: down(), then up() with a new one; and so is a call that was sent and given up (cancelled,
+ * late), unless it is one that brings a payload. rpc_peer_rails(): how many are in use now.
  */
 void rpc_peer_set_rails(struct rpc_peer *p, unsigned max);
 unsigned rpc_peer_rails(const struct rpc_peer *p);

@@ -79,6 +79,8 @@ void call_end(struct rpc_call *c, int status)
     if (c->state == 0 || (c->state & CALL_ENDED))
         return;
     n = call_node(c);
+    if (c->state & CALL_SENT)
+        rail_call_given_up(c);
     call_outcome(c, status);
     if (c->state & (CALL_TX | CALL_RX))
         return; /* when the transport lets go */

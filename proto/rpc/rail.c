@@ -13,7 +13,8 @@
  * time that doubles. When a rail that was up is lost, the peer's link and all other rails go with
  * it, and the peer connects anew: what the server still does for the old links must not count after
  * what comes by the new ones, and "a new link" is what its users already know to be that border
- * (rpc_peer_events.up).
+ * (rpc_peer_events.up). For the same reason they all go when a call that may change something is
+ * given up before its answer: on one link what comes later cannot overtake it, by another it can.
  */
 #include "common/base/err.h"
 #include "common/base/log.h"
@@ -97,6 +98,22 @@ struct rpc_link *rail_pick(struct rpc_peer *p, const struct rpc_call *c)
             best = l;
     }
     return best;
+}
+
+/* What brings a payload is a read. A rail that is not there yet may come before the server has seen
+ * the call. */
+void rail_call_given_up(const struct rpc_call *c)
+{
+    struct rpc_peer *p = c->peer;
+
+    if (!p || p->destroyed || c->n_bulk_in || !p->via || p->via->state != LINK_UP)
+        return;
+    if (!p->n_rails &&
+        (p->rails_max < 2 || p->n_addresses < 2 || net_conn_kind(p->via->conn) == NET_UCX))
+        return;
+    LOG_INFO("rpc", "%s: %s was given up: connecting anew", rpc_link_describe(p->via),
+             rpc_op_name(c->op));
+    link_fail(p->via, -AIFS_ECONN);
 }
 
 void rail_link_up(struct rpc_peer *p, struct rpc_link *l)

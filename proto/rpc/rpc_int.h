@@ -213,6 +213,7 @@ void peer_call_over(struct rpc_peer *p, bool was_sent);
 
 /* rail.c */
 struct rpc_link *rail_pick(struct rpc_peer *p, const struct rpc_call *c); /* of a peer that is up */
+void rail_call_given_up(const struct rpc_call *c);                        /* sent, not answered */
 void rail_link_up(struct rpc_peer *p, struct rpc_link *l);
 void rail_link_lost(struct rpc_peer *p, struct rpc_link *l, int status);
 void rails_drop(struct rpc_peer *p, int status);

@@ -4,6 +4,7 @@
  * happens when one is lost, and addresses that are of no use.
  */
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,6 +240,68 @@ START_TEST(a_peer_with_rails_can_go_in_the_middle_of_all)
 }
 END_TEST
 
+/* Gives up one of two writes, of which each has a link of its own. It may still be on its way to
+ * the server, and must not come after what follows by the other link. */
+static void give_up(unsigned which)
+{
+    struct msg_write_req write = {.target = 1};
+    struct iovec out = {p.data, PAIR_BULK};
+    struct pair_call w[2];
+
+    listen_at(p.server, second);
+    connect_both(NET_RAILS_MAX);
+    read_all();
+    ck_assert_uint_eq(rpc_peer_rails(p.peer), 2);
+    p.hold = true;
+    for (unsigned k = 0; k < 2; k++) {
+        pair_call_init(&w[k], RPC_OP_OSS_WRITE, &write);
+        w[k].call.flags = RPC_CALL_WAIT;
+        w[k].call.bulk_out = &out;
+        w[k].call.n_bulk_out = 1;
+        rpc_peer_call(p.peer, &w[k].call);
+    }
+    ck_assert(pair_wait_count(&p, &p.n_notes, 2, 1000));
+    p.hold = false;
+    rpc_call_cancel(&w[which].call);
+    for (unsigned k = 0; k < 2; k++) {
+        ck_assert(pair_wait(&p, &w[k].done, 4000));
+        ck_assert_int_eq(w[k].status, k == which ? -AIFS_ECANCELLED : 0);
+        ck_assert_uint_eq(w[k].times, 1);
+        rpc_call_fini(&w[k].call);
+        pair_release(&p, -EIO); /* of the dead links: the replies go nowhere */
+    }
+    ck_assert_uint_eq(ups, 2);
+    ck_assert_uint_eq(downs, 1);
+}
+
+START_TEST(a_write_on_the_link_that_is_given_up_ends_all_links)
+{
+    give_up(0);
+}
+END_TEST
+
+START_TEST(a_write_on_a_rail_that_is_given_up_ends_all_links)
+{
+    give_up(1);
+}
+END_TEST
+
+START_TEST(a_read_that_is_given_up_ends_no_link)
+{
+    listen_at(p.server, second);
+    connect_both(NET_RAILS_MAX);
+    read_all();
+    seen.hold = true;
+    send_reads();
+    for (unsigned k = 0; k < READS; k++)
+        rpc_call_cancel(&reads[k].call);
+    expect_reads(-AIFS_ECANCELLED);
+    release_held();
+    ck_assert_uint_eq(rpc_peer_rails(p.peer), 2);
+    ck_assert_uint_eq(downs, 0);
+}
+END_TEST
+
 START_TEST(an_address_of_another_process_is_not_used)
 {
     struct rpc_node *other;
@@ -297,5 +360,8 @@ END_TEST
 SUITE_MAIN("rails", start, stop, payloads_go_over_both_addresses_once_there_are_many,
            one_rail_is_one_connection, a_lost_rail_takes_the_link_along_and_each_call_ends_once,
            a_lost_link_takes_the_rail_along_and_each_call_ends_once,
-           a_peer_with_rails_can_go_in_the_middle_of_all, an_address_of_another_process_is_not_used,
+           a_peer_with_rails_can_go_in_the_middle_of_all,
+           a_write_on_the_link_that_is_given_up_ends_all_links,
+           a_write_on_a_rail_that_is_given_up_ends_all_links, a_read_that_is_given_up_ends_no_link,
+           an_address_of_another_process_is_not_used,
            an_address_that_does_not_answer_is_left_alone_for_longer_each_time)
