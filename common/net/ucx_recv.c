@@ -223,6 +223,7 @@ static ucs_status_t hold(struct net_ucx *u, const struct arrival *a)
 
 void ucx_take_held(struct net_ucx *u)
 {
+    u->armed = false; /* UCX fetches what is taken, and may have to wait before it can ask for it */
     while (conn_alive(u->conn) && u->receiving && !u->stalled && !list_empty(&u->held)) {
         struct ucx_held *m = list_entry(u->held.next, struct ucx_held, link);
         struct arrival a = {.h = m->h,
