@@ -144,7 +144,9 @@ void rpc_link_close(struct rpc_link *l, int status);
 #define RPC_CALL_WAIT                                                                              \
     0x2u /* while the peer is down, wait (until the deadline) instead of failing at once with      \
             -AIFS_EDOWN */
-#define RPC_CALL_URGENT 0x4u /* ahead of the calls that wait to be sent: no payload */
+#define RPC_CALL_URGENT                                                                            \
+    0x4u /* ahead of all that the transport has not begun to send, urgent ones too; not of calls   \
+            that wait for the peer. No payload */
 
 struct rpc_call {
     struct list link;
