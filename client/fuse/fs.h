@@ -55,6 +55,7 @@ enum fs_page_state {
     FS_PAGE_ASKED,
     FS_PAGE_STALE, /* asked, and thrown away when it comes */
     FS_PAGE_HERE,
+    FS_PAGE_END, /* was here, and all of it was given: behind it the directory ends */
 };
 
 struct fs_dir_page {

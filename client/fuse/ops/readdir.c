@@ -65,7 +65,19 @@ static void page_drop(struct fs_dir_page *p)
     } else if (p->state == FS_PAGE_HERE) {
         core_readdir_done(&p->req);
         page_gone(p);
+    } else if (p->state == FS_PAGE_END) {
+        p->state = FS_PAGE_NONE;
     }
+}
+
+/* Its memory goes: a directory may stay open for long after it was listed. */
+static void page_used_up(struct fs_dir_page *p)
+{
+    bool eof = p->req.out.dir.eof;
+
+    page_drop(p);
+    if (eof)
+        p->state = FS_PAGE_END;
 }
 
 static void pages_drop(struct fs_dir *d, unsigned first)
@@ -221,8 +233,8 @@ static void reply_from_page(struct channel_req *q, struct fs_dir *d)
         channel_reply_err(q, rc);
         return;
     }
-    if (rc == 0 && !p->req.out.dir.eof)
-        page_drop(p); /* the next READDIR asks for more; at the end the empty page says so */
+    if (rc == 0)
+        page_used_up(p); /* the next READDIR asks for more, or hears that there is none */
     channel_reply_dir(q);
 }
 
@@ -301,6 +313,11 @@ void op_readdir(struct channel_req *q)
     dir_request(q, d);
     if (current_page(d)->state == FS_PAGE_HERE && q->io.offset == d->next_cookie) {
         reply_from_page(q, d);
+        return;
+    }
+    if (current_page(d)->state == FS_PAGE_END && q->io.offset == d->next_cookie) {
+        channel_dir_begin(q);
+        channel_reply_dir(q);
         return;
     }
     page_drop(current_page(d));

@@ -88,6 +88,27 @@ START_TEST(a_page_is_given_out_piece_by_piece)
 }
 END_TEST
 
+START_TEST(a_directory_that_was_listed_and_stays_open_holds_no_memory)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(2, 16, true);
+    read_dir(fh, 0, 9);
+    ck_assert_uint_eq(fake.page_done, 1);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+    read_dir(fh, 0x88001, 9);
+    read_dir(fh, 0x88001, 9);
+    ck_assert_str_eq(fake.names, "");
+    ck_assert_str_eq(fake.calls, "readdir 9 0 plus;");
+    read_dir(fh, 0, 3);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ ");
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, 2);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+}
+END_TEST
+
 START_TEST(the_next_page_begins_where_the_last_ended)
 {
     uint64_t fh = open_dir();
@@ -258,6 +279,7 @@ START_TEST(a_directory_closed_early_outlives_what_is_under_way)
 END_TEST
 
 SUITE_MAIN("fuse-readdir", setup, NULL, a_page_is_given_out_piece_by_piece,
+           a_directory_that_was_listed_and_stays_open_holds_no_memory,
            the_next_page_begins_where_the_last_ended,
            the_first_pages_are_short_and_the_second_has_names_only,
            who_goes_on_with_attributes_gets_them, several_pages_of_names_are_under_way,
