@@ -56,6 +56,7 @@ const char *aifs_version(void); /* "0.1.0" */
  *                        wait for ever)
  *   read_ahead=SIZE      bound per open file (default: from stripes and memory)
  *   net=auto|tcp|shm|rdma
+ *   rails=N              addresses of a storage server used at once, 1 to 4 (default 4)
  *   net.devices=NAME[:PORT]+...  the RDMA devices that may be used, one list per process
  *   mount_timeout=TIME   how long aifs_mount() waits for servers that do not answer (default 30s)
  *   job=ID               for accounting (default: $SLURM_JOB_ID)

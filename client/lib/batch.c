@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many calls on names at once: the whole batch is one hand-over to the reactor, which keeps as many
- * of them going as the session has slots; the server commits together what arrives together. What
- * the caches know costs no message.
+ * Many calls on names at once: the whole batch is one hand-over to the reactor, which keeps up to
+ * RUNS_MAX of them going; those of one turn share messages (client/core/batch.c), and the server
+ * commits together what arrives together. What the caches know costs no message.
  *
  * On the reactor: pump() starts calls while there is room; a call that ends makes room. Calls end
  * inside pump() when a cache answers, so it is a loop and not a recursion, and it gives others a
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RUNS_MAX 512u /* calls under way: as many as a session has slots */
+#define RUNS_MAX 512u /* calls under way: full messages, while others are being answered */
 #define TURN_MAX 1024 /* calls begun before others have their turn */
 
 struct run {
