@@ -8,7 +8,8 @@
  * reply is taken apart, and each member goes on as if it had been answered by itself. One that
  * comes alone is sent as ever. Failure: what the server has left out of the batch, because it would
  * have to wait for somebody, is sent by itself at once. When the carrier fails all its members do:
- * its outcome is theirs, also when it is unknown. Without memory there is no batch.
+ * its outcome is theirs, also when it is unknown; but those that a server does not take together go
+ * alone. Without memory there is no batch.
  */
 #include "client/core/core_int.h"
 
@@ -55,6 +56,17 @@ static bool go_together(const struct mds_op *a, const struct mds_op *b)
     return is_removal(a) == is_removal(b) && x->uid == y->uid && x->gid == y->gid &&
            x->n_groups == y->n_groups &&
            (!x->n_groups || !memcmp(x->groups, y->groups, x->n_groups * sizeof *x->groups));
+}
+
+static void send_alone(struct list *ops)
+{
+    while (!list_empty(ops)) {
+        struct mds_op *op = list_entry(list_pop_front(ops), struct mds_op, wait);
+
+        op->carried = false;
+        op->alone = true;
+        mds_op_go(op);
+    }
 }
 
 /* ---- the answer ---- */
@@ -111,6 +123,10 @@ static void carried(struct mds_op *carrier, int status)
     uint32_t n = carrier->msg.batch.n_items;
     struct msg_batch_item_rep *items;
 
+    if (status == -EOPNOTSUPP) { /* another server has come in its place, an older one */
+        send_alone(&carrier->members);
+        return;
+    }
     if (status == 0 && (rep->n_items != n || (rep->kept.len && rep->kept.len != n)))
         status = -AIFS_EPROTO;
     if (status) {
@@ -160,16 +176,6 @@ static uint32_t pick(struct core *c, struct list *picked)
         }
     }
     return n;
-}
-
-static void send_alone(struct list *ops)
-{
-    while (!list_empty(ops)) {
-        struct mds_op *op = list_entry(list_pop_front(ops), struct mds_op, wait);
-
-        op->alone = true;
-        mds_op_go(op);
-    }
 }
 
 static void send_together(struct core *c, struct list *ops, uint32_t n)

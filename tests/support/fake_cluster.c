@@ -173,6 +173,7 @@ static void make_map(struct fake_cluster *f)
     ck_assert_int_eq(map_grow_tables(f->map, pool), 0);
 }
 
+bool fake_mds_offers_batch;
 static struct buf_pool *mds_pool;
 
 void fake_mds_start(struct fake_cluster *f)
@@ -185,7 +186,8 @@ void fake_mds_start(struct fake_cluster *f)
         RPC_OP_LEASE_GET,     RPC_OP_LEASE_RELEASE, RPC_OP_SESSION_OPEN, RPC_OP_SESSION_RENEW,
         RPC_OP_SESSION_CLOSE, RPC_OP_RECLAIM,       RPC_OP_MAP_GET};
     /* as a server of the version before knows nothing of batches */
-    struct rpc_node_options n = {.key = f->key, .without = RPC_FEATURES};
+    struct rpc_node_options n = {.key = f->key,
+                                 .without = fake_mds_offers_batch ? 0 : RPC_FEATURES};
     struct net_addr a;
     char text[80], err[128];
     unsigned k;

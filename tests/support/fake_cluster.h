@@ -115,6 +115,8 @@ struct fake_cluster {
     uint64_t avail_bytes; /* told by STATFS */
 };
 
+/* The metadata server says that it knows BATCH, and answers one like a server that does not. */
+extern bool fake_mds_offers_batch;
 void fake_cluster_start(struct fake_cluster *f, struct reactor *r, struct clock_virtual *clock,
                         unsigned n_oss);
 void fake_cluster_stop(struct fake_cluster *f);
