@@ -452,6 +452,16 @@ int block_fill(struct block *b, uint32_t start, uint32_t end, bool ahead)
 
 /* ---- sending ---- */
 
+/* Bytes that no target has taken are not the file's: who reads them here sees what others see. A
+ * small file that was about to grow goes on being small, with what it had. */
+static void block_not_stored(struct block *b, const struct oss_io *io)
+{
+    if (b->inode->need_grow || b->inode->in_line)
+        return;
+    if (extents_remove(&b->valid, io->start, io->start + io->len))
+        (void)block_forget_clean(b); /* too scattered to note: nothing that is clean is kept */
+}
+
 static void block_sent(struct oss_io *io, int status)
 {
     struct block *b = io->block;
@@ -464,6 +474,7 @@ static void block_sent(struct oss_io *io, int status)
     b->n_ios--;
     if (status && !b->dead) {
         inode_set_error(i, status == -EINTR ? -AIFS_ETIMEOUT : status, "write-back");
+        block_not_stored(b, io);
     } else if (!status && !b->dead) {
         uint64_t end = b->index * stripe_block_bytes(&i->layout) + io->start + io->len;
 

@@ -276,6 +276,8 @@ int change_pool_remove(struct cluster_map *m, const char *name, const uint32_t *
 
     if (!pool)
         return -ENOENT;
+    if (pool->id == m->pools[0].id)
+        return -EBUSY; /* what no other pool has is in this one */
     for (uint32_t i = 0; i < n; i++) {
         const struct map_target *t = map_target(m, targets[i]);
 

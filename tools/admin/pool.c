@@ -127,7 +127,8 @@ static int change(struct admin *a, unsigned op, const char *verb, int min_target
     if (rc == -EBUSY) {
         admin_error(
             "pool %s: refused: a target that has begun to serve a pool stays in it, for files may "
-            "have data there (a new one is given its pool by target add --pool)",
+            "have data there (a new one is given its pool by target add --pool), and what is in no "
+            "other pool is in the default one",
             argv[0]);
         return ADMIN_CONFLICT;
     }

@@ -141,55 +141,6 @@ START_TEST(a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_ne
 }
 END_TEST
 
-START_TEST(a_full_target_is_reported_and_by_one_call_only)
-{
-    struct core_file *f = bed_create(&bed, c, "full");
-    int err;
-    unsigned k;
-
-    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 4 * MIB), 0);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    for (k = 0; k < 3; k++) {
-        bed.cluster.oss[k].fail_writes = -ENOSPC;
-        bed.cluster.oss[k].fail_writes_n = UINT32_MAX;
-    }
-    err = bed_write(&bed, c, f, 4 * MIB, data, 4 * MIB);
-    if (!err)
-        err = bed_fsync(&bed, c, f);
-    ck_assert_int_eq(err, -ENOSPC);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].fail_writes = 0;
-    (void)bed_fsync(&bed, c, f);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("full", ROOM);
-    core_release(c, f);
-}
-END_TEST
-
-START_TEST(without_a_grant_enospc_reaches_write)
-{
-    struct core_file *f = bed_create(&bed, c, "nogrant");
-    unsigned k;
-
-    for (k = 0; k < 3; k++) {
-        bed.cluster.oss[k].grant = 0;
-        bed.cluster.oss[k].fail_writes = -ENOSPC;
-        bed.cluster.oss[k].fail_writes_n = UINT32_MAX;
-    }
-    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 200000), -ENOSPC);
-    for (k = 0; k < 3; k++) {
-        ck_assert_uint_eq(bed.cluster.oss[k].unstable, 0);
-        bed.cluster.oss[k].fail_writes = 0;
-    }
-    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 200000), 0);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("nogrant", 200000);
-    core_release(c, f);
-}
-END_TEST
-
 START_TEST(damaged_data_is_read_again_and_then_an_error)
 {
     struct core_file *f = bed_create(&bed, c, "damaged");
@@ -578,7 +529,7 @@ SUITE_MAIN("client-failures", setup, teardown,
            a_restart_while_writes_are_in_flight_loses_nothing,
            a_change_whose_answer_is_lost_is_executed_once,
            a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_new_one,
-           a_full_target_is_reported_and_by_one_call_only, without_a_grant_enospc_reaches_write,
+
            damaged_data_is_read_again_and_then_an_error,
            a_read_that_waits_for_a_silent_server_can_be_cancelled,
            a_cancelled_change_is_still_made_once, what_a_cancelled_create_has_made_is_there,

@@ -157,6 +157,7 @@ START_TEST(a_target_that_files_could_name_does_not_move)
     ck_assert_int_eq(change_pool_add(map, "slow", &one, 1), -ENOENT);
     ck_assert_int_eq(change_pool_add(map, CHANGE_DEFAULT_POOL, &one, 1), CHANGE_NONE);
     ck_assert_int_eq(change_pool_remove(map, "fast", &one, 1), -ENOENT);
+    ck_assert_int_eq(change_pool_remove(map, "default", &one, 1), -EBUSY);
 }
 END_TEST
 
