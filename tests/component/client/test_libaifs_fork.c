@@ -91,15 +91,24 @@ static void *read_on(void *arg)
     return NULL;
 }
 
+/* A program's thread may be inside malloc() when another forks. The C library sees to that; the
+ * sanitizer's allocator (GCC 12) does not, and leaves its lock to the child for ever. */
+#ifdef __SANITIZE_ADDRESS__
+#define MAY_FORK_BESIDE_MALLOC false
+#else
+#define MAY_FORK_BESIDE_MALLOC true
+#endif
+
 START_TEST(many_children_go_on_reading_while_the_parent_does)
 {
     struct aifs_file *f = make("/shard", ROOM);
     pid_t pids[CHILDREN];
     pthread_t reader;
-    void *wrong;
+    void *wrong = NULL;
     unsigned k;
 
-    ck_assert_int_eq(pthread_create(&reader, NULL, read_on, f), 0);
+    if (MAY_FORK_BESIDE_MALLOC)
+        ck_assert_int_eq(pthread_create(&reader, NULL, read_on, f), 0);
     for (k = 0; k < CHILDREN; k++) {
         pids[k] = fork();
         if (pids[k] == 0) {
@@ -117,7 +126,8 @@ START_TEST(many_children_go_on_reading_while_the_parent_does)
     }
     for (k = 0; k < CHILDREN; k++)
         join(pids[k]);
-    ck_assert_int_eq(pthread_join(reader, &wrong), 0);
+    if (MAY_FORK_BESIDE_MALLOC)
+        ck_assert_int_eq(pthread_join(reader, &wrong), 0);
     ck_assert_ptr_null(wrong);
     ck_assert_int_eq(aifs_pread(f, back, ROOM, 0), (ssize_t)ROOM);
     ck_assert_int_eq(memcmp(back, data, ROOM), 0);
