@@ -113,6 +113,14 @@ err_form:
     return -EINVAL;
 }
 
+bool net_addr_equal(const struct net_addr *a, const struct net_addr *b)
+{
+    if (a->loop || b->loop)
+        return a->loop == b->loop && strcmp(a->text, b->text) == 0;
+    return a->sockaddr_len == b->sockaddr_len &&
+           memcmp(a->sockaddr, b->sockaddr, a->sockaddr_len) == 0;
+}
+
 void addr_format(const void *sockaddr, char *text, size_t len)
 {
     const struct sockaddr *sa = sockaddr;

@@ -155,6 +155,9 @@ int net_conn_offer(struct net_conn *c, void *offer,
                    uint32_t *len) MUST_USE; /* *len: in capacity, out used */
 int net_conn_upgrade(struct net_conn *c, const void *peer_offer, uint32_t len) MUST_USE;
 enum net_kind net_conn_kind(const struct net_conn *c);
+bool net_conn_is_settled(const struct net_conn *c); /* it will not change over any more */
+/* Two texts of one address; the same machine may have others. */
+bool net_addr_equal(const struct net_addr *a, const struct net_addr *b);
 const char *
 net_conn_describe(const struct net_conn *c); /* "10.0.0.1:7000 shm", valid until freed */
 

@@ -433,6 +433,11 @@ int ucx_upgrade(struct net_conn *c, const void *peer_offer, uint32_t len)
     return c->state >= CONN_CLOSING ? -ENOTSUP : 0;
 }
 
+bool ucx_is_settled(const struct net_conn *c)
+{
+    return !c->ucx || c->ucx->state > UCX_TRYING;
+}
+
 static void on_address(struct net_ucx *u, const void *data, uint32_t len)
 {
     if (u->state > UCX_TRYING || u->ep || u->their_address)

@@ -21,16 +21,16 @@
 #include "proto/rpc/rpc_int.h"
 
 #define RAIL_WANTED_BYTES (1u << 20) /* under way on the peer's own link */
-#define RAIL_LASTED_NS    NS_PER_S   /* younger, it may yet change to a better transport */
+#define RAIL_LASTED_NS    NS_PER_S   /* one that lived less has other worries */
 #define RAIL_PAUSE_MIN_NS (5 * NS_PER_S)
 #define RAIL_PAUSE_MAX_NS (300 * NS_PER_S)
 
 static bool rail_has(const struct rpc_peer *p, unsigned address)
 {
     for (unsigned k = 0; k < p->n_rails; k++)
-        if (p->rails[k]->address == address)
+        if (net_addr_equal(&p->addresses[p->rails[k]->address], &p->addresses[address]))
             return true;
-    return address == p->at;
+    return net_addr_equal(&p->addresses[p->at], &p->addresses[address]);
 }
 
 static void rail_pause(struct rpc_peer *p, unsigned address)
@@ -69,7 +69,8 @@ static void rail_add(struct rpc_peer *p)
     unsigned at;
 
     if (p->rail_connecting || p->n_rails + 1 >= p->rails_max || now - p->up_ns < RAIL_LASTED_NS ||
-        net_conn_kind(p->via->conn) == NET_UCX || p->node->shutting)
+        net_conn_kind(p->via->conn) == NET_UCX || !net_conn_is_settled(p->via->conn) ||
+        p->node->shutting)
         return;
     for (unsigned k = 1; k < p->n_addresses; k++) {
         at = (p->at + k) % p->n_addresses;

@@ -225,6 +225,18 @@ START_TEST(a_lost_link_takes_the_rail_along_and_each_call_ends_once)
 }
 END_TEST
 
+START_TEST(an_address_that_is_named_twice_is_one)
+{
+    listen_at(p.server, second);
+    snprintf(second, sizeof second, "%s", p.address);
+    connect_both(NET_RAILS_MAX);
+    read_all();
+    read_all();
+    ck_assert_uint_eq(rpc_peer_rails(p.peer), 1);
+    ck_assert_uint_eq(p.ups, 1);
+}
+END_TEST
+
 START_TEST(a_peer_with_rails_can_go_in_the_middle_of_all)
 {
     listen_at(p.server, second);
@@ -360,7 +372,7 @@ END_TEST
 SUITE_MAIN("rails", start, stop, payloads_go_over_both_addresses_once_there_are_many,
            one_rail_is_one_connection, a_lost_rail_takes_the_link_along_and_each_call_ends_once,
            a_lost_link_takes_the_rail_along_and_each_call_ends_once,
-           a_peer_with_rails_can_go_in_the_middle_of_all,
+           an_address_that_is_named_twice_is_one, a_peer_with_rails_can_go_in_the_middle_of_all,
            a_write_on_the_link_that_is_given_up_ends_all_links,
            a_write_on_a_rail_that_is_given_up_ends_all_links, a_read_that_is_given_up_ends_no_link,
            an_address_of_another_process_is_not_used,
