@@ -54,6 +54,10 @@ start=$SECONDS
 "$ADMIN" --timeout 2s --json target list >"$T/json" 2>/dev/null
 [ $? = 3 ] || fail "exit code with a server down"
 jq -e '[.items[] | select(.state == "unreachable")] | length == 2' "$T/json" >/dev/null || fail "two targets should be unreachable"
+"$ADMIN" --timeout 2s --json file where "$M/f" >"$T/json" 2>/dev/null
+[ $? = 3 ] || fail "file where: exit code with a server down"
+jq -e '[.items[] | select(.node == "oss2") | .chunks, .bytes] | length > 0 and all(. == null)' "$T/json" >/dev/null || fail "file where: what oss2 has is not known: $(cat "$T/json")"
+jq -e '[.items[] | select(.node == "oss1") | .chunks] | length > 0 and all(. != null)' "$T/json" >/dev/null || fail "file where: what oss1 has is known"
 "$ADMIN" --timeout 2s --json net show >"$T/json" 2>/dev/null
 [ $? = 3 ] || fail "net show: exit code with a server down"
 jq -e '[.items[] | select(.state == "unreachable").node] == ["oss2"]' "$T/json" >/dev/null || fail "net show: oss2 should be unreachable"

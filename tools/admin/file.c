@@ -80,6 +80,7 @@ int cmd_file_info(struct admin *a, int argc, char **argv)
 
 struct place {
     uint32_t target;
+    bool asked, known; /* it has answered */
     uint64_t chunks, bytes;
 };
 
@@ -139,13 +140,13 @@ static int ask_targets(struct admin *a, const struct cluster_map *map, uint64_t 
         struct rpc_peer *peer;
         int err = -EHOSTUNREACH;
 
-        if (!p || !node)
+        if (!p || !node || p->asked) /* two stripes may be on one target */
             continue;
-        if (p->chunks) /* two stripes on one target: asked already */
-            continue;
+        p->asked = true;
         err = admin_connect_node(a, node, &peer);
         if (err == 0)
             err = ask_target(a, peer, t->id, ino, p);
+        p->known = err == 0;
         if (err < 0) {
             out_warning(o, "target %u on %s did not answer: %s", t->id, node->alias, err_text(err));
             rc = ADMIN_PARTIAL;
@@ -219,8 +220,8 @@ static int print_places(struct admin *a, const struct cluster_map *map, uint64_t
         out_number(o, w->places[i].target);
         out_text(o, t ? t->alias : NULL);
         out_text(o, n ? n->alias : NULL);
-        out_number(o, w->places[i].chunks);
-        out_number(o, w->places[i].bytes);
+        w->places[i].known ? out_number(o, w->places[i].chunks) : out_none(o);
+        w->places[i].known ? out_number(o, w->places[i].bytes) : out_none(o);
     }
     out_print(o);
     free(w);
