@@ -217,9 +217,9 @@ static int dispatch_start(struct mds *m)
     m->dispatch = d;
     stat_counter_register(&d->failed, "aifs_mds_requests_failed", NULL,
                           "Requests that were answered with an error");
-    stat_counter_register(&d->batch_items, "aifs_mds_batch_items", NULL,
+    stat_counter_register(&d->batch_items, "aifs_mds_batch_items_total", NULL,
                           "Changes of names that were executed in batches");
-    stat_counter_register(&d->batch_alone, "aifs_mds_batch_alone", NULL,
+    stat_counter_register(&d->batch_alone, "aifs_mds_batch_alone_total", NULL,
                           "Changes of batches that would have waited: sent back, to come alone");
     for (unsigned i = 0; i < ARRAY_LEN(figures); i++)
         stat_callback_register(&d->shard_figures[i], figures[i].name, "shard=\"0\"",
