@@ -2,6 +2,7 @@
 /* See client_bed.h. */
 #include <check.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/client_bed.h"
@@ -198,6 +199,17 @@ int bed_size(struct bed *b, struct core *c, uint64_t ino, uint64_t *ret_size)
     err = bed_wait(b, &op);
     *ret_size = op.q.entry.attr.size;
     return err;
+}
+
+void bed_expect_durable(struct bed *b, const char *name, const uint8_t *data, uint32_t len)
+{
+    struct fake_inode *i = fake_inode(&b->cluster, name);
+    uint8_t *durable = malloc(len);
+
+    ck_assert_uint_eq(i->attr.size, len);
+    fake_contents(&b->cluster, i, 0, durable, len, true);
+    ck_assert_int_eq(memcmp(durable, data, len), 0);
+    free(durable);
 }
 
 void bed_pattern(uint8_t *data, size_t len, uint64_t offset, unsigned seed)

@@ -41,6 +41,8 @@ int bed_flush(struct bed *b, struct core *c, struct core_file *f);
 int bed_fsync(struct bed *b, struct core *c, struct core_file *f);
 int bed_truncate(struct bed *b, struct core *c, struct core_file *f, uint64_t size);
 int bed_size(struct bed *b, struct core *c, uint64_t ino, uint64_t *ret_size);
+/* The file is so long, and that is what its targets or the server have durably of it. */
+void bed_expect_durable(struct bed *b, const char *name, const uint8_t *data, uint32_t len);
 void bed_pattern(uint8_t *data, size_t len, uint64_t offset, unsigned seed);
 
 #endif

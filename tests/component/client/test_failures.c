@@ -35,15 +35,6 @@ static void teardown(void)
     bed_teardown(&bed);
 }
 
-static void expect_durable(const char *name, uint32_t len)
-{
-    struct fake_inode *i = fake_inode(&bed.cluster, name);
-
-    ck_assert_uint_eq(i->attr.size, len);
-    fake_contents(&bed.cluster, i, 0, back, len, true);
-    ck_assert_int_eq(memcmp(back, data, len), 0);
-}
-
 static struct core_file *stored_file(const char *name, uint32_t len)
 {
     struct core_file *f = bed_create(&bed, c, name);
@@ -68,7 +59,7 @@ START_TEST(uncommitted_data_is_written_again_when_a_target_forgot_it)
         fake_oss_restart(&bed.cluster.oss[k]);
     }
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("replay", ROOM);
+    bed_expect_durable(&bed, "replay", data, ROOM);
     core_get_stats(c, &stats);
     ck_assert_uint_gt(stats.replays, 0);
     core_release(c, f);
@@ -92,7 +83,7 @@ START_TEST(a_restart_while_writes_are_in_flight_loses_nothing)
         fake_oss_restart(&bed.cluster.oss[round % 3]);
         fake_oss_release(&bed.cluster.oss[1]);
         ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-        expect_durable("inflight", ROOM);
+        bed_expect_durable(&bed, "inflight", data, ROOM);
     }
     core_release(c, f);
 }
@@ -109,7 +100,7 @@ START_TEST(a_change_whose_answer_is_lost_is_executed_once)
     bed.cluster.drop_replies = true;
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0);
     ck_assert_int_eq(bed_flush(&bed, c, f), 0);
-    expect_durable("once", 1000);
+    bed_expect_durable(&bed, "once", data, 1000);
     core_release(c, f);
 }
 END_TEST
@@ -130,7 +121,7 @@ START_TEST(a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_ne
     f = bed_create(&bed, c, "after");
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 3 * MIB), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("after", 3 * MIB);
+    bed_expect_durable(&bed, "after", data, 3 * MIB);
     ck_assert_int_eq(bed_read(&bed, c, clean, 0, back, 5000), 5000); /* opened again */
     ck_assert_int_eq(memcmp(back, data, 5000), 0);
     core_get_stats(c, &stats);
@@ -407,7 +398,7 @@ START_TEST(fsync_waits_until_the_server_knows_its_size)
     ck_assert(!late.done);
     fake_oss_release(third);
     ck_assert_int_eq(bed_wait(&bed, &late), 0);
-    expect_durable("reported", 2 * MIB + 100000);
+    bed_expect_durable(&bed, "reported", data, 2 * MIB + 100000);
     ck_assert_int_eq(bed_wait(&bed, &early), 0);
     core_release(c, f);
 }
@@ -427,7 +418,7 @@ START_TEST(fsync_of_many_small_pieces_leaves_nothing_uncommitted)
     core_get_stats(c, &stats);
     ck_assert_uint_eq(stats.dirty_bytes, 0);
     ck_assert_uint_eq(stats.uncommitted_bytes, 0);
-    expect_durable("pieces", 2 * MIB);
+    bed_expect_durable(&bed, "pieces", data, 2 * MIB);
     core_release(c, f);
 }
 END_TEST
@@ -455,7 +446,7 @@ START_TEST(fsync_waits_for_what_a_read_of_the_same_bytes_keeps_from_being_sent)
     for (k = 0; k < 3; k++)
         fake_oss_release(&bed.cluster.oss[k]);
     ck_assert_int_eq(bed_wait(&bed, &sync), 0);
-    expect_durable("behind", 2 * MIB);
+    bed_expect_durable(&bed, "behind", data, 2 * MIB);
     ck_assert_int_eq(bed_wait(&bed, &read), 0);
     core_read_done(&read.q);
     core_release(c, f);
@@ -478,7 +469,7 @@ START_TEST(a_small_file_that_cannot_grow_keeps_what_it_had)
     (void)bed_write(&bed, c, f, 1000, data + 1000, 100000); /* the first one may be told at once */
     (void)bed_fsync(&bed, c, f);
     ck_assert(i->attr.flags & MSG_ATTR_INLINE);
-    expect_durable("grow", 1000);
+    bed_expect_durable(&bed, "grow", data, 1000);
     ck_assert_int_eq(bed_size(&bed, c, i->attr.ino, &size), 0);
     ck_assert_uint_eq(size, 1000);
     ck_assert_int_eq(bed_read(&bed, c, f, 0, back, 2000), 1000);
@@ -487,7 +478,7 @@ START_TEST(a_small_file_that_cannot_grow_keeps_what_it_had)
         bed.cluster.oss[k].fail_writes_n = 0;
     ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 100000), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("grow", 101000);
+    bed_expect_durable(&bed, "grow", data, 101000);
     core_release(c, f);
 }
 END_TEST
@@ -515,7 +506,7 @@ START_TEST(many_small_pieces_can_be_written_beside_damaged_data)
             ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     }
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("scattered", 2 * MIB);
+    bed_expect_durable(&bed, "scattered", data, 2 * MIB);
     for (k = 0; k < 3; k++)
         bed.cluster.oss[k].corrupt_reads = 0;
     ck_assert_int_eq(bed_read(&bed, c, f, 0, back, 2 * MIB), 2 * MIB);

@@ -31,15 +31,6 @@ static void teardown(void)
     bed_teardown(&bed);
 }
 
-static void expect_durable(const char *name, uint32_t len)
-{
-    struct fake_inode *i = fake_inode(&bed.cluster, name);
-
-    ck_assert_uint_eq(i->attr.size, len);
-    fake_contents(&bed.cluster, i, 0, back, len, true);
-    ck_assert_int_eq(memcmp(back, data, len), 0);
-}
-
 START_TEST(a_full_target_is_reported_and_by_one_call_only)
 {
     struct core_file *f = bed_create(&bed, c, "full");
@@ -62,7 +53,7 @@ START_TEST(a_full_target_is_reported_and_by_one_call_only)
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("full", ROOM);
+    bed_expect_durable(&bed, "full", data, ROOM);
     core_release(c, f);
 }
 END_TEST
@@ -88,7 +79,7 @@ START_TEST(what_no_target_has_taken_is_not_read)
     ck_assert_int_eq(memcmp(back, data, 3 * MIB), 0);
     ck_assert_int_eq(bed_write(&bed, c, f, MIB / 2, data, MIB), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("refused", 3 * MIB);
+    bed_expect_durable(&bed, "refused", data, 3 * MIB);
     core_release(c, f);
 }
 END_TEST
@@ -110,7 +101,7 @@ START_TEST(without_a_grant_enospc_reaches_write)
     }
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 200000), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("nogrant", 200000);
+    bed_expect_durable(&bed, "nogrant", data, 200000);
     core_release(c, f);
 }
 END_TEST

@@ -32,15 +32,6 @@ static void teardown(void)
     bed_teardown(&bed);
 }
 
-static void expect_durable(const char *name, uint32_t len)
-{
-    struct fake_inode *i = fake_inode(&bed.cluster, name);
-
-    ck_assert_uint_eq(i->attr.size, len);
-    fake_contents(&bed.cluster, i, 0, back, len, true);
-    ck_assert_int_eq(memcmp(back, data, len), 0);
-}
-
 static void fsync_later(struct bed_op *op, struct core_file *f)
 {
     bed_op_init(op);
@@ -71,7 +62,7 @@ START_TEST(what_a_truncate_has_cut_is_not_written_again_after_a_restart)
     ck_assert_int_eq(bed_truncate(&bed, c, f, MIB), 0);
     memset(data + 5000, 0, MIB - 5000);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("cut", MIB);
+    bed_expect_durable(&bed, "cut", data, MIB);
     ck_assert_int_eq(bed_read(&bed, c, f, 0, back, MIB), MIB);
     ck_assert_int_eq(memcmp(back, data, MIB), 0);
     core_release(c, f);
@@ -86,12 +77,12 @@ static void expect_kept(struct core_file *f, const char *name, uint32_t len, uin
     ck_assert_int_eq(bed_read(&bed, c, f, 0, back, len), (int)len);
     ck_assert_int_eq(memcmp(back, data, len), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable(name, len);
+    bed_expect_durable(&bed, name, data, len);
     bed.cluster.fail_setattr = 0;
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, len), 0);
     ck_assert_int_eq(bed_truncate(&bed, c, f, cut), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable(name, (uint32_t)cut);
+    bed_expect_durable(&bed, name, data, (uint32_t)cut);
 }
 
 START_TEST(a_truncate_that_fails_loses_nothing)
@@ -131,7 +122,7 @@ START_TEST(what_a_truncate_will_cut_is_not_written_before_it)
         after += bed.cluster.oss[k].writes;
     ck_assert_uint_eq(after, before + 1);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("unsent", 5500);
+    bed_expect_durable(&bed, "unsent", data, 5500);
     core_release(c, f);
 }
 END_TEST
@@ -153,7 +144,7 @@ START_TEST(a_flush_during_a_truncate_ends_after_it)
     fake_mds_release(&bed.cluster);
     ck_assert_int_eq(bed_wait(&bed, &cut), -EIO);
     ck_assert_int_eq(bed_wait(&bed, &sync), 0);
-    expect_durable("both", 2 * MIB);
+    bed_expect_durable(&bed, "both", data, 2 * MIB);
     bed.cluster.fail_setattr = 0;
     core_release(c, f);
 }
@@ -173,10 +164,10 @@ START_TEST(a_small_file_is_sent_as_it_was_when_its_flush_began)
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data + 4000, 1000), 0);
     bed.cluster.refuse = 0;
     ck_assert_int_eq(bed_wait(&bed, &flush), 0);
-    expect_durable("pinned", 3000);
+    bed_expect_durable(&bed, "pinned", data, 3000);
     memcpy(data, data + 4000, 1000);
     ck_assert_int_eq(bed_flush(&bed, c, f), 0);
-    expect_durable("pinned", 3000);
+    bed_expect_durable(&bed, "pinned", data, 3000);
     bed.cluster.refuse = -AIFS_EBUSY_SERVER;
     data[0] ^= 0xff;
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1), 0);
@@ -190,7 +181,7 @@ START_TEST(a_small_file_is_sent_as_it_was_when_its_flush_began)
     ck_assert_int_eq(bed_wait(&bed, &flush), 0);
     ck_assert_int_eq(bed_wait(&bed, &write), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("pinned", 100001);
+    bed_expect_durable(&bed, "pinned", data, 100001);
     core_release(c, f);
 }
 END_TEST
@@ -212,7 +203,7 @@ START_TEST(an_answer_from_behind_a_cut_brings_its_size_too)
     ck_assert_uint_eq(op.q.entry.attr.size, MIB);
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_durable("cut", MIB);
+    bed_expect_durable(&bed, "cut", data, MIB);
     core_release(c, f);
 }
 END_TEST
