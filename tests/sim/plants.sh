@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # plants.sh ROOT [NAME ...]: is every bug of tests/sim/plants found within 1,000 seeds? Each is applied to a copy of the tree, which is built and run.
-# Without --long it only says which of them still fit the code: whether they are found takes minutes.
+# Without --long it only sees that they still fit the code: whether they are found takes minutes.
 set -u
 root=$1
 shift
@@ -13,7 +13,8 @@ if [ -z "${AIFS_TEST_LONG:-}" ]; then
         name=$(basename "$p" .patch)
         patch -d "$root" -p1 -s -f --dry-run <"$root/tests/sim/plants/$name.patch" >/dev/null || unfit+=" $name"
     done
-    echo "part of --long; $# plants, of them do not fit the code any more:${unfit:- none}"
+    [ -z "$unfit" ] || { echo "of $# plants these do not fit the code any more:$unfit" && exit 1; }
+    echo "part of --long; all $# plants fit the code"
     exit 77
 fi
 dir=$(mktemp -d "${TMPDIR:-/tmp}/aifs-plants.XXXXXX") || exit 1
