@@ -6,6 +6,8 @@
 
 #define SLACK_BYTES  (512u * 1024u) /* how far requests of one stream may be out of order */
 #define FALLING_DOWN 3u             /* so many reads before each other: they go on like that */
+#define SURE_RUN     3u             /* so many reads make a run that nobody doubts */
+#define STALE_READS  32u            /* until so many others have come */
 #define STRIDE_RUN   2u             /* so many equal distances */
 #define AROUND_HITS  4u
 #define RUN_MAX      1000000u
@@ -17,12 +19,23 @@ struct seen {
     bool eager;
 };
 
-static bool near(const struct seen *r, uint64_t at, uint64_t expected)
+/* How far from the place where it is expected a read may be to be the next one of a run. Of a
+ * short run, or one that has stood for long, nobody knows that it is one, and readers at random
+ * would come near it by chance. */
+static uint64_t slack_of(const struct readahead *ra, const struct readahead_stream *s,
+                         const struct seen *r)
 {
     uint64_t slack = r->len >= 64 * KIB ? MAX((uint64_t)SLACK_BYTES, (uint64_t)r->len * 4)
                                         : (uint64_t)r->len * 2;
 
-    return (at > expected ? at - expected : expected - at) <= slack;
+    if (s->run >= SURE_RUN && ra->clock - s->used < STALE_READS)
+        return slack;
+    return MIN(slack, r->len);
+}
+
+static bool near(uint64_t at, uint64_t expected, uint64_t before, uint64_t behind)
+{
+    return at < expected ? expected - at <= before : at - expected <= behind;
 }
 
 /* ---- streams ---- */
@@ -95,11 +108,13 @@ static struct readahead_stream *find(struct readahead *ra, const struct seen *r)
 {
     for (unsigned k = 0; k < READAHEAD_STREAMS; k++) {
         struct readahead_stream *s = &ra->streams[k];
+        uint64_t slack = slack_of(ra, s, r), back = s->run > 1 ? slack : 0;
 
         if (!s->run)
             continue;
-        if (near(r, r->offset, s->next) ||
-            ((s->down || s->run <= FALLING_DOWN) && near(r, r->end, s->down ? s->low : s->last)))
+        if (near(r->offset, s->next, back, slack) ||
+            ((s->down || s->run <= FALLING_DOWN) &&
+             near(r->end, s->down ? s->low : s->last, slack, back)))
             return s;
     }
     return NULL;
@@ -192,6 +207,7 @@ struct readahead_plan readahead_next(struct readahead *ra, uint64_t offset, uint
         *s = (struct readahead_stream){
             .next = r.end, .low = offset, .last = offset, .run = 1, .used = ra->clock};
         if (offset == 0 || r.eager) { /* whoever begins at the beginning goes on */
+            s->run = SURE_RUN;
             plan.sequential = true;
             if (max)
                 ahead(s, &r, &plan);

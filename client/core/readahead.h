@@ -5,10 +5,11 @@
  *
  * Streams. A read near where one of the last few runs ended (requests of one run may overtake each
  * other a little) continues it; so several readers of one open file, and one that looks something
- * up in between, keep their runs. The window starts small and doubles with the run up to the bound,
- * as in Linux's on-demand read-ahead (mm/readahead.c): the next window is asked for when the reader
- * has used half of the last one, so that a stream never stops and requests are large. A run whose
- * reads come one before the other is read ahead downwards.
+ * up in between, keep their runs. What may be one read at random has to be met more closely. The
+ * window starts small and doubles with the run up to the bound, as in Linux's on-demand read-ahead
+ * (mm/readahead.c): the next window is asked for when the reader has used half of the last one, so
+ * that a stream never stops and requests are large. A run whose reads come one before the other is
+ * read ahead downwards.
  *
  * Strides. Three reads of one length at equal distances, forwards or backwards, make a stride: the
  * records that come next are fetched, not what lies between.
@@ -41,7 +42,7 @@ struct readahead_stream {
     uint64_t last;      /* begin of its last read */
     uint64_t fetched;   /* asked for in advance up to here; down: down to here */
     uint64_t window;
-    uint32_t run;     /* reads in a row; 0: free */
+    uint32_t run;     /* reads in a row, or SURE_RUN at once; 0: free */
     uint32_t falling; /* of them, the last so many each before the one before it */
     uint32_t used;    /* readahead.clock of the last read */
     bool down;

@@ -51,6 +51,32 @@ START_TEST(random_reads_are_left_alone)
 }
 END_TEST
 
+START_TEST(random_reads_of_many_kib_in_a_small_file_are_no_streams)
+{
+    struct readahead ra = {0};
+    unsigned seed = 7;
+    int sequential = 0;
+
+    for (int i = 0; i < 2000; i++) {
+        uint64_t at = (1 + (uint64_t)rand_r(&seed) % 511) * 128 * KIB;
+
+        sequential += readahead_next(&ra, at, 128 * KIB, 512 * 128 * KIB, UNIT, MAX_).sequential;
+    }
+    ck_assert_int_lt(sequential, 100); /* by chance, four runs and two places of 512 behind each */
+}
+END_TEST
+
+START_TEST(a_stream_from_the_beginning_may_be_overtaken_at_once)
+{
+    static const int order[] = {0, 4, 1, 2, 3, 5, 8, 6, 7};
+    struct readahead ra = {0};
+
+    for (unsigned i = 0; i < ARRAY_LEN(order); i++)
+        ck_assert(readahead_next(&ra, (uint64_t)order[i] * 128 * KIB, 128 * KIB, SIZE, UNIT, MAX_)
+                      .sequential);
+}
+END_TEST
+
 START_TEST(requests_of_one_stream_may_overtake_each_other)
 {
     static const int order[] = {0, 2, 1, 3, 5, 4, 7, 6, 8};
@@ -227,7 +253,9 @@ END_TEST
 
 SUITE_MAIN("client-readahead", NULL, NULL,
            a_stream_is_seen_at_its_first_read_and_its_window_doubles_up_to_the_bound,
-           random_reads_are_left_alone, requests_of_one_stream_may_overtake_each_other,
+           random_reads_are_left_alone, random_reads_of_many_kib_in_a_small_file_are_no_streams,
+           a_stream_from_the_beginning_may_be_overtaken_at_once,
+           requests_of_one_stream_may_overtake_each_other,
            nothing_is_fetched_behind_the_end_of_file,
            a_reader_that_starts_in_the_middle_becomes_a_stream_with_its_second_read,
            advice_is_taken, readers_of_one_file_keep_their_streams,
