@@ -3,9 +3,9 @@
  * Reading committed state.
  *
  * Happy path: a point view holds the publication lock for reading and asks the cache, then the
- * snapshot, and caches what it found; a scan view counts the snapshot and never touches the cache,
- * so that walking a large directory evicts nothing. Failure modes: records that do not decode are
- * logged with their key and returned as errors.
+ * snapshot, and caches what it found; a scan view counts the snapshot and puts nothing into the
+ * cache, so that walking a large directory evicts nothing. Failure modes: records that do not
+ * decode are logged with their key and returned as errors.
  */
 #include "mds/shard/view.h"
 
@@ -174,27 +174,63 @@ int view_scan(struct view *v, const struct key *prefix, const struct key *from, 
 
 #define VIEW_INODES_PIECE 64
 
-static int view_inodes_piece(struct view *v, uint32_t n, const uint64_t *inos,
-                             struct mds_inode *ret_inodes, bool *ret_found)
+/* The cache agrees with a counted snapshot as long as that is the newest. Nothing is put in: a walk
+ * evicts nothing. */
+static uint32_t view_inodes_cached(struct view *v, uint32_t n, const uint64_t *inos,
+                                   struct mds_inode *ret_inodes, bool *ret_found)
+{
+    struct view_cache *c = &v->shard->view;
+    uint32_t n_found = 0;
+
+    memset(ret_found, 0, n * sizeof *ret_found);
+    if (v->pinned)
+        pthread_rwlock_rdlock(&c->publish);
+    for (uint32_t i = 0; i < n && v->snapshot == c->current; i++) {
+        ret_found[i] = view_cache_get_inode(c, inos[i], &ret_inodes[i]);
+        n_found += ret_found[i];
+    }
+    if (v->pinned)
+        pthread_rwlock_unlock(&c->publish);
+    return n_found;
+}
+
+/* Of the store: those that are not found yet. */
+static int view_inodes_stored(struct view *v, uint32_t n, const uint64_t *inos,
+                              struct mds_inode *ret_inodes, bool *ret_found)
 {
     struct store_value values[VIEW_INODES_PIECE];
     struct key keys[VIEW_INODES_PIECE];
+    uint32_t at[VIEW_INODES_PIECE], n_keys = 0;
     int rc;
 
-    for (uint32_t i = 0; i < n; i++)
-        key_number(&keys[i], KEY_INODE, inos[i]);
-    rc = store_multi_get(v->shard->store, v->snapshot->snap, n, keys, values);
+    for (uint32_t i = 0; i < n; i++) {
+        if (ret_found[i])
+            continue;
+        key_number(&keys[n_keys], KEY_INODE, inos[i]);
+        at[n_keys++] = i;
+    }
+    rc = store_multi_get(v->shard->store, v->snapshot->snap, n_keys, keys, values);
     if (rc < 0)
         return rc;
-    for (uint32_t i = 0; i < n; i++) {
-        ret_found[i] = values[i].pin != NULL;
+    for (uint32_t k = 0; k < n_keys; k++) {
+        uint32_t i = at[k];
+
+        ret_found[i] = values[k].pin != NULL;
         if (ret_found[i] && rc == 0)
-            rc = rec_inode_decode(inos[i], values[i].data, values[i].len, &ret_inodes[i]);
-        store_value_release(&values[i]);
+            rc = rec_inode_decode(inos[i], values[k].data, values[k].len, &ret_inodes[i]);
+        store_value_release(&values[k]);
     }
     if (rc < 0)
         LOG_ERROR("view", "inodes from %llu: %s", (unsigned long long)inos[0], err_text(rc));
     return rc;
+}
+
+static int view_inodes_piece(struct view *v, uint32_t n, const uint64_t *inos,
+                             struct mds_inode *ret_inodes, bool *ret_found)
+{
+    if (view_inodes_cached(v, n, inos, ret_inodes, ret_found) == n)
+        return 0;
+    return view_inodes_stored(v, n, inos, ret_inodes, ret_found);
 }
 
 int view_inodes(struct view *v, uint32_t n, const uint64_t *inos, struct mds_inode *ret_inodes,
