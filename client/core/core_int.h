@@ -273,13 +273,14 @@ struct msg_time core_now(const struct core *c);
 
 /* ---- memory ---- */
 
-#define MEM_SLABS_MAX 512u
+#define MEM_SLABS_MAX 516u
 #define MEM_CLASSES   4u /* the first for small files, the last for streams */
 
 struct mem_class {
-    uint32_t buf_bytes, slab_bufs;
+    uint32_t buf_bytes, first_bytes; /* of a buffer, of the first slab */
     struct buf_pool *slabs[MEM_SLABS_MAX];
-    uint32_t n_slabs, max_slabs, eager_slabs; /* eager: it grows to these without asking */
+    uint32_t n_slabs;
+    uint64_t bytes, max_bytes, eager_bytes; /* eager: it grows to these without asking */
 };
 
 struct core_mem {

@@ -3,9 +3,11 @@
  * The memory budget of cached and dirty data: four classes of buffers (64 KiB for small files and
  * small reads, 128 KiB, 256 KiB, 1 MiB for streams), taken in slabs as they are needed and never
  * beyond the budget. Fresh memory costs more than the network, so a class that has grown to its
- * eager_slabs, or has blocks that their readers keep a copy of, uses those again before it grows;
+ * eager_bytes, or has blocks that their readers keep a copy of, uses those again before it grows;
  * and when it has to grow all the same, what is uncommitted is committed, so that its buffers come
- * back before more and more new ones are filled.
+ * back before more and more new ones are filled. For the same reason all but the buffers for
+ * streams begin with a small slab, and each is as large as those before it: who lists a directory
+ * on a new mount needs a few, and must not wait for megabytes of all sizes to be touched.
  *
  * Running dry: the least recently used clean block gives its buffer; when there is none the
  * caller's request waits and is tried again, from its beginning, when something was freed or became
@@ -13,7 +15,10 @@
  */
 #include "client/core/core_int.h"
 
-#define SLAB_BYTES (4u * MIB)
+#define SLAB_BYTES       (4u * MIB)
+#define SLAB_FIRST_BYTES (512u * KIB)
+#define SLABS_SMALL      4u /* with which a class that begins so comes to SLAB_BYTES, then as above */
+static_assert(MEM_SLABS_MAX > SLABS_SMALL, "see mem_budget_init()");
 
 static const uint32_t class_bytes[MEM_CLASSES] = {CORE_SMALL_BYTES, 128u * KIB, 256u * KIB,
                                                   CORE_LARGE_BYTES};
@@ -64,15 +69,15 @@ int mem_budget_init(struct core *c)
 
         if (k == 0)
             share = MAX(share, MIN(data / 4, SLAB_BYTES)); /* the smallest mounts have no others */
-        m->cls[k] =
-            (struct mem_class){.buf_bytes = class_bytes[k],
-                               .slab_bufs = SLAB_BYTES / class_bytes[k],
-                               .max_slabs = (uint32_t)MIN(share / SLAB_BYTES, MEM_SLABS_MAX),
-                               .eager_slabs = eager_bytes[k] / SLAB_BYTES};
+        share = MIN(share / SLAB_BYTES, MEM_SLABS_MAX - SLABS_SMALL) * SLAB_BYTES;
+        m->cls[k] = (struct mem_class){.buf_bytes = class_bytes[k],
+                                       .first_bytes = large ? SLAB_BYTES : SLAB_FIRST_BYTES,
+                                       .max_bytes = share,
+                                       .eager_bytes = eager_bytes[k]};
     }
-    if (!m->cls[0].max_slabs || !m->cls[MEM_CLASSES - 1].max_slabs)
+    if (!m->cls[0].max_bytes || !m->cls[MEM_CLASSES - 1].max_bytes)
         return -EINVAL;
-    c->max_dirty = (uint64_t)m->cls[MEM_CLASSES - 1].max_slabs * SLAB_BYTES / 2;
+    c->max_dirty = m->cls[MEM_CLASSES - 1].max_bytes / 2;
     c->max_ahead = c->max_dirty / 2;
     return 0;
 }
@@ -97,12 +102,14 @@ static struct buf *class_take(struct mem_class *k)
 
 static struct buf *class_get(struct mem_class *k)
 {
+    uint32_t bytes = (uint32_t)MIN(MAX(k->bytes, k->first_bytes), SLAB_BYTES);
     struct buf *b = class_take(k);
 
-    if (b || k->n_slabs == k->max_slabs)
+    if (b || k->bytes == k->max_bytes)
         return b;
-    if (buf_pool_create("client-data", k->buf_bytes, k->slab_bufs, &k->slabs[k->n_slabs]))
+    if (buf_pool_create("client-data", k->buf_bytes, bytes / k->buf_bytes, &k->slabs[k->n_slabs]))
         return NULL;
+    k->bytes += bytes;
     return buf_get(k->slabs[k->n_slabs++]);
 }
 
@@ -123,9 +130,9 @@ static struct buf *class_reuse(struct core *c, unsigned k, bool may_evict)
 
     if (b || !may_evict)
         return b;
-    if (block_evict_spent(c, k) || (m->n_slabs >= m->eager_slabs && block_evict_class(c, k)))
+    if (block_evict_spent(c, k) || (m->bytes >= m->eager_bytes && block_evict_class(c, k)))
         b = class_take(m);
-    if (!b && m->n_slabs >= m->eager_slabs)
+    if (!b && m->bytes >= m->eager_bytes)
         ask_commit(c);
     return b;
 }
@@ -176,6 +183,6 @@ uint64_t mem_used(const struct core *c)
     unsigned k;
 
     for (k = 0; k < MEM_CLASSES; k++)
-        sum += (uint64_t)c->mem.cls[k].n_slabs * c->mem.cls[k].slab_bufs * c->mem.cls[k].buf_bytes;
+        sum += c->mem.cls[k].bytes;
     return sum + (uint64_t)c->inodes.count * sizeof(struct core_inode) + (uint64_t)c->n_names * 160;
 }

@@ -27,6 +27,7 @@
 #define PAGE_BYTES       (256u * KIB)
 #define PAGE_FIRST_BYTES (32u * KIB)       /* at least */
 #define PAGE_GUESS_BYTES (64u * KIB)       /* while it is not known what the reader wants */
+#define DOTS_BYTES       320u              /* "." and ".." in the kernel's reply */
 #define AHEAD_NS         (200 * NS_PER_MS) /* older pages are not begun */
 #define COOKIE_DOT       1u
 #define COOKIE_DOTDOT    2u
@@ -238,10 +239,13 @@ static void reply_from_page(struct channel_req *q, struct fs_dir *d)
     channel_reply_dir(q);
 }
 
-/* An entry with attributes is a fifth shorter here than in the kernel's reply. */
+/* An entry with attributes is a fifth shorter here than in the kernel's reply, in which "." and
+ * ".." have to have room. */
 static uint32_t first_bytes(const struct channel_req *q)
 {
-    return MIN(MAX(q->io.len / 5 * 4, PAGE_FIRST_BYTES), PAGE_BYTES);
+    uint32_t len = MAX(q->io.len, DOTS_BYTES) - DOTS_BYTES;
+
+    return MIN(MAX(len / 5 * 4, PAGE_FIRST_BYTES), PAGE_BYTES);
 }
 
 static void run(struct op *o)
