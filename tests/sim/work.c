@@ -364,7 +364,7 @@ static void next(struct proc *p)
 
 static bool is_ready(const struct proc *p)
 {
-    return work.up[p->client->index] && !p->client->resume_ns && !p->busy &&
+    return work.up[p->client->index] && !p->client->resume_ns && !p->busy && !p->unread &&
            (p->client->index < work.n_clients || work.sweeping);
 }
 
