@@ -15,23 +15,40 @@ void work_calls_start(void)
     n_values = 0;
 }
 
-static void begin(struct proc *p, enum op_kind kind, uint64_t ino)
+void work_begin(struct proc *p, enum op_kind kind, uint64_t ino)
 {
     p->op = work_record(p->client->index, kind);
     p->ghost = kind == OP_APPEND ? sim.history.next++ : 0;
     p->op->ino = ino;
+    p->starts = sim_mds()->starts;
+    p->was_lost = false;
     p->busy = true;
     memset(&p->q, 0, sizeof p->q);
     p->q.done = work_finish;
     p->q.arg = p;
 }
 
-static void say_call(const struct proc *p)
+void work_say_call(const struct proc *p)
 {
     if (!sim.verbose)
         return;
     sim_say("call %u:", (unsigned)(p->op - sim.history.ops));
     op_print(p->op, stdout);
+}
+
+/* A file without a name gets one from who has made it, more often than not. */
+static void draw_linked(struct proc *p, struct op *o)
+{
+    uint64_t link = sim_chance(150) ? known_draw_link() : 0;
+
+    o->ino2 = link ? link : known_draw(false, sim_chance(100));
+    for (unsigned k = 0; k < FDS; k++) {
+        if (!p->fd[k].file || !p->fd[k].unnamed || sim_chance(200))
+            continue;
+        p->on = &p->fd[k];
+        o->ino2 = p->fd[k].ino;
+        o->held = true;
+    }
 }
 
 void work_call_name(struct proc *p, enum op_kind kind)
@@ -40,7 +57,7 @@ void work_call_name(struct proc *p, enum op_kind kind)
     struct core *c = p->client->core;
     struct op *o;
 
-    begin(p, kind, known_draw_dir());
+    work_begin(p, kind, known_draw_dir());
     o = p->op;
     o->name = (uint8_t)sim_below(SIM_NAMES);
     o->name2 = (uint8_t)sim_below(SIM_NAMES);
@@ -54,15 +71,26 @@ void work_call_name(struct proc *p, enum op_kind kind)
     } else if (kind == OP_RENAME) {
         o->ino2 = sim_chance(500) ? o->ino : known_draw_dir();
         o->flags = sim_chance(700) ? 0 : 1 + sim_below(2);
+    } else if (kind == OP_SYMLINK) {
+        o->value = ++n_values;
+        snprintf(p->target, sizeof p->target, "%0*x", (int)LINK_BYTES, o->value);
+    } else if (kind == OP_TMPFILE) {
+        o->value = 0600 + sim_below(64);
+        o->flags = sim_chance(150) ? O_EXCL : 0;
     } else if (kind == OP_LINK) {
-        o->ino2 = known_draw(false, sim_chance(100));
+        draw_linked(p, o);
     }
-    say_call(p);
+    work_say_call(p);
     if (kind == OP_LOOKUP)
         core_lookup(c, &p->q, o->ino, &p->name, 1);
     else if (kind == OP_CREATE)
         core_create_file(c, &p->q, o->ino, &p->name, 1, o->value, O_RDWR | O_CREAT | (int)o->flags,
                          &stripe);
+    else if (kind == OP_TMPFILE)
+        core_create_file(c, &p->q, o->ino, "-", 1, o->value, O_RDWR | O_TMPFILE | (int)o->flags,
+                         &stripe);
+    else if (kind == OP_SYMLINK)
+        core_symlink(c, &p->q, o->ino, &p->name, 1, p->target, LINK_BYTES);
     else if (kind == OP_MKDIR)
         core_mkdir(c, &p->q, o->ino, &p->name, 1, o->value, NULL);
     else if (kind == OP_UNLINK)
@@ -84,12 +112,12 @@ void work_call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct c
 {
     struct msg_setattr_req set = {.ino = ino};
 
-    begin(p, kind, ino);
+    work_begin(p, kind, ino);
     p->op->value = kind == OP_CHMOD ? 0600 + sim_below(64) : draw_size();
     set.set = kind == OP_CHMOD ? MSG_SET_MODE : MSG_SET_SIZE;
     set.mode = kind == OP_CHMOD ? p->op->value : 0;
     set.size = kind == OP_CHMOD ? 0 : p->op->value;
-    say_call(p);
+    work_say_call(p);
     core_setattr(p->client->core, &p->q, &set, f);
 }
 
@@ -97,18 +125,20 @@ void work_call_object(struct proc *p, enum op_kind kind, uint64_t ino)
 {
     struct core *c = p->client->core;
 
-    begin(p, kind, ino);
+    work_begin(p, kind, ino);
     if (kind == OP_SETXATTR) {
         p->op->value = ++n_values;
         memcpy(p->xattr, &p->op->value, sizeof p->op->value);
     }
     p->op->sealing = kind == OP_GETATTR && sim_is_sealing(ino);
     p->op->own_change = kind == OP_GETATTR && work_is_changing(p, ino);
-    say_call(p);
+    work_say_call(p);
     if (kind == OP_GETATTR)
         core_getattr(c, &p->q, ino);
     else if (kind == OP_SETXATTR)
         core_setxattr(c, &p->q, ino, "user.x", 6, p->xattr, sizeof p->op->value, 0);
+    else if (kind == OP_READLINK)
+        core_readlink(c, &p->q, ino);
     else if (kind == OP_GETXATTR)
         core_getxattr(c, &p->q, ino, "user.x", 6);
     else
@@ -117,10 +147,10 @@ void work_call_object(struct proc *p, enum op_kind kind, uint64_t ino)
 
 void work_call_open(struct proc *p, struct fd *fd, uint64_t ino, int flags)
 {
-    begin(p, OP_OPEN, ino);
+    work_begin(p, OP_OPEN, ino);
     p->op->flags = (uint32_t)flags;
     p->on = fd;
-    say_call(p);
+    work_say_call(p);
     core_open(p->client->core, &p->q, ino, flags);
 }
 
@@ -130,8 +160,9 @@ void work_call_data(struct proc *p, enum op_kind kind, struct fd *fd, unsigned c
                                       FALLOC_FL_ZERO_RANGE, 0};
     struct core *c = p->client->core;
 
-    begin(p, kind, fd->ino);
+    work_begin(p, kind, fd->ino);
     p->on = fd;
+    p->was_lost = fd->lost;
     p->op->cell = (uint8_t)cell;
     p->op->sealing = kind == OP_READ && sim_is_sealing(fd->ino);
     if (kind == OP_ALLOCATE)
@@ -142,7 +173,7 @@ void work_call_data(struct proc *p, enum op_kind kind, struct fd *fd, unsigned c
             memcpy(p->data + k, &p->op->value, 4);
         p->iov = (struct iovec){p->data, sizeof p->data};
     }
-    say_call(p);
+    work_say_call(p);
     if (kind == OP_ALLOCATE)
         core_fallocate(c, &p->q, fd->file, (int)p->op->flags, history_cell_offset(cell),
                        SIM_CELL_BYTES);

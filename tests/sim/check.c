@@ -45,7 +45,7 @@ static struct search search;
 static bool only_reads(enum op_kind k)
 {
     return k == OP_LOOKUP || k == OP_GETATTR || k == OP_READDIR || k == OP_GETXATTR ||
-           k == OP_READ || k == OP_FLUSH || k == OP_FSYNC;
+           k == OP_READLINK || k == OP_READ || k == OP_FLUSH || k == OP_FSYNC;
 }
 
 /* ---- sets ---- */
@@ -239,9 +239,10 @@ static void number_places(struct search *s)
     for (unsigned i = 0; i < s->h->n; i++) {
         const struct op *o = &s->h->ops[i];
 
-        if (o->kind != OP_CREATE && o->kind != OP_MKDIR)
+        if (o->kind != OP_CREATE && o->kind != OP_MKDIR && o->kind != OP_SYMLINK &&
+            o->kind != OP_TMPFILE)
             continue;
-        SIM_CHECK(place < MODEL_INODES && dir < MODEL_DIRS + (o->kind == OP_CREATE));
+        SIM_CHECK(place < MODEL_INODES && dir < MODEL_DIRS + (o->kind != OP_MKDIR));
         s->place[i] = (uint8_t)place++;
         s->dir[i] = o->kind == OP_MKDIR ? (uint8_t)dir++ : 0;
     }
@@ -261,6 +262,8 @@ int history_check(const struct history *h, const struct op **ret_op)
     memset(at, 0, sizeof at);
     number_places(s);
     for (unsigned i = 0; i < h->n; i++) {
+        if (op_is_lock(h->ops[i].kind))
+            continue;
         at[h->ops[i].call].op = &h->ops[i];
         at[h->ops[i].call].is_answer = false;
         at[h->ops[i].answer].op = h->ops[i].answer ? &h->ops[i] : NULL;

@@ -21,10 +21,21 @@
     X(SIM_FAULT_CRASH_SILENT, "fault: crash that nobody is told of")                               \
     X(SIM_FAULT_PAUSE, "fault: client stopped")                                                    \
     X(SIM_FAULT_PAUSE_LONG, "fault: client stopped for longer than its lease")                     \
-    X(SIM_FAULT_PAUSE_DIRTY, "fault: client stopped with data to write")                           \
-    X(SIM_FAULT_EXILE, "fault: client cut off with data to write")                                 \
+    X(SIM_FAULT_PAUSE_DIRTY, "fault: client stopped with data to write, or a lock")                \
+    X(SIM_FAULT_EXILE, "fault: client cut off with data to write, or a lock")                      \
+    X(SIM_FAULT_PAUSE_OFFERED, "fault: client stopped when a lock is kept for it")                 \
     X(SIM_FAULT_SLOW_DISK, "fault: slow disks")                                                    \
     X(SIM_BATCHED, "names: change that shared a message with others")                              \
+    X(SIM_READLINK, "names: symlink read")                                                         \
+    X(SIM_LINK_UNNAMED, "names: file made without a name gets one")                                \
+    X(SIM_LOCK_GRANTED, "locks: granted")                                                          \
+    X(SIM_LOCK_REFUSED, "locks: refused")                                                          \
+    X(SIM_LOCK_WAITED, "locks: granted to who has waited")                                         \
+    X(SIM_LOCK_CANCELLED, "locks: wait given up")                                                  \
+    X(SIM_LOCK_DEADLOCK, "locks: deadlock")                                                        \
+    X(SIM_LOCK_LOST, "locks: lost with a session")                                                 \
+    X(SIM_LOCK_INHERITED, "locks: granted where one was lost")                                     \
+    X(SIM_LOCK_RESTART, "locks: held over a restart of the metadata server")                       \
     X(SIM_WRITE_STABLE, "data: stable write")                                                      \
     X(SIM_WRITE_UNSTABLE, "data: unstable write")                                                  \
     X(SIM_COMMIT, "data: commit")                                                                  \
@@ -41,6 +52,7 @@
     X(SIM_OSS_UNREGISTERED, "oss: up, and not registered")                                         \
     X(SIM_OSS_FENCED, "oss: knows a fenced session")                                               \
     X(SIM_OSS_FENCED_BUSY, "oss: fenced session with requests under way")                          \
+    X(SIM_OSS_FENCE_DRAINS, "oss: fence waits for requests under way")                             \
     X(SIM_OSS_OLDER, "oss: newer connection waits for requests of an older one")                   \
     X(SIM_OSS_WAITS_OLDER, "oss: requests wait for those of an older connection")                  \
     X(SIM_OSS_GRANT, "oss: space promised")                                                        \
@@ -82,6 +94,10 @@
     X(SIM_MDS_PUNCH, "mds: cut on its way")                                                        \
     X(SIM_MDS_PUNCH_RESTS, "mds: cut that a target has not taken rests")                           \
     X(SIM_MDS_PUNCH_WAITED, "mds: somebody waits for a cut")                                       \
+    X(SIM_MDS_LOCK_BUSY, "mds: lock is being committed")                                           \
+    X(SIM_MDS_LOCK_BLOCKED, "mds: wait for a lock")                                                \
+    X(SIM_MDS_LOCK_OFFERED, "mds: lock kept for who has waited")                                   \
+    X(SIM_MDS_LOCK_LAPSED, "mds: lock offered and not taken")                                      \
     X(SIM_MDS_DESTROY, "mds: chunks are destroyed")                                                \
     X(SIM_MDS_ORPHAN, "mds: file open without a name")                                             \
     X(SIM_MDS_ORPHAN_SCAN, "mds: orphans looked for after a restart")                              \
@@ -111,6 +127,8 @@
     X(SIM_CLIENT_UNCOMMITTED, "client: uncommitted data")                                          \
     X(SIM_CLIENT_COMMITS, "client: commit under way")                                              \
     X(SIM_CLIENT_ORPHAN, "client: file open without a name")                                       \
+    X(SIM_CLIENT_LOCK_WAITS, "client: waits for a lock")                                           \
+    X(SIM_CLIENT_LOCKS_LOST, "client: file whose locks were lost")                                 \
     X(SIM_CLIENT_RETRIES_OSS, "client: transfer made again")
 
 enum sim_cover {

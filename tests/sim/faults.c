@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/net/net.h"
+#include "oss/oss.h"
 #include "tests/sim/known.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/states.h"
@@ -25,7 +26,10 @@ struct faults {
     uint64_t next_ns;
     uint64_t cut_until_ns[SIM_NODES][SIM_NODES];
     uint64_t slow_disk_until_ns, slow_disk_ns;
-    bool hinder_dirty; /* the next client that has something to write */
+    bool hinder_dirty;      /* the next client that has something to write */
+    bool hinder_locked;     /* the next one that has a lock */
+    bool crash_uncommitted; /* the next storage server that has data not committed */
+    bool hinder_offered;    /* the next one that has waited for one */
 };
 
 static struct faults faults;
@@ -158,29 +162,68 @@ static void cut(unsigned a, unsigned b, uint64_t until_ns)
     faults.cut_until_ns[a][b] = faults.cut_until_ns[b][a] = until_ns;
 }
 
-/* It loses its session, and can write before it can hear of that. */
+static void slow_disks(uint64_t length_ns)
+{
+    faults.slow_disk_until_ns = sim_now() + length_ns;
+    faults.slow_disk_ns = sim_chance(700) ? 300 * NS_PER_MS : 4 * NS_PER_S;
+    sim_hit(SIM_FAULT_SLOW_DISK);
+}
+
+/* It loses its session, and can write before it can hear of that; or its writes take so long that
+ * they are under way when it is fenced. */
 static void exile(unsigned client)
 {
     uint64_t until = sim_now() + SIM_LEASE + sim_between(NS_PER_S, 5 * NS_PER_S);
+    bool fast = sim_chance(700);
 
-    for (unsigned i = 0; i < SIM_OSS; i++)
+    if (!fast)
+        slow_disks(SIM_LEASE + 5 * NS_PER_S);
+    for (unsigned i = 0; i < SIM_OSS && fast; i++)
         cut(client, 1 + i, until);
     cut(client, 0, until + sim_between(NS_PER_S, 5 * NS_PER_S));
     sim_hit(SIM_FAULT_EXILE);
     sim_say("%s is cut off with data to write", sim.node[client].name);
 }
 
-/* Whoever has something to write is kept from it for longer than its lease, so that somebody else
- * may have the file by then. */
-static void hinder_who_is_dirty(void)
+static uint64_t worth_hindering(const struct sim_node *n)
 {
-    for (unsigned i = 0; i < SIM_CLIENTS && faults.hinder_dirty; i++) {
+    uint64_t ino = 0;
+
+    if (!n->up || n->resume_ns || !n->core)
+        return 0;
+    if (faults.hinder_locked)
+        ino = sim_work_locked(n);
+    return ino || !faults.hinder_dirty ? ino : states_dirty_inode(n->core);
+}
+
+/* It does not take the lock that it has waited for. */
+static void hinder_who_is_offered(void)
+{
+    for (unsigned i = 0; i < SIM_CLIENTS; i++) {
         struct sim_node *n = sim_client(i);
-        uint64_t ino = n->up && !n->resume_ns && n->core ? states_dirty_inode(n->core) : 0;
+
+        if (!n->up || n->resume_ns || !n->core || !states_offered(sim_mds()->mds, n->core))
+            continue;
+        faults.hinder_offered = false;
+        n->resume_ns = sim_now() + sim_between(NS_PER_S, 8 * NS_PER_S);
+        sim_hit(SIM_FAULT_PAUSE_OFFERED);
+        sim_say("%s is stopped when it is offered a lock", n->name);
+    }
+}
+
+/* Whoever has something to write, or a lock, is kept from it for longer than its lease, so that
+ * somebody else may have the file by then. */
+static void hinder(void)
+{
+    if (faults.hinder_offered && sim_mds()->up)
+        hinder_who_is_offered();
+    for (unsigned i = 0; i < SIM_CLIENTS && (faults.hinder_dirty || faults.hinder_locked); i++) {
+        struct sim_node *n = sim_client(i);
+        uint64_t ino = worth_hindering(n);
 
         if (!ino)
             continue;
-        faults.hinder_dirty = false;
+        faults.hinder_dirty = faults.hinder_locked = false;
         known_draw_more(ino);
         if (sim_chance(700)) {
             exile((unsigned)(n - sim.node));
@@ -192,11 +235,17 @@ static void hinder_who_is_dirty(void)
     }
 }
 
-static void slow_disks(uint64_t length_ns)
+static void crash_who_has_uncommitted(void)
 {
-    faults.slow_disk_until_ns = sim_now() + length_ns;
-    faults.slow_disk_ns = sim_chance(700) ? 300 * NS_PER_MS : 4 * NS_PER_S;
-    sim_hit(SIM_FAULT_SLOW_DISK);
+    for (unsigned i = 0; i < SIM_OSS; i++) {
+        struct sim_node *n = sim_oss(i);
+
+        if (!n->up || !sim_chunks_uncommitted(n->oss->targets[0].store))
+            continue;
+        faults.crash_uncommitted = false;
+        crash(n);
+        return;
+    }
 }
 
 static void event(void)
@@ -215,6 +264,12 @@ static void event(void)
         pause_client(client);
     else if (what < 57)
         faults.hinder_dirty = true;
+    else if (what < 60)
+        faults.hinder_locked = true;
+    else if (what < 62)
+        faults.hinder_offered = true;
+    else if (what < 66)
+        faults.crash_uncommitted = true;
     else if (what < 77) /* cannot renew, but can write */
         partition((unsigned)(client - sim.node), 0, sim_chance(700));
     else if (what < 87)
@@ -254,7 +309,9 @@ void sim_faults_start(void)
 
 void sim_faults_tick(void)
 {
-    hinder_who_is_dirty();
+    hinder();
+    if (faults.crash_uncommitted)
+        crash_who_has_uncommitted();
     for (unsigned i = 0; i < SIM_NODES; i++) {
         if (!sim.node[i].failed)
             continue;

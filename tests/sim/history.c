@@ -8,9 +8,10 @@
 #include "common/base/compiler.h"
 
 static const char *const kinds[] = {
-    "lookup", "create",   "mkdir",   "unlink",   "rmdir",    "rename", "link", "stat",
-    "chmod",  "truncate", "readdir", "setxattr", "getxattr", "open",   "read", "write",
-    "append", "allocate", "flush",   "fsync",    "close",    "LOSE"};
+    "lookup",   "create",   "mkdir", "symlink", "tmpfile",  "unlink",  "rmdir",
+    "rename",   "link",     "stat",  "chmod",   "truncate", "readdir", "setxattr",
+    "getxattr", "readlink", "open",  "read",    "write",    "append",  "allocate",
+    "flush",    "fsync",    "lock",  "unlock",  "locktest", "close",   "LOSE"};
 
 /* Two inline, two of the first chunk, one each of the next two. */
 uint32_t history_cell_offset(unsigned cell)
@@ -27,7 +28,8 @@ void op_print(const struct op *o, FILE *to)
         fprintf(to, " %" PRIx64, o->ino2);
     if (o->kind <= OP_LINK && o->kind != OP_GETATTR)
         fprintf(to, " '%c' '%c'", 'a' + o->name, 'a' + o->name2);
-    if (o->kind == OP_READ || o->kind == OP_WRITE || o->kind == OP_ALLOCATE)
+    if (o->kind == OP_READ || o->kind == OP_WRITE || o->kind == OP_ALLOCATE || o->kind == OP_LOCK ||
+        o->kind == OP_UNLOCK || o->kind == OP_LOCK_TEST)
         fprintf(to, " cell %u (%u)", o->cell, history_cell_offset(o->cell));
     fprintf(to, " flags %x value %u", o->flags, o->value);
     if (o->unknown)

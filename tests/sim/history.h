@@ -15,12 +15,15 @@
 #define SIM_NAMES      5u
 #define SIM_CELLS      6u
 #define SIM_CELL_BYTES 16u
-#define SIM_OPS_MAX    512u
+#define LINK_BYTES     8u /* of a symlink: the number of its making */
+#define SIM_OPS_MAX    640u
 
 enum op_kind {
     OP_LOOKUP,
     OP_CREATE,
     OP_MKDIR,
+    OP_SYMLINK,
+    OP_TMPFILE, /* a file without a name, open */
     OP_UNLINK,
     OP_RMDIR,
     OP_RENAME,
@@ -31,6 +34,7 @@ enum op_kind {
     OP_READDIR,
     OP_SETXATTR,
     OP_GETXATTR,
+    OP_READLINK,
     OP_OPEN,
     OP_READ,
     OP_WRITE,
@@ -38,6 +42,9 @@ enum op_kind {
     OP_ALLOCATE,
     OP_FLUSH,
     OP_FSYNC,
+    OP_LOCK, /* this one and the next two: locks.c has a check of its own */
+    OP_UNLOCK,
+    OP_LOCK_TEST,
     OP_CLOSE, /* not in the history */
     OP_LOSE,  /* a client's session ends: what it had not made durable may be gone */
 };
@@ -52,13 +59,16 @@ struct op {
     bool own_change; /* another process of its client was changing it: what the client has cached
                         may be from before, although others see the change already */
     bool unknown;    /* its outcome is: it has happened, or will, or not */
+    bool held;       /* LINK: its process has the file open, from before to behind it */
     uint64_t call_ns, answer_ns;
     /* arguments */
     uint64_t ino;  /* of the directory, or the object */
     uint64_t ino2; /* RENAME: the other directory; LINK: the object */
     uint8_t name, name2, cell;
-    uint32_t flags; /* RENAME: RENAME_*; CREATE: O_EXCL; OPEN: O_TRUNC; ALLOCATE: FALLOC_FL_* */
-    uint32_t value; /* CHMOD mode, SETXATTR, WRITE value, TRUNCATE size */
+    uint32_t flags; /* RENAME: RENAME_*; CREATE, TMPFILE: O_EXCL; OPEN: O_TRUNC; ALLOCATE:
+                       FALLOC_FL_*; LOCK: LOCK_OP_* */
+    uint32_t
+        value; /* CHMOD mode, SETXATTR, SYMLINK and WRITE value, TRUNCATE size, LOCK last cell */
     /* the answer */
     int status;
     uint64_t ret_ino;
@@ -73,6 +83,11 @@ struct history {
     uint32_t next; /* of the sequence, from 1 */
     uint64_t root;
 };
+
+static inline bool op_is_lock(enum op_kind k)
+{
+    return k == OP_LOCK || k == OP_UNLOCK || k == OP_LOCK_TEST;
+}
 
 uint32_t history_cell_offset(unsigned cell);
 void history_print(const struct history *h, FILE *to);

@@ -27,13 +27,13 @@ const struct known *known_at(unsigned i)
     return i < n_known ? &known[i] : NULL;
 }
 
-void known_learn(uint64_t ino, bool is_dir)
+void known_learn(uint64_t ino, enum known_kind kind)
 {
     for (unsigned i = 0; i < n_known; i++)
         if (known[i].ino == ino)
             return;
     if (n_known < KNOWN_MAX)
-        known[n_known++] = (struct known){ino, is_dir};
+        known[n_known++] = (struct known){ino, kind};
 }
 
 uint64_t known_draw(bool want_dir, bool any)
@@ -45,7 +45,7 @@ uint64_t known_draw(bool want_dir, bool any)
         unsigned back = sim_below(sim_chance(500) ? MIN(4u, n_known) : n_known);
         const struct known *k = &known[n_known - 1 - back];
 
-        if (any || k->is_dir == want_dir)
+        if (k->kind != KNOWN_LINK && (any || (k->kind == KNOWN_DIR) == want_dir))
             return k->ino;
     }
     return sim.history.root;
@@ -55,8 +55,16 @@ bool known_is_dir(uint64_t ino)
 {
     for (unsigned i = 0; i < n_known; i++)
         if (known[i].ino == ino)
-            return known[i].is_dir;
+            return known[i].kind == KNOWN_DIR;
     return false;
+}
+
+uint64_t known_draw_link(void)
+{
+    for (unsigned back = 1, first = sim_below(2); back <= n_known; back++)
+        if (known[n_known - back].kind == KNOWN_LINK && first-- == 0)
+            return known[n_known - back].ino;
+    return 0;
 }
 
 uint64_t known_draw_dir(void)

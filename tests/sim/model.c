@@ -97,10 +97,12 @@ static struct model_inode *make(struct model *m, const struct op *o, unsigned pl
     i->ino = o->unknown ? 0 : o->ret_ino;
     i->used = 1;
     i->is_dir = o->kind == OP_MKDIR;
+    i->is_link = o->kind == OP_SYMLINK;
     i->dir = (uint8_t)dir;
     i->nlink = i->is_dir ? 2 : 1;
-    i->mode = o->value;
-    i->size = past_of(0);
+    i->mode = i->is_link ? 0777 : o->value;
+    i->xattr = i->is_link ? o->value : 0;
+    i->size = past_of(i->is_link ? LINK_BYTES : 0);
     for (unsigned k = 0; k < SIM_CELLS; k++)
         i->cell[k] = past_of(0);
     return i;
@@ -112,7 +114,7 @@ static bool do_make(struct model *m, const struct op *o, unsigned place, unsigne
     struct model_inode *d = dir_by_ino(m, o->ino, &status), *i;
 
     i = status ? NULL : entry(m, d, o->name);
-    if (i && (o->kind == OP_MKDIR || o->flags & O_EXCL))
+    if (i && (o->kind != OP_CREATE || o->flags & O_EXCL || i->is_link))
         status = -EEXIST;
     else if (i && i->is_dir)
         status = -EISDIR;
@@ -128,6 +130,23 @@ static bool do_make(struct model *m, const struct op *o, unsigned place, unsigne
     i->parent = (uint8_t)(d - m->inode);
     set_entry(m, d, o->name, i);
     d->nlink = (uint8_t)(d->nlink + i->is_dir);
+    return true;
+}
+
+/* Nobody finds it but who has made it; when the answer was lost, nobody at all. */
+static bool do_make_unnamed(struct model *m, const struct op *o, unsigned place)
+{
+    int status;
+    struct model_inode *i;
+
+    (void)dir_by_ino(m, o->ino, &status);
+    if (o->unknown || status)
+        return status_is(o, status);
+    if (o->status || by_ino(m, o->ret_ino))
+        return false;
+    i = make(m, o, place, 0);
+    i->nlink = 0;
+    i->linkable = !(o->flags & O_EXCL);
     return true;
 }
 
@@ -234,8 +253,12 @@ static bool do_link(struct model *m, const struct op *o)
     struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = by_ino(m, o->ino2);
     bool gone = !i || !i->nlink;
 
-    if (o->unknown && (status || gone || i->is_dir))
+    if (o->unknown && (status || (gone && !(i && i->linkable)) || (i && i->is_dir)))
         return true;
+    if (gone && i && i->linkable && o->status != -ENOENT)
+        gone = false; /* as long as somebody has it open */
+    if (gone && i && i->linkable && o->held && !status)
+        return false;
     if (gone)
         return o->status == -ENOENT || (status && o->status == status) ||
                (!status && entry(m, d, o->name) && o->status == -EEXIST);
@@ -247,6 +270,7 @@ static bool do_link(struct model *m, const struct op *o)
         return status_is(o, status);
     set_entry(m, d, o->name, i);
     i->nlink++;
+    i->linkable = 0;
     return true;
 }
 
@@ -333,6 +357,15 @@ static bool do_setattr(struct model *m, const struct op *o)
     else
         cut(i, o->value);
     return true;
+}
+
+static bool do_readlink(struct model *m, const struct op *o)
+{
+    struct model_inode *i = by_ino(m, o->ino);
+
+    if (!i || !i->nlink)
+        return o->unknown || o->status == -ENOENT;
+    return o->unknown || (o->status == 0 && o->ret_value == i->xattr);
 }
 
 static bool do_open(struct model *m, const struct op *o)
@@ -501,7 +534,10 @@ bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir)
         return do_lookup(m, o);
     case OP_CREATE:
     case OP_MKDIR:
+    case OP_SYMLINK:
         return do_make(m, o, place, dir);
+    case OP_TMPFILE:
+        return do_make_unnamed(m, o, place);
     case OP_UNLINK:
     case OP_RMDIR:
         return do_remove(m, o);
@@ -518,6 +554,8 @@ bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir)
     case OP_SETXATTR:
     case OP_GETXATTR:
         return do_setattr(m, o);
+    case OP_READLINK:
+        return do_readlink(m, o);
     case OP_OPEN:
         return do_open(m, o);
     case OP_READ:

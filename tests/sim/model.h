@@ -13,8 +13,9 @@ struct model_inode {
     uint64_t ino;                     /* 0: made by an operation whose answer is not known */
     uint8_t used, is_dir, dir, nlink; /* dir: its place in names; of a file 0 */
     uint8_t parent;                   /* of a directory: the inode's place */
-    uint8_t pad[3];
-    uint32_t mode, xattr;
+    uint8_t is_link, linkable;        /* a symlink; made without a name, and it has none yet */
+    uint8_t pad;
+    uint32_t mode, xattr; /* of a symlink: what it tells */
     struct past size, cell[SIM_CELLS];
 };
 

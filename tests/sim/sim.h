@@ -83,6 +83,7 @@ bool sim_chance(uint32_t per_thousand);
 void sim_store_fail(const char *path); /* what is committed from now on is lost */
 void sim_store_forget(void);
 void sim_chunks_crash(struct chunk_store *s); /* what is under way fails, nothing more is stored */
+bool sim_chunks_uncommitted(const struct chunk_store *s);
 void sim_chunks_forget(void);
 
 /* ---- nodes.c ---- */
@@ -129,6 +130,8 @@ void sim_work_client_down(struct sim_node *n); /* its core is about to go, nothi
 bool sim_work_done(void *arg);                 /* all operations are made and answered */
 void sim_work_sweep(void);                     /* now read all there is, for the check */
 uint64_t sim_work_due(void);
+uint64_t sim_work_locked(
+    const struct sim_node *client); /* a file that it has a lock of, or waits for; 0: none */
 void sim_work_tick(void);
 
 #endif

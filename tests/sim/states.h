@@ -15,6 +15,11 @@ void states_look_at_oss(const struct oss *o);
 void states_look_at_client(const struct core *c);
 uint64_t states_dirty_inode(const struct core *c); /* that has something to write; 0: none */
 
+/* Is a lock kept for this client, which has waited for it? */
+bool states_offered(const struct mds *m, const struct core *c);
+uint64_t states_session(const struct core *c);
+bool states_believes(const struct core *c); /* in its session */
+
 static inline void hit_if(bool is, enum sim_cover what)
 {
     if (is)

@@ -25,6 +25,7 @@ static void look_at_file(const struct core_file *f)
     hit_list(&i->ios, SIM_CLIENT_WRITES_BACK);
     hit_list(&i->targets, SIM_CLIENT_UNCOMMITTED);
     hit_if(i->attr.nlink == 0, SIM_CLIENT_ORPHAN);
+    hit_if(f->locks_lost, SIM_CLIENT_LOCKS_LOST);
 }
 
 void states_look_at_client(const struct core *c)
@@ -38,11 +39,22 @@ void states_look_at_client(const struct core *c)
     hit_list(&s->session_waiters, SIM_CLIENT_SESSION_WAITS);
     hit_list(&s->doubters, SIM_CLIENT_DOUBTERS);
     hit_list(&c->punch_waiters, SIM_CLIENT_PUNCH_WAITS);
+    hit_list(&c->lock_waiters, SIM_CLIENT_LOCK_WAITS);
     hit_if(c->commits_busy, SIM_CLIENT_COMMITS);
     list_for_each (l, &c->ios)
         hit_if(list_entry(l, const struct oss_io, all)->attempt, SIM_CLIENT_RETRIES_OSS);
     list_for_each (l, &c->files)
         look_at_file(list_entry(l, const struct core_file, all));
+}
+
+uint64_t states_session(const struct core *c)
+{
+    return c->session.id;
+}
+
+bool states_believes(const struct core *c)
+{
+    return session_believed(c);
 }
 
 uint64_t states_dirty_inode(const struct core *c)

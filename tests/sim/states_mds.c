@@ -68,6 +68,36 @@ static void look_at_sessions(const struct session_module *mod)
         look_at_session(container_of(n, const struct session, by_id));
 }
 
+static void look_at_locks(const struct lock_queue *q)
+{
+    static const enum sim_cover states[] = {[LOCK_BLOCKED] = SIM_MDS_LOCK_BLOCKED,
+                                            [LOCK_OFFERED] = SIM_MDS_LOCK_OFFERED,
+                                            [LOCK_LAPSED] = SIM_MDS_LOCK_LAPSED};
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    hmap_for_each (n, next, pos, &q->waits)
+        sim_hit(states[container_of(n, const struct lock_wait, by_id)->state]);
+    hmap_for_each (n, next, pos, &q->files)
+        hit_if(container_of(n, const struct lock_file, by_ino)->busy, SIM_MDS_LOCK_BUSY);
+}
+
+bool states_offered(const struct mds *m, const struct core *c)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    if (!m->locks)
+        return false;
+    hmap_for_each (n, next, pos, &locks_module((struct mds *)m)->queue.waits) {
+        const struct lock_wait *w = container_of(n, const struct lock_wait, by_id);
+
+        if (w->state == LOCK_OFFERED && w->want.session == states_session(c))
+            return true;
+    }
+    return false;
+}
+
 void states_look_at_mds(const struct mds *m)
 {
     const struct cluster *c = cluster_of((struct mds *)m);
@@ -75,6 +105,8 @@ void states_look_at_mds(const struct mds *m)
     struct list *l;
 
     look_at_sessions(m->session);
+    if (m->locks)
+        look_at_locks(&locks_module((struct mds *)m)->queue);
     hit_if(gc->punch.n_active, SIM_MDS_PUNCH);
     hit_if(gc->punch.items.count > gc->punch.n_active, SIM_MDS_PUNCH_RESTS);
     hit_list(&gc->waits, SIM_MDS_PUNCH_WAITED);

@@ -14,6 +14,7 @@
 #include "tests/sim/known.h"
 #include "tests/sim/model.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/states.h"
 #include "tests/sim/work_int.h"
 
 static struct {
@@ -78,8 +79,8 @@ static void session_begins(unsigned client)
 
 static bool is_definite(int status)
 {
-    static const int errors[] = {0,         ENOENT, EEXIST, ENOTDIR, EISDIR,
-                                 ENOTEMPTY, EINVAL, EPERM,  ENODATA, ESTALE};
+    static const int errors[] = {0,      ENOENT, EEXIST,  ENOTDIR, EISDIR, ENOTEMPTY,
+                                 EINVAL, EPERM,  ENODATA, ESTALE,  EAGAIN, EDEADLK};
 
     for (unsigned i = 0; i < ARRAY_LEN(errors); i++)
         if (status == -errors[i])
@@ -88,90 +89,6 @@ static bool is_definite(int status)
 }
 
 /* ---- answers ---- */
-
-static void take_read(struct proc *p)
-{
-    uint8_t got[SIM_CELL_BYTES] = {0};
-    uint32_t n = 0;
-
-    for (unsigned k = 0; k < p->q.out.read.n_iov; k++) {
-        size_t len = p->q.out.read.iov[k].iov_len;
-
-        SIM_CHECK(n + len <= sizeof got);
-        memcpy(got + n, p->q.out.read.iov[k].iov_base, len);
-        n += (uint32_t)len;
-    }
-    p->op->ret_size = n;
-    memcpy(&p->op->ret_value, got, 4);
-    for (unsigned k = 4; k < n; k += 4)
-        if (memcmp(got, got + k, 4) != 0)
-            p->op->ret_value = UINT32_MAX; /* torn: nobody ever wrote that */
-}
-
-static void take_readdir(struct proc *p)
-{
-    struct core_dirent e;
-    int rc;
-
-    while ((rc = core_dirent_next(&p->q, &e)) == 1) {
-        SIM_CHECK(e.name_len == 1 && (unsigned)(e.name[0] - 'a') < SIM_NAMES);
-        SIM_CHECK(!p->op->ret_names[e.name[0] - 'a']);
-        p->op->ret_names[e.name[0] - 'a'] = e.ino;
-    }
-    SIM_CHECK(rc == 0 && p->q.out.dir.eof);
-    core_readdir_done(&p->q);
-}
-
-static void take_fd(struct proc *p, int flags)
-{
-    p->on->file = p->q.out.opened.file;
-    p->on->ino = core_file_ino(p->on->file);
-    p->on->flags = flags;
-}
-
-static void take(struct proc *p)
-{
-    const struct core_entry *e = &p->q.entry;
-    struct op *o = p->op;
-
-    switch (o->kind) {
-    case OP_CREATE:
-        take_fd(p, O_RDWR);
-        o->ret_ino = p->on->ino;
-        known_learn(o->ret_ino, false);
-        break;
-    case OP_OPEN:
-        take_fd(p, (int)o->flags);
-        break;
-    case OP_LOOKUP:
-    case OP_MKDIR:
-        o->ret_ino = e->ino;
-        known_learn(e->ino, (e->attr.mode & S_IFMT) == S_IFDIR);
-        break;
-    case OP_GETATTR:
-        o->ret_size = (uint32_t)e->attr.size;
-        o->ret_mode = e->attr.mode & 07777;
-        o->ret_nlink = e->attr.nlink;
-        o->ret_dir = (e->attr.mode & S_IFMT) == S_IFDIR;
-        break;
-    case OP_READDIR:
-        take_readdir(p);
-        break;
-    case OP_GETXATTR:
-        SIM_CHECK(p->q.out.bytes.len == sizeof o->ret_value);
-        memcpy(&o->ret_value, p->q.out.bytes.data, sizeof o->ret_value);
-        break;
-    case OP_APPEND:
-        o->ret_size = (uint32_t)p->q.out.write.offset;
-        break;
-    case OP_READ:
-        take_read(p);
-        p->unread = true;
-        break;
-    default:
-        break;
-    }
-}
 
 static uint64_t think(void)
 {
@@ -233,7 +150,12 @@ void work_finish(struct core_req *q, int status)
     struct op *o = p->op;
 
     if (status == 0)
-        take(p);
+        work_take(p);
+    else if (o->kind == OP_LINK)
+        o->held &= p->on && p->on->unnamed;
+    if (op_is_lock(o->kind))
+        work_locks_take(p, status);
+    work_locks_used(p, status);
     o->unknown = !is_definite(status);
     if (o->kind == OP_APPEND && q->p.stale)
         record_ghost(p);
@@ -242,7 +164,8 @@ void work_finish(struct core_req *q, int status)
     if (o->kind == OP_GETATTR)
         o->own_change |= work_is_changing(p, o->ino);
     record_answer(o, status);
-    if (p->closing || (status && (o->kind == OP_CREATE || o->kind == OP_OPEN))) {
+    if (p->closing ||
+        (status && (o->kind == OP_CREATE || o->kind == OP_TMPFILE || o->kind == OP_OPEN))) {
         if (p->on->file && !p->client->dead)
             core_release(p->client->core, p->on->file);
         if (!p->client->dead)
@@ -274,6 +197,8 @@ static void call_on_file(struct proc *p)
         work_call_object(p, OP_GETATTR, ino);
     else if (sim_chance(work.close_per_thousand))
         work_close_fd(p, fd);
+    else if (sim_chance(work_locks_per_thousand()))
+        work_locks_call(p, fd);
     else if (what < 33 && writes)
         work_call_data(p, fd->flags & O_APPEND ? OP_APPEND : OP_WRITE, fd, cell);
     else if (what < 36 && writes)
@@ -290,18 +215,28 @@ static void call_on_file(struct proc *p)
         work_close_fd(p, fd);
 }
 
+static bool opens(enum op_kind k)
+{
+    return k == OP_CREATE || k == OP_TMPFILE;
+}
+
+static bool makes(enum op_kind k)
+{
+    return opens(k) || k == OP_MKDIR || k == OP_SYMLINK;
+}
+
 static void call_on_name(struct proc *p)
 {
-    static const enum op_kind kinds[] = {OP_LOOKUP, OP_LOOKUP, OP_CREATE, OP_CREATE,
-                                         OP_MKDIR,  OP_UNLINK, OP_UNLINK, OP_RMDIR,
-                                         OP_RENAME, OP_RENAME, OP_RENAME, OP_LINK};
+    static const enum op_kind kinds[] = {OP_LOOKUP, OP_LOOKUP, OP_CREATE, OP_CREATE,  OP_MKDIR,
+                                         OP_UNLINK, OP_UNLINK, OP_RMDIR,  OP_RENAME,  OP_RENAME,
+                                         OP_RENAME, OP_LINK,   OP_LINK,   OP_SYMLINK, OP_TMPFILE};
     enum op_kind kind = kinds[sim_below(ARRAY_LEN(kinds))];
 
     p->on = !p->fd[0].file ? &p->fd[0] : &p->fd[1];
-    if ((kind == OP_CREATE && (p->on->file || work.n_creates + 1 >= MODEL_INODES)) ||
-        (kind == OP_MKDIR && (work.n_dirs + 1 >= MODEL_DIRS || work.n_creates + 1 >= MODEL_INODES)))
+    if ((opens(kind) && p->on->file) || (makes(kind) && work.n_creates + 1 >= MODEL_INODES) ||
+        (kind == OP_MKDIR && work.n_dirs + 1 >= MODEL_DIRS))
         kind = OP_LOOKUP;
-    work.n_creates += kind == OP_CREATE || kind == OP_MKDIR;
+    work.n_creates += makes(kind);
     work.n_dirs += kind == OP_MKDIR;
     work_call_name(p, kind);
 }
@@ -317,6 +252,8 @@ static void call_on_object(struct proc *p)
         work_call_object(p, OP_READDIR, known_draw_dir());
     else if (what < 65)
         work_call_setattr(p, OP_CHMOD, known_draw(false, true), NULL);
+    else if (what < 68 && known_draw_link())
+        work_call_object(p, OP_READLINK, known_draw_link());
     else if (what < 75 && !known_is_dir(ino))
         work_call_setattr(p, OP_TRUNCATE, ino, NULL);
     else
@@ -328,6 +265,7 @@ static bool sweep(struct proc *p)
 {
     const struct known *k = known_at(work.sweep_at);
     struct fd *fd = &p->fd[0];
+    unsigned last_step = 2 + SIM_CELLS + (work_locks_per_thousand() ? 2 : 0);
 
     if (!k)
         return false;
@@ -336,13 +274,18 @@ static bool sweep(struct proc *p)
         return true;
     }
     if (work.sweep_step++ == 0) {
-        work_call_object(p, k->is_dir ? OP_READDIR : OP_GETATTR, k->ino);
-    } else if (k->is_dir || (work.sweep_step > 2 && !fd->file) || work.sweep_step > 2 + SIM_CELLS) {
+        work_call_object(p, k->kind == KNOWN_DIR ? OP_READDIR : OP_GETATTR, k->ino);
+    } else if (k->kind == KNOWN_LINK && work.sweep_step == 2) {
+        work_call_object(p, OP_READLINK, k->ino);
+    } else if (k->kind != KNOWN_FILE || (work.sweep_step > 2 && !fd->file) ||
+               work.sweep_step > last_step) {
         work.sweep_at++;
         work.sweep_step = 0;
         return sweep(p);
     } else if (work.sweep_step == 2) {
         work_call_open(p, fd, k->ino, O_RDONLY);
+    } else if (work.sweep_step > 2 + SIM_CELLS) {
+        work_locks_call_last(p, fd, work.sweep_step == last_step);
     } else {
         work_call_data(p, OP_READ, fd, work.sweep_step - 3);
     }
@@ -389,6 +332,39 @@ static void next_together(const struct proc *p)
     work_call_name(other, kind);
 }
 
+struct proc *work_proc(unsigned i)
+{
+    return &work.proc[i];
+}
+
+bool work_session_holds(const struct sim_node *client)
+{
+    struct core_stats st;
+
+    if (!work.up[client->index] || client->dead)
+        return false;
+    core_get_stats(client->core, &st);
+    return st.sessions_lost == work.lost[client->index] && states_believes(client->core);
+}
+
+static void forget_session(unsigned client)
+{
+    for (unsigned i = client * SIM_PROCS; i < (client + 1) * SIM_PROCS; i++) {
+        work_locks_session_lost(&work.proc[i]);
+        for (unsigned k = 0; k < FDS; k++)
+            work.proc[i].fd[k].unnamed = false;
+    }
+}
+
+/* All is done: nobody must wait for the locks of those who do nothing any more. */
+static struct fd *locked(struct proc *p)
+{
+    for (unsigned k = 0; k < FDS && !work.n_left && !work.sweeping; k++)
+        if (p->fd[k].file && p->fd[k].asked)
+            return &p->fd[k];
+    return NULL;
+}
+
 static void look_at_client(unsigned client)
 {
     struct core_stats st;
@@ -401,6 +377,7 @@ static void look_at_client(unsigned client)
     if (st.sessions_lost == work.lost[client])
         return;
     work.lost[client] = st.sessions_lost;
+    forget_session(client);
     record_loss(client, false);
     session_begins(client);
 }
@@ -416,6 +393,10 @@ void sim_work_tick(void)
             p->unread = false;
             core_read_done(&p->q);
         }
+        if (work.up[p->client->index] && !p->client->resume_ns)
+            work_locks_tick(p);
+        if (is_ready(p) && locked(p))
+            work_close_fd(p, locked(p));
         if (!is_ready(p) || p->next_ns > sim_now())
             continue;
         if (work.sweeping && i == 0 && !sweep(p)) {
@@ -431,9 +412,14 @@ uint64_t sim_work_due(void)
 {
     uint64_t due = UINT64_MAX;
 
-    for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++)
-        if (is_ready(&work.proc[i]) && (work.n_left || (work.sweeping && i == 0)))
-            due = MIN(due, MAX(work.proc[i].next_ns, sim_now()));
+    for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++) {
+        struct proc *p = &work.proc[i];
+
+        if (is_ready(p) && (work.n_left || locked(p) || (work.sweeping && i == 0)))
+            due = MIN(due, MAX(p->next_ns, sim_now()));
+        if (p->busy && p->cancel_ns && !p->client->resume_ns)
+            due = MIN(due, MAX(p->cancel_ns, sim_now()));
+    }
     return due;
 }
 
@@ -441,7 +427,7 @@ bool sim_work_done(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++)
-        if (work.proc[i].busy || work.proc[i].unread)
+        if (work.proc[i].busy || work.proc[i].unread || locked(&work.proc[i]))
             return false;
     return !work.n_left && !work.sweeping;
 }
@@ -457,13 +443,14 @@ void sim_work_start(unsigned n_ops)
     memset(&work, 0, sizeof work);
     known_forget();
     work_calls_start();
+    work_locks_start();
     sim.history.n = 0;
     sim.history.next = 1;
     work.n_left = n_ops;
     work.patience_ms = 20 + sim_below(400);
     work.n_clients = sim_chance(500) ? SIM_CLIENTS : 2;
     work.n_fds = 1 + sim_below(FDS);
-    work.close_per_thousand = sim_below(3) * 150;
+    work.close_per_thousand = sim_below(3) * (work_locks_per_thousand() ? 40 : 150);
     work.write_per_thousand = sim_chance(650) ? 650 : 250;
     for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++)
         work.proc[i] = (struct proc){.client = sim_client(i / SIM_PROCS), .index = i};
@@ -472,7 +459,7 @@ void sim_work_start(unsigned n_ops)
 void sim_work_client_up(struct sim_node *n)
 {
     sim.history.root = core_root(n->core);
-    known_learn(sim.history.root, true);
+    known_learn(sim.history.root, KNOWN_DIR);
     work.up[n->index] = true;
     work.lost[n->index] = work.batched[n->index] = 0;
     session_begins(n->index);
@@ -494,6 +481,7 @@ void sim_work_client_down(struct sim_node *n)
             if (p->fd[k].file)
                 core_release(n->core, p->fd[k].file);
             p->fd[k].file = NULL;
+            p->fd[k].held = (struct held){0};
         }
     }
     record_loss(n->index, true);

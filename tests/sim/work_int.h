@@ -8,10 +8,22 @@
 
 #define FDS 2u
 
+enum { HELD_NONE, HELD_READ, HELD_WRITE };
+
+struct held {                        /* locks that it surely has */
+    uint8_t flock, readers, writers; /* HELD_*; cells */
+    unsigned starts;                 /* of the metadata server, when it was granted */
+    uint64_t stamp;                  /* its own each time */
+};
+
 struct fd {
     struct core_file *file;
     uint64_t ino;
     int flags;
+    bool unnamed;     /* made without a name, and surely open since */
+    uint64_t owner;   /* of its locks */
+    bool asked, lost; /* for locks; it had some when its client lost its session */
+    struct held held;
 };
 
 struct proc {
@@ -24,10 +36,14 @@ struct proc {
     bool closing;
     uint32_t ghost; /* APPEND: a number of the sequence, for the place that it had to give up */
     uint64_t next_ns;
+    unsigned starts;     /* of the metadata server, when the call began */
+    uint64_t cancel_ns;  /* LOCK: gives up waiting; 0: does not */
+    uint64_t refused_by; /* LOCK, LOCK_TEST: stamp of what was in the way when it began */
+    bool was_lost;       /* fd.lost, when the call began */
     uint8_t data[SIM_CELL_BYTES];
     struct iovec iov;
     char name, name2;
-    char xattr[8];
+    char xattr[8], target[LINK_BYTES + 1];
 };
 
 /* ---- work.c ---- */
@@ -35,14 +51,35 @@ struct op *work_record(unsigned client, enum op_kind kind);
 /* Is another process of the client changing its attributes? */
 bool work_is_changing(const struct proc *by, uint64_t ino);
 void work_finish(struct core_req *q, int status);
+struct proc *work_proc(unsigned i);
+/* Does the client believe in its session, and so in its locks? */
+bool work_session_holds(const struct sim_node *client);
+
+/* ---- answers.c ---- */
+void work_take(struct proc *p); /* of a call that has succeeded */
 
 /* ---- calls.c ---- */
 void work_calls_start(void);
+void work_begin(struct proc *p, enum op_kind kind, uint64_t ino);
+void work_say_call(const struct proc *p);
 void work_call_name(struct proc *p, enum op_kind kind);
 void work_call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct core_file *f);
 void work_call_object(struct proc *p, enum op_kind kind, uint64_t ino);
 void work_call_open(struct proc *p, struct fd *fd, uint64_t ino, int flags);
 void work_call_data(struct proc *p, enum op_kind kind, struct fd *fd, unsigned cell);
 void work_close_fd(struct proc *p, struct fd *fd);
+
+/* ---- locks.c ---- */
+void work_locks_start(void);
+unsigned work_locks_per_thousand(void); /* of the calls on open files */
+void work_locks_opened(struct fd *fd);
+void work_locks_call(struct proc *p, struct fd *fd);
+void work_locks_call_last(struct proc *p, struct fd *fd,
+                          bool flock); /* of all, however long it takes */
+void work_locks_take(struct proc *p, int status);
+void work_locks_used(const struct proc *p,
+                     int status); /* another call on an open file is answered */
+void work_locks_session_lost(struct proc *p);
+void work_locks_tick(struct proc *p);
 
 #endif

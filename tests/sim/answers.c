@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an answer says goes into the history, and what it has opened or named is known from now on.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/known.h"
+#include "tests/sim/work_int.h"
+
+static void take_read(struct proc *p)
+{
+    uint8_t got[SIM_CELL_BYTES] = {0};
+    uint32_t n = 0;
+
+    for (unsigned k = 0; k < p->q.out.read.n_iov; k++) {
+        size_t len = p->q.out.read.iov[k].iov_len;
+
+        SIM_CHECK(n + len <= sizeof got);
+        memcpy(got + n, p->q.out.read.iov[k].iov_base, len);
+        n += (uint32_t)len;
+    }
+    p->op->ret_size = n;
+    memcpy(&p->op->ret_value, got, 4);
+    for (unsigned k = 4; k < n; k += 4)
+        if (memcmp(got, got + k, 4) != 0)
+            p->op->ret_value = UINT32_MAX; /* torn: nobody ever wrote that */
+}
+
+static void take_readdir(struct proc *p)
+{
+    struct core_dirent e;
+    int rc;
+
+    while ((rc = core_dirent_next(&p->q, &e)) == 1) {
+        SIM_CHECK(e.name_len == 1 && (unsigned)(e.name[0] - 'a') < SIM_NAMES);
+        SIM_CHECK(!p->op->ret_names[e.name[0] - 'a']);
+        p->op->ret_names[e.name[0] - 'a'] = e.ino;
+    }
+    SIM_CHECK(rc == 0 && p->q.out.dir.eof);
+    core_readdir_done(&p->q);
+}
+
+static void take_fd(struct proc *p, int flags)
+{
+    p->on->file = p->q.out.opened.file;
+    p->on->ino = core_file_ino(p->on->file);
+    p->on->flags = flags;
+    p->on->unnamed = false;
+    work_locks_opened(p->on);
+}
+
+static void take_link(struct proc *p)
+{
+    char text[LINK_BYTES + 1] = {0};
+
+    SIM_CHECK(p->q.out.bytes.len == LINK_BYTES);
+    memcpy(text, p->q.out.bytes.data, LINK_BYTES);
+    p->op->ret_value = (uint32_t)strtoul(text, NULL, 16);
+}
+
+static enum known_kind kind_of(uint32_t mode)
+{
+    return (mode & S_IFMT) == S_IFDIR   ? KNOWN_DIR
+           : (mode & S_IFMT) == S_IFLNK ? KNOWN_LINK
+                                        : KNOWN_FILE;
+}
+
+void work_take(struct proc *p)
+{
+    const struct core_entry *e = &p->q.entry;
+    struct op *o = p->op;
+
+    switch (o->kind) {
+    case OP_CREATE:
+        take_fd(p, O_RDWR);
+        o->ret_ino = p->on->ino;
+        known_learn(o->ret_ino, KNOWN_FILE);
+        break;
+    case OP_TMPFILE:
+        take_fd(p, O_RDWR);
+        p->on->unnamed = sim_mds()->starts == p->starts; /* docs/posix.md, O_TMPFILE */
+        o->ret_ino = p->on->ino;
+        known_learn(o->ret_ino, KNOWN_FILE);
+        break;
+    case OP_OPEN:
+        take_fd(p, (int)o->flags);
+        break;
+    case OP_LOOKUP:
+    case OP_MKDIR:
+    case OP_SYMLINK:
+        o->ret_ino = e->ino;
+        known_learn(e->ino, kind_of(e->attr.mode));
+        break;
+    case OP_READLINK:
+        take_link(p);
+        sim_hit(SIM_READLINK);
+        break;
+    case OP_LINK:
+        o->held &= p->on && p->on->unnamed;
+        if (o->held)
+            sim_hit(SIM_LINK_UNNAMED);
+        break;
+    case OP_GETATTR:
+        o->ret_size = (uint32_t)e->attr.size;
+        o->ret_mode = e->attr.mode & 07777;
+        o->ret_nlink = e->attr.nlink;
+        o->ret_dir = (e->attr.mode & S_IFMT) == S_IFDIR;
+        break;
+    case OP_READDIR:
+        take_readdir(p);
+        break;
+    case OP_GETXATTR:
+        SIM_CHECK(p->q.out.bytes.len == sizeof o->ret_value);
+        memcpy(&o->ret_value, p->q.out.bytes.data, sizeof o->ret_value);
+        break;
+    case OP_APPEND:
+        o->ret_size = (uint32_t)p->q.out.write.offset;
+        break;
+    case OP_READ:
+        take_read(p);
+        p->unread = true;
+        break;
+    default:
+        break;
+    }
+}
