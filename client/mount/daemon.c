@@ -46,8 +46,10 @@ static void on_core_unmounted(struct core_req *q, int status)
 {
     struct mount_daemon *d = q->arg;
 
-    if (status != 0)
+    if (status != 0) {
         LOG_ERROR(TAG, "%s: not everything was written back: %s", d->m->dir, err_text(status));
+        mount_umount_tell(d->umount_fd, "not everything was written back (see its log)");
+    }
     d->core_mounted = false;
     reactor_stop(d->fs.reactor);
 }
@@ -56,10 +58,13 @@ static void on_umount_timeout(struct reactor_timer *t)
 {
     struct mount_daemon *d = container_of(t, struct mount_daemon, timer);
     struct core_stats s;
+    char text[96];
 
     core_get_stats(d->fs.core, &s);
-    LOG_ERROR(TAG, "%s: gave up writing back; %llu bytes are lost", d->m->dir,
-              (unsigned long long)(s.dirty_bytes + s.uncommitted_bytes));
+    snprintf(text, sizeof(text), "gave up writing back; %llu bytes are lost",
+             (unsigned long long)(s.dirty_bytes + s.uncommitted_bytes));
+    LOG_ERROR(TAG, "%s: %s", d->m->dir, text);
+    mount_umount_tell(d->umount_fd, text);
     reactor_stop(d->fs.reactor);
 }
 

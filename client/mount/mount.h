@@ -29,6 +29,7 @@ enum mount_exit {
     MOUNT_INTERNAL = 4,
     MOUNT_INTERRUPTED = 8,
     MOUNT_FAILED = 32,
+    MOUNT_SOME = 64,
 };
 
 /* "mds1[:port][,mds2...]:/[subdir]", or "aifs://name/subdir" with the servers in
@@ -99,5 +100,7 @@ int mount_serve(const struct mount_request *m, struct mount_report *report);
 int mount_umount_main(int argc, char **argv);
 /* The daemon's side: who connects to it sees its end. -1 when it cannot be had: nobody waits. */
 int mount_umount_socket(unsigned major, unsigned minor);
+/* To all who wait there: why not everything has been written back. */
+void mount_umount_tell(int socket_fd, const char *text);
 
 #endif
