@@ -125,6 +125,7 @@ void rpc_reply_bulk(struct rpc_req *req, int status, const void *msg, const stru
 void rpc_reply_encoded(struct rpc_req *req, int status, const void *body, uint32_t body_len);
 
 const struct rpc_identity *rpc_link_peer(const struct rpc_link *l);
+unsigned rpc_link_wire_version(const struct rpc_link *l); /* both ends speak it */
 const char *
 rpc_link_describe(const struct rpc_link *l); /* for logs: "client gpu7 10.0.0.3:55012 tcp" */
 void rpc_link_set_user(struct rpc_link *l, void *user); /* a place for the session */

@@ -191,6 +191,11 @@ const struct rpc_identity *rpc_link_peer(const struct rpc_link *l)
     return &l->identity;
 }
 
+unsigned rpc_link_wire_version(const struct rpc_link *l)
+{
+    return l->version;
+}
+
 const char *rpc_link_describe(const struct rpc_link *l)
 {
     if (l->state == LINK_UP) /* the transport is chosen after hello */

@@ -38,6 +38,25 @@ touch "$T/ro/new" 2>/dev/null && fail "the options of the mount are forgotten"
 expect "status shows nothing missing" "$ADMIN" -q demo status --dir "$C"
 expect "the mount goes" "$ADMIN" -q demo umount --dir "$C" "$T/ro"
 [ ! -e "$T/ro" ] || fail "the mount point that was made for it stays"
+# a mount that is in use stays, and it is told by whom; one that cannot write back says what it waits for, and what is lost
+(cd "$M" && exec tail -f /dev/null) &
+user=$!
+refuse "down while a mount is in use" 5 "used by process $user .tail." "$ADMIN" demo down --dir "$C"
+[ "$(cat "$M/f")" = data ] || fail "the refused down has stopped something"
+kill "$user" && wait "$user" 2>/dev/null
+expect "a mount that gives up soon" "$ADMIN" -q demo mount --dir "$C" -o umount_timeout=1 "$T/hasty"
+head -c 1000000 /dev/zero >"$T/hasty/unwritten"
+kill_daemon oss1 && kill_daemon oss2
+dd if=/dev/zero of="$T/hasty/unwritten" bs=1M count=8 oflag=append conv=notrunc status=none 2>/dev/null &
+user=$!
+writes() { grep -q '^1 ' "/proc/$user/syscall"; } # it is in write(2)
+expect "a write that no server takes" wait_for 30 writes
+kill -KILL "$user" && wait "$user" 2>/dev/null
+refuse "an unmount that gives up" 3 'gave up writing back; [0-9]+ bytes are lost' "$ADMIN" demo umount --dir "$C" "$T/hasty"
+refuse "it is gone" 4 'no such file' "$ADMIN" demo umount --dir "$C" "$T/hasty"
+"$ADMIN" demo down --dir "$C" >"$T/said" 2>&1 || fail "down without servers: $(cat "$T/said")"
+grep -q 'stopped: oss1, oss2. What mounts still have to write' "$T/said" || fail "down does not name the servers that are stopped: $(cat "$T/said")"
+start_again
 # a demo takes no folder that others use, and purge removes nothing of others
 mkdir "$T/used" && echo mine >"$T/used/file"
 refuse "a folder with files" 5 'other files' "$ADMIN" demo up --dir "$T/used"

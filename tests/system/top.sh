@@ -42,7 +42,8 @@ kill_daemon oss2
 timeout 30 "$ADMIN" --timeout 2s --json top --by server >"$T/json" 2>"$T/err"
 [ $? = 3 ] || fail "exit code with a server down"
 jq -e '[.items[] | select(.state == "unreachable")] | length == 1 and all(.server == "oss2" and .ops_per_s == null)' "$T/json" >/dev/null || fail "oss2 should be unreachable: $(cat "$T/json")"
-grep -q 'server oss2 does not answer' "$T/err" || fail "no warning"
+jq -e '.warnings | any(test("server oss2 does not answer"))' "$T/json" >/dev/null || fail "no warning"
+[ ! -s "$T/err" ] || fail "the warning is told twice: $(cat "$T/err")"
 kill -STOP "$(daemon_pid oss1)"
 timeout 30 "$ADMIN" --timeout 2s --json top --by server >"$T/json" 2>/dev/null
 code=$?

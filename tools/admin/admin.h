@@ -4,6 +4,8 @@
  * (commands.c) from which dispatch, help and suggestions come.
  *
  * Standard output carries data only, standard error everything else. Exit codes: enum admin_exit.
+ * With --json each of the two has one JSON object at most: what a command lists or has done, and
+ * what went wrong.
  * Nothing hangs when a server is down: every RPC has a deadline (--timeout, 5 s), a server that
  * does not answer is a row with state "unreachable", and the exit code says so.
  */
@@ -54,10 +56,17 @@ struct admin_command {
 extern const struct admin_command admin_commands[];
 extern const unsigned admin_n_commands;
 
-/* ---- talking to people ---- */
+/* ---- talking to people (see say.c) ---- */
 
-/* "aifs-admin: ..." on standard error. */
+/* "aifs-admin: ..." on standard error; with --json a part of the object of admin_end(). */
 void admin_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* One more line of it, without "aifs-admin: ": usage, the end of a log. */
+void admin_detail(const char *fmt, ...) PRINTF_LIKE(1, 2);
+void admin_say_json(void);
+bool admin_says_json(void);
+void admin_say_of(const char *noun, const char *verb); /* what runs; verb may be NULL */
+/* The program is about to end with rc, which is returned. */
+int admin_end(int rc);
 /* Prints what failed and how, returns the exit code for err. */
 int admin_fail(int err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Usage error of the running command: prints its synopsis. */
@@ -90,14 +99,26 @@ void out_text(struct out *o, const char *value); /* the next cell; NULL prints "
 void out_number(struct out *o, uint64_t value);
 void out_none(struct out *o); /* "-" or null */
 void out_warning(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void out_print(struct out *o); /* and frees it */
-void out_drop(struct out *o);  /* frees it only */
+void out_total(struct out *o, const char *name, uint64_t value);
+void out_also(struct out *o, const char *name, struct out *also); /* is given away; one at most */
+void out_print(struct out *o);                                    /* and frees it */
+void out_drop(struct out *o);                                     /* frees it only */
+
+/* What a command that lists nothing has done: with --json one item, else nothing. */
+struct out_field {
+    const char *name, *text; /* text NULL: a number */
+    uint64_t number;
+};
+void out_fields(const struct admin *a, const char *schema, const struct out_field *fields,
+                unsigned n);
 
 /* ---- talking to servers (see connect.c) ---- */
 
 /* The commands that name a path find its cluster by the mount, when several are known. */
 void admin_connect_by(struct admin *a, const char *path);
 int admin_connect(struct admin *a); /* 0, or an exit code after printing why */
+/* Is it said which cluster, by whatever means? */
+bool admin_knows_cluster(const struct admin *a);
 void admin_disconnect(struct admin *a);
 /* Reply is valid until the next call. */
 int admin_call_mds(struct admin *a, unsigned op, const void *req, const void **ret_rep);

@@ -88,8 +88,8 @@ static struct sums add_up(const struct cluster *c)
     return s;
 }
 
-static void status_json(const struct admin *a, const struct cluster *c, const struct sums *s,
-                        const char *health)
+static struct out *status_json(const struct admin *a, const struct cluster *c, const struct sums *s,
+                               const char *health)
 {
     static const struct out_column columns[] = {
         {"FILESYSTEM", OUT_TEXT, NULL},      {"ID", OUT_TEXT, NULL},
@@ -129,7 +129,7 @@ static void status_json(const struct admin *a, const struct cluster *c, const st
     out_number(o, r->recovery_queue);
     out_number(o, r->orphans);
     out_number(o, r->trash_queue);
-    out_print(o);
+    return o;
 }
 
 static void status_text(const struct cluster *c, const struct sums *s, const char *health)
@@ -165,10 +165,33 @@ static void status_text(const struct cluster *c, const struct sums *s, const cha
             (unsigned long long)r->trees[i].directories, (unsigned long long)r->trees[i].objects);
 }
 
+/* Servers that have missed a heartbeat, before it is long enough to count; targets not in use. */
+static void status_warn(struct out *o, const struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->status->n_nodes; i++) {
+        const struct msg_node_live *live = &c->status->nodes[i];
+        const struct map_node *n = map_node(c->map, live->id);
+
+        if (n && live->seen_ns_ago > CLUSTER_MISSED_NS)
+            out_warning(o, "server %s: not heard of for %.1f s", n->alias,
+                        (double)live->seen_ns_ago / (double)NS_PER_S);
+    }
+    for (uint32_t i = 0; i < c->map->n_targets; i++) {
+        uint64_t seen = 0;
+        const struct msg_target_stat *live = cluster_target_live(c, c->map->targets[i].id, &seen);
+        const char *state = cluster_target_state(&c->map->targets[i], live, seen);
+
+        if (strcmp(state, "online") != 0)
+            out_warning(o, "target %u (%s) is %s", c->map->targets[i].id, c->map->targets[i].alias,
+                        state);
+    }
+}
+
 int cmd_status(struct admin *a, int argc, char **argv)
 {
     struct cluster c;
     struct sums s;
+    struct out *o;
     const char *health;
     int rc;
 
@@ -181,19 +204,15 @@ int cmd_status(struct admin *a, int argc, char **argv)
     health = s.online < c.map->n_targets || s.errors ? "DEGRADED"
              : c.map->n_targets == 0                 ? "NO TARGETS"
                                                      : "OK";
-    if (a->json)
-        status_json(a, &c, &s, health);
-    else
+    o = a->json ? status_json(a, &c, &s, health) : out_table(a, NULL, NULL, 0);
+    if (!a->json)
         status_text(&c, &s, health);
-    for (uint32_t i = 0; i < c.map->n_targets; i++) {
-        uint64_t seen = 0;
-        const struct msg_target_stat *live = cluster_target_live(&c, c.map->targets[i].id, &seen);
-        const char *state = cluster_target_state(&c.map->targets[i], live, seen);
-
-        if (strcmp(state, "online") != 0 && !a->quiet)
-            fprintf(stderr, "aifs-admin: warning: target %u (%s) is %s\n", c.map->targets[i].id,
-                    c.map->targets[i].alias, state);
-    }
+    if (a->json || !a->quiet)
+        status_warn(o, &c);
+    if (a->json)
+        out_print(o);
+    else
+        out_drop(o);
     rc = s.online < c.map->n_targets ? ADMIN_PARTIAL : ADMIN_OK;
     cluster_put(&c);
     return rc;

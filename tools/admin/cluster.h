@@ -5,7 +5,8 @@
 
 #include "tools/admin/admin.h"
 
-#define CLUSTER_LATE_NS (3 * NS_PER_S) /* not heard of for so long: shown as unreachable */
+#define CLUSTER_LATE_NS   (3 * NS_PER_S)     /* not heard of for so long: shown as unreachable */
+#define CLUSTER_MISSED_NS (1500 * NS_PER_MS) /* heartbeats come every second: a warning */
 
 struct cluster {
     struct cluster_map *map;             /* counted */

@@ -55,6 +55,6 @@ const struct admin_command admin_commands[] = {
     {"demo", "umount", "[--dir DIR] PATH", "remove a mount of it", cmd_demo_umount},
     {"version", NULL, "", "versions of this program and of the servers", cmd_version},
     {"setstripe", NULL, "[-c N] [-S SIZE] [-p POOL] DIR ...", "= stripe set", cmd_stripe_set},
-    {"getstripe", NULL, "PATH ...", "= stripe get", cmd_stripe_get},
+    {"getstripe", NULL, "[--count|--size|--pool|--start] PATH ...", "= stripe get", cmd_stripe_get},
 };
 const unsigned admin_n_commands = ARRAY_LEN(admin_commands);

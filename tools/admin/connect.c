@@ -56,7 +56,9 @@ static int read_config(struct admin *a, const char *path)
     return ADMIN_OK;
 }
 
-#define PUBLISHED "/run/aifs/admin.d"
+#define ADMIN_CONF    "/etc/aifs/admin.conf"
+#define PUBLISHED     "/run/aifs/admin.d"
+#define PUBLISHED_MAX 64u
 
 /* Is this the cluster of the mount that the command is about? */
 static bool is_of_the_mount(const struct admin *a, const char *path)
@@ -73,19 +75,17 @@ static void list_published(char *const *paths, unsigned n)
 
     admin_error("%u clusters run on this machine; say which:", n);
     for (unsigned i = 0; i < n; i++)
-        fprintf(stderr, "  --config %s\n", realpath(paths[i], target) ? target : paths[i]);
+        admin_detail("  --config %s", realpath(paths[i], target) ? target : paths[i]);
 }
 
-/* The only cluster known here, or that of the mount in question. */
-static int read_published(struct admin *a)
+/* The files of the clusters of this machine, for the caller to free. */
+static unsigned find_published(char *paths[PUBLISHED_MAX])
 {
-    char *paths[64], *chosen = NULL;
     unsigned n = 0;
     struct dirent *e;
     DIR *d = opendir(PUBLISHED);
-    int rc = ADMIN_USAGE;
 
-    while (d && n < ARRAY_LEN(paths) && (e = readdir(d))) {
+    while (d && n < PUBLISHED_MAX && (e = readdir(d))) {
         if (asprintf(&paths[n], "%s/%s", PUBLISHED, e->d_name) < 0)
             break;
         if (e->d_name[0] == '.' || access(paths[n], R_OK) != 0)
@@ -95,6 +95,22 @@ static int read_published(struct admin *a)
     }
     if (d)
         closedir(d);
+    return n;
+}
+
+static void free_published(char *paths[PUBLISHED_MAX], unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        free(paths[i]);
+}
+
+/* The only cluster known here, or that of the mount in question. */
+static int read_published(struct admin *a)
+{
+    char *paths[PUBLISHED_MAX], *chosen = NULL;
+    unsigned n = find_published(paths);
+    int rc = ADMIN_USAGE;
+
     for (unsigned i = 0; i < n; i++)
         if (n == 1 || is_of_the_mount(a, paths[i]))
             chosen = paths[i];
@@ -104,9 +120,20 @@ static int read_published(struct admin *a)
         admin_error("no cluster known: say --config FILE, or --mds ADDRESS and --key-file FILE");
     else
         list_published(paths, n);
-    for (unsigned i = 0; i < n; i++)
-        free(paths[i]);
+    free_published(paths, n);
     return rc;
+}
+
+bool admin_knows_cluster(const struct admin *a)
+{
+    char *paths[PUBLISHED_MAX];
+    unsigned n;
+
+    if (a->mds || a->config || access(ADMIN_CONF, R_OK) == 0)
+        return true;
+    n = find_published(paths);
+    free_published(paths, n);
+    return n == 1;
 }
 
 /* The mount that path is on: the one whose mount point is the longest beginning of it. */
@@ -143,8 +170,8 @@ static int find_cluster(struct admin *a)
         return ADMIN_OK;
     if (a->config)
         rc = read_config(a, a->config);
-    else if (access("/etc/aifs/admin.conf", R_OK) == 0)
-        rc = read_config(a, "/etc/aifs/admin.conf");
+    else if (access(ADMIN_CONF, R_OK) == 0)
+        rc = read_config(a, ADMIN_CONF);
     else
         rc = read_published(a);
     if (rc == ADMIN_OK && (!a->mds || !a->key_file)) {

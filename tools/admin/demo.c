@@ -102,7 +102,7 @@ static void tail_log(const char *log)
     if (n <= 0)
         return;
     text[n] = '\0';
-    fprintf(stderr, "--- the end of %s:\n%s", log, text);
+    admin_detail("--- the end of %s:\n%s", log, text);
 }
 
 /* Starts the daemon of DIR/<folder> and learns its port. */
@@ -370,9 +370,21 @@ static int bring_up(struct admin *a, struct demo *d, const char *mount)
     return rc;
 }
 
+/* With --json: where it is, and what was mounted or unmounted, if that is what it was about. */
+static void tell(const struct admin *a, const char *verb, const struct demo *d, const char *mount)
+{
+    char schema[48];
+
+    snprintf(schema, sizeof schema, "aifs.demo.%s/1", verb);
+    out_fields(a, schema,
+               (struct out_field[]){{"dir", d->dir, 0}, {"mount", mount ? mount : "", 0}},
+               mount ? 2 : 1);
+}
+
 static void describe(const struct admin *a, const struct demo *d)
 {
-    if (a->quiet)
+    tell(a, "up", d, NULL);
+    if (a->quiet || a->json)
         return;
     printf("demo        %s: 1 MDS, %u OSS, %u target%s\n", d->dir, d->oss, d->oss * d->targets,
            d->oss * d->targets == 1 ? "" : "s");
@@ -435,7 +447,7 @@ static int stop_servers(const struct demo *d)
 int cmd_demo_down(struct admin *a, int argc, char **argv)
 {
     const char *dir = NULL;
-    bool purge = false;
+    bool purge = false, lost = false;
     const struct admin_option options[] = {{"dir", 0, &dir, NULL}, {"purge", 0, NULL, &purge}};
     struct demo *d = calloc(1, sizeof *d);
     int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
@@ -446,9 +458,15 @@ int cmd_demo_down(struct admin *a, int argc, char **argv)
     }
     rc = open_demo(d, dir);
     if (rc == ADMIN_OK) {
-        int unmounted = demo_umount_all(d);
+        int unmounted;
 
-        rc = unmounted == ADMIN_OK ? stop_servers(d) : unmounted;
+        demo_say_stopped(a, d);
+        unmounted = demo_umount_all(d);
+        rc = unmounted;
+        if (rc == ADMIN_OK || rc == ADMIN_PARTIAL)
+            rc = stop_servers(d);
+        if (rc == ADMIN_OK && unmounted == ADMIN_PARTIAL)
+            lost = true;
     }
     if (rc == ADMIN_OK) {
         char path[PATH_MAX];
@@ -457,11 +475,13 @@ int cmd_demo_down(struct admin *a, int argc, char **argv)
         demo_unpublish(d);
         if (removed < 0)
             rc = admin_fail(removed, "demo: cannot remove %s", path);
-        else if (!a->quiet)
+        else if (!a->quiet && !a->json)
             printf("demo        %s: down%s\n", d->dir, purge ? ", data removed" : "");
+        if (rc == ADMIN_OK)
+            tell(a, "down", d, NULL);
     }
     free(d);
-    return rc;
+    return rc == ADMIN_OK && lost ? ADMIN_PARTIAL : rc;
 }
 
 int cmd_demo_mount(struct admin *a, int argc, char **argv)
@@ -478,8 +498,10 @@ int cmd_demo_mount(struct admin *a, int argc, char **argv)
     rc = open_demo(d, dir);
     if (rc == ADMIN_OK)
         rc = demo_mount_add(d, argv[0], extra);
-    if (rc == ADMIN_OK && !a->quiet)
+    if (rc == ADMIN_OK && !a->quiet && !a->json)
         printf("mounted     %s\n", argv[0]);
+    if (rc == ADMIN_OK)
+        tell(a, "mount", d, argv[0]);
     free(d);
     return rc;
 }
@@ -491,7 +513,6 @@ int cmd_demo_umount(struct admin *a, int argc, char **argv)
     struct demo *d = calloc(1, sizeof *d);
     int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
 
-    (void)a;
     if (!d || n != 1) {
         free(d);
         return n < 0 ? ADMIN_USAGE : admin_usage("demo", "umount", "say what: one directory");
@@ -499,6 +520,8 @@ int cmd_demo_umount(struct admin *a, int argc, char **argv)
     rc = open_demo(d, dir);
     if (rc == ADMIN_OK)
         rc = demo_umount_one(d, argv[0]);
+    if (rc == ADMIN_OK)
+        tell(a, "umount", d, argv[0]);
     free(d);
     return rc;
 }

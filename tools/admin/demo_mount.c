@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -82,11 +83,31 @@ static int make_place(struct demo_mount *m)
     return ADMIN_OK;
 }
 
+/* What the mount helper says goes where it belongs as text, and is kept for the object of --json.
+ */
+static int helper_output(void)
+{
+    return admin_says_json() ? memfd_create("said", MFD_CLOEXEC) : -1;
+}
+
+static void helper_said(int fd, bool failed)
+{
+    char text[1500];
+    ssize_t n = fd >= 0 && failed ? pread(fd, text, sizeof text - 1, 0) : 0;
+
+    if (n > 0) {
+        text[text[n - 1] == '\n' ? n - 1 : n] = '\0';
+        admin_detail("%s", text);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
 static int mount_one(const struct demo *d, struct demo_mount *m)
 {
     char program[PATH_MAX], source[64], all[PATH_MAX * 2];
     const char *argv[] = {program, source, m->path, "-o", all, NULL};
-    int rc = proc_program("aifs-mount", program, sizeof program);
+    int rc = proc_program("aifs-mount", program, sizeof program), err_fd;
 
     if (rc < 0)
         return admin_fail(rc, "demo: the program aifs-mount is not installed");
@@ -97,12 +118,12 @@ static int mount_one(const struct demo *d, struct demo_mount *m)
     snprintf(all, sizeof all,
              "keyfile=%s/key/client.key,net=%s,log=%s/mount%u.log,x-aifs.recover%s%s", d->dir,
              d->net, d->dir, m->number, m->options[0] ? "," : "", m->options);
-    rc = proc_run(argv, false);
-    if (rc != 0) {
+    err_fd = helper_output();
+    rc = proc_run(argv, err_fd);
+    if (rc != 0)
         admin_error("demo: mounting %s failed (%d)", m->path, rc);
-        return ADMIN_FAILED;
-    }
-    return ADMIN_OK;
+    helper_said(err_fd, rc != 0);
+    return rc ? ADMIN_FAILED : ADMIN_OK;
 }
 
 int demo_mount_again(struct demo *d)
@@ -203,33 +224,41 @@ static int umount_path(const char *path)
 {
     char program[PATH_MAX];
     const char *argv[] = {program, "--umount", path, NULL};
+    int rc, err_fd;
 
     if (!is_mounted(path))
         return ADMIN_OK;
     if (proc_program("aifs-mount", program, sizeof program) < 0)
         return admin_fail(-ENOENT, "demo: the program aifs-mount is not installed");
-    if (proc_run(argv, false) != 0) {
+    err_fd = helper_output();
+    rc = proc_run(argv, err_fd);
+    if (rc != 0 && is_mounted(path)) {
         admin_error("demo: %s is in use and stays mounted", path);
-        return ADMIN_CONFLICT;
+        rc = ADMIN_CONFLICT;
+    } else if (rc != 0) {
+        admin_error("demo: %s is unmounted, but not all that was written is on the servers", path);
+        rc = ADMIN_PARTIAL;
     }
-    return ADMIN_OK;
+    helper_said(err_fd, rc != ADMIN_OK);
+    return rc;
 }
 
 int demo_umount_one(struct demo *d, const char *path)
 {
     char at[PATH_MAX];
-    int rc = absolute(path, at);
+    int rc = absolute(path, at), saved;
 
     for (unsigned i = 0; rc == ADMIN_OK && i < d->n_mounts; i++) {
         if (strcmp(d->mounts[i].path, at) != 0)
             continue;
         rc = umount_path(at);
-        if (rc != ADMIN_OK)
+        if (rc != ADMIN_OK && rc != ADMIN_PARTIAL)
             return rc;
         if (d->mounts[i].made)
             rmdir(at); /* not empty: it stays */
         d->mounts[i] = d->mounts[--d->n_mounts];
-        return save(d);
+        saved = save(d);
+        return saved == ADMIN_OK ? rc : saved;
     }
     if (rc == ADMIN_OK) {
         admin_error("demo: %s is not a mount of the demo in %s", at, d->dir);
@@ -248,4 +277,27 @@ int demo_umount_all(const struct demo *d)
         rc = rc == ADMIN_OK ? one : rc;
     }
     return rc;
+}
+
+void demo_say_stopped(const struct admin *a, const struct demo *d)
+{
+    char dir[PATH_MAX], names[DEMO_OSS_MAX * 8] = "";
+    size_t at = 0;
+    bool mounted = false;
+
+    for (unsigned i = 0; i < d->n_mounts; i++)
+        mounted = mounted || demo_mount_state(d->mounts[i].path) == DEMO_MOUNTED;
+    for (unsigned n = 0; mounted && n <= d->oss; n++) {
+        char name[16];
+
+        snprintf(name, sizeof name, n ? "oss%u" : "mds", n);
+        snprintf(dir, sizeof dir, "%s/%s", d->dir, name);
+        if (!proc_running(dir) && at < sizeof names)
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", name);
+    }
+    if (at && !a->json && !a->quiet)
+        fprintf(stderr,
+                "aifs-admin: demo: stopped: %s. What mounts still have to write there is waited "
+                "for, then lost; aifs-admin demo up starts what is stopped\n",
+                names);
 }

@@ -4,6 +4,7 @@
 #ifndef AIFS_TOOLS_ADMIN_DEMO_MOUNT_H
 #define AIFS_TOOLS_ADMIN_DEMO_MOUNT_H
 
+#include "tools/admin/admin.h"
 #include "tools/admin/demo.h"
 
 enum demo_mount_state {
@@ -16,5 +17,9 @@ int demo_mount_add(struct demo *d, const char *path, const char *options);
 int demo_mount_again(struct demo *d); /* those remembered that are not mounted or dead */
 int demo_umount_one(struct demo *d, const char *path);
 int demo_umount_all(const struct demo *d); /* they stay remembered */
+
+/* Names servers that are stopped while something is mounted: mounts that have something to write
+ * back there wait for them. */
+void demo_say_stopped(const struct admin *a, const struct demo *d);
 
 #endif

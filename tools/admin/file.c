@@ -252,6 +252,11 @@ int cmd_file_where(struct admin *a, int argc, char **argv)
     rc = layout_text_get(argv[0], &text);
     if (rc < 0)
         return layout_text_fail(rc, argv[0]);
+    if (argc == 2 && offset >= (uint64_t)st.st_size) {
+        admin_error("%s: offset %llu is behind the end of the file, which has %lld bytes", argv[0],
+                    (unsigned long long)offset, (long long)st.st_size);
+        return ADMIN_NOT_FOUND;
+    }
     if (get_text(argv[0], "aifs.data", data, sizeof data) == 0 && !strcmp(data, "inline")) {
         print_inline(a, argv[0], &st);
         return ADMIN_OK;

@@ -65,10 +65,8 @@ static int feed_target(struct admin *a, struct fsck *f, struct rpc_peer *peer, u
 }
 
 static int feed_targets(struct admin *a, struct fsck *f, const struct cluster_map *map, bool verify,
-                        struct out *o)
+                        struct out *o, uint32_t *ret_unchecked)
 {
-    int worst = ADMIN_OK;
-
     for (uint32_t i = 0; i < map->n_targets; i++) {
         const struct map_target *t = &map->targets[i];
         const struct map_node *node = map_node(map, t->node);
@@ -78,14 +76,28 @@ static int feed_targets(struct admin *a, struct fsck *f, const struct cluster_ma
         if (rc == 0)
             rc = feed_target(a, f, peer, t->id, verify);
         if (rc < 0) {
-            out_warning(o, "target %u could not be read: %s", t->id, err_text(rc));
-            worst = ADMIN_PARTIAL;
+            out_warning(o, "target %u (%s) on %s was not checked: %s", t->id, t->alias,
+                        node ? node->alias : "an unknown server", err_text(rc));
+            ++*ret_unchecked;
         }
     }
-    return worst;
+    return *ret_unchecked ? ADMIN_PARTIAL : ADMIN_OK;
 }
 
-static void print_counts(const struct fsck *f)
+static void out_counts(struct out *o, const struct fsck_counts *c, const struct cluster_map *map,
+                       uint32_t unchecked)
+{
+    out_total(o, "inodes", c->inodes);
+    out_total(o, "names", c->names);
+    out_total(o, "chunks", c->chunks);
+    out_total(o, "chunk_bytes", c->chunk_bytes);
+    out_total(o, "damage", c->damage);
+    out_total(o, "notes", c->notes);
+    out_total(o, "targets", map->n_targets);
+    out_total(o, "targets_unchecked", unchecked);
+}
+
+static void print_counts(const struct fsck *f, const struct cluster_map *map, uint32_t unchecked)
 {
     struct fsck_counts c;
     char bytes[32];
@@ -105,6 +117,10 @@ static void print_counts(const struct fsck *f)
             text_format_size(c.chunk_bytes, bytes, sizeof bytes),
             (unsigned long long)c.orphan_chunks, (unsigned long long)c.damage,
             (unsigned long long)c.notes);
+    if (unchecked)
+        fprintf(stderr,
+                "INCOMPLETE: the chunks of %u of %u targets were not checked (see the warnings)\n",
+                unchecked, map->n_targets);
 }
 
 int cmd_fsck_check(struct admin *a, int argc, char **argv)
@@ -116,6 +132,7 @@ int cmd_fsck_check(struct admin *a, int argc, char **argv)
     struct fsck *f;
     struct out *o;
     uint64_t records;
+    uint32_t unchecked = 0;
     int n = admin_options(options, ARRAY_LEN(options), argc, argv), rc;
 
     if (n != 0)
@@ -135,15 +152,18 @@ int cmd_fsck_check(struct admin *a, int argc, char **argv)
     if (rc == ADMIN_OK && fsck_metadata_done(f) < 0)
         rc = ADMIN_FAILED;
     if (rc == ADMIN_OK)
-        rc = feed_targets(a, f, map, verify, o);
+        rc = feed_targets(a, f, map, verify, o, &unchecked);
     fsck_get_counts(f, &counts);
-    if (a->json || counts.damage || counts.notes)
+    out_counts(o, &counts, map, unchecked);
+    if (rc != ADMIN_OK && rc != ADMIN_PARTIAL)
+        out_drop(o); /* half a snapshot of the names says nothing */
+    else if (a->json || counts.damage || counts.notes)
         out_print(o);
     else
         out_drop(o);
-    if (!a->quiet)
-        print_counts(f);
+    if (!a->quiet && !a->json && (rc == ADMIN_OK || rc == ADMIN_PARTIAL))
+        print_counts(f, map, unchecked);
     fsck_destroy(f);
     map_put(map);
-    return rc == ADMIN_OK && counts.damage ? ADMIN_FAILED : rc;
+    return (rc == ADMIN_OK || rc == ADMIN_PARTIAL) && counts.damage ? ADMIN_FAILED : rc;
 }

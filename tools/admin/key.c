@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `key` and `version`. */
+/* `key`: the keys of a cluster. */
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/err.h"
-#include "tools/admin/cluster.h"
+#include "tools/admin/admin.h"
 
 int cmd_key_create(struct admin *a, int argc, char **argv)
 {
@@ -20,8 +20,11 @@ int cmd_key_create(struct admin *a, int argc, char **argv)
     if (rc < 0)
         return admin_fail(rc, "%s", argv[0]);
     uuid_format(&key.cluster, id);
-    if (!a->quiet)
+    if (!a->quiet && !a->json)
         printf("key of the new cluster %s, role server: %s\n", id, argv[0]);
+    out_fields(
+        a, "aifs.key.create/1",
+        (struct out_field[]){{"file", argv[0], 0}, {"role", "server", 0}, {"cluster", id, 0}}, 3);
     return ADMIN_OK;
 }
 
@@ -48,36 +51,11 @@ int cmd_key_derive(struct admin *a, int argc, char **argv)
             rc = crypto_key_save(argv[2], &derived);
         if (rc < 0)
             return admin_fail(rc, "%s", argv[2]);
-        if (!a->quiet)
+        if (!a->quiet && !a->json)
             printf("key of role %s: %s\n", argv[1], argv[2]);
+        out_fields(a, "aifs.key.derive/1",
+                   (struct out_field[]){{"file", argv[2], 0}, {"role", argv[1], 0}}, 2);
         return ADMIN_OK;
     }
     return admin_usage("key", "derive", "a role is admin or client, not \"%s\"", argv[1]);
-}
-
-int cmd_version(struct admin *a, int argc, char **argv)
-{
-    static const struct out_column columns[] = {
-        {"COMPONENT", OUT_TEXT, NULL}, {"VERSION", OUT_TEXT, NULL}, {"WIRE", OUT_COUNT, NULL}};
-    struct cluster c;
-    struct out *o;
-    char text[64];
-    bool asked = a->mds || a->config;
-
-    if (argc != 0)
-        return admin_usage("version", NULL, "unexpected argument %s", argv[0]);
-    o = out_table(a, "aifs.version/1", columns, ARRAY_LEN(columns));
-    out_text(o, "aifs-admin");
-    out_text(o, AIFS_VERSION);
-    out_number(o, 1);
-    if (asked && cluster_get(a, &c) == ADMIN_OK) {
-        snprintf(text, sizeof text, "%.*s", (int)c.status->version.len,
-                 (const char *)c.status->version.data);
-        out_text(o, "mds");
-        out_text(o, text);
-        out_number(o, 1);
-        cluster_put(&c);
-    }
-    out_print(o);
-    return ADMIN_OK;
 }

@@ -1,89 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entry of aifs-admin: global options, then the row of the command table that noun and verb
  * name. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "tools/admin/admin.h"
-
-void admin_error(const char *fmt, ...)
-{
-    va_list ap;
-
-    fflush(stdout);
-    fputs("aifs-admin: ", stderr);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-}
-
-static int exit_of(int err)
-{
-    switch (-err) {
-    case ENOENT:
-    case AIFS_ENOTARGET:
-        return ADMIN_NOT_FOUND;
-    case EEXIST:
-    case EBUSY:
-    case ENOTEMPTY:
-        return ADMIN_CONFLICT;
-    case EACCES:
-    case EPERM:
-    case AIFS_EAUTH:
-    case AIFS_ECLUSTER:
-    case AIFS_EROLE:
-        return ADMIN_PERMISSION;
-    case AIFS_ETIMEOUT:
-    case AIFS_ECONN:
-    case AIFS_EDOWN:
-    case ETIMEDOUT:
-    case ECONNREFUSED:
-    case EHOSTUNREACH:
-        return ADMIN_UNREACHABLE;
-    case EINVAL:
-        return ADMIN_USAGE;
-    default:
-        return ADMIN_FAILED;
-    }
-}
-
-int admin_fail(int err, const char *fmt, ...)
-{
-    va_list ap;
-
-    fflush(stdout);
-    fputs("aifs-admin: ", stderr);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fprintf(stderr, ": %s\n", err_text(err));
-    return exit_of(err);
-}
-
-int admin_usage(const char *noun, const char *verb, const char *fmt, ...)
-{
-    va_list ap;
-
-    fputs("aifs-admin: ", stderr);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-    for (unsigned i = 0; i < admin_n_commands; i++) {
-        const struct admin_command *c = &admin_commands[i];
-
-        if (!strcmp(c->noun, noun) && (!verb || (c->verb && !strcmp(c->verb, verb))))
-            fprintf(stderr, "usage: aifs-admin %s%s%s%s%s\n", c->noun, c->verb ? " " : "",
-                    c->verb ? c->verb : "", c->args[0] ? " " : "", c->args);
-    }
-    return ADMIN_USAGE;
-}
 
 /* The option that arg names, its value if it is part of arg; NULL if there is none. */
 static const struct admin_option *find_option(const struct admin_option *options, unsigned n,
@@ -274,19 +198,24 @@ static int unknown(const char *noun, const char *verb)
     return ADMIN_USAGE;
 }
 
-int main(int argc, char **argv)
+static int run(struct admin *a, const struct admin_command *c, int argc, char **argv)
 {
-    struct admin a = {.config = getenv("AIFS_CONFIG"),
-                      .mds = getenv("AIFS_MDS"),
-                      .key_file = getenv("AIFS_KEY_FILE")};
-    int n;
+    int rc;
 
-    log_set_program("aifs-admin");
-    log_set_level(LOG_LEVEL_ERROR);
-    argv++;
-    n = global_options(&a, argc - 1, argv);
-    if (n < 0)
-        return ADMIN_USAGE;
+    admin_say_of(c->noun, c->verb);
+    if (!strstr(c->args, "--") && !strstr(c->args, "[-")) /* else it looks for its own */
+        argc = admin_options(NULL, 0, argc, argv);
+    rc = argc < 0 ? ADMIN_USAGE : c->run(a, argc, argv);
+    admin_disconnect(a);
+    if (fflush(stdout) != 0 && rc == ADMIN_OK) {
+        admin_error("cannot write the result: %m");
+        rc = ADMIN_FAILED;
+    }
+    return rc;
+}
+
+static int choose(struct admin *a, int n, char **argv)
+{
     if (n > 0 && !strcmp(argv[0], "--version")) {
         printf("aifs-admin " AIFS_VERSION "\n");
         return ADMIN_OK;
@@ -304,17 +233,27 @@ int main(int argc, char **argv)
     }
     for (unsigned i = 0; i < admin_n_commands; i++) {
         const struct admin_command *c = &admin_commands[i];
-        int skip = c->verb ? 2 : 1, rc;
+        int skip = c->verb ? 2 : 1;
 
-        if (n < skip || strcmp(argv[0], c->noun) || (c->verb && strcmp(argv[1], c->verb)))
-            continue;
-        rc = c->run(&a, n - skip, argv + skip);
-        admin_disconnect(&a);
-        if (fflush(stdout) != 0 && rc == ADMIN_OK) {
-            admin_error("cannot write the result: %m");
-            rc = ADMIN_FAILED;
-        }
-        return rc;
+        if (n >= skip && !strcmp(argv[0], c->noun) && (!c->verb || !strcmp(argv[1], c->verb)))
+            return run(a, c, n - skip, argv + skip);
     }
     return unknown(argv[0], n > 1 ? argv[1] : NULL);
+}
+
+int main(int argc, char **argv)
+{
+    struct admin a = {.config = getenv("AIFS_CONFIG"),
+                      .mds = getenv("AIFS_MDS"),
+                      .key_file = getenv("AIFS_KEY_FILE")};
+    int n;
+
+    log_set_program("aifs-admin");
+    log_set_level(LOG_LEVEL_ERROR);
+    argv++;
+    for (int i = 0; i < argc - 1 && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--json"))
+            admin_say_json(); /* also what is wrong with another option */
+    n = global_options(&a, argc - 1, argv);
+    return admin_end(n < 0 ? ADMIN_USAGE : choose(&a, n, argv));
 }

@@ -129,6 +129,8 @@ int cmd_mds_dump(struct admin *a, int argc, char **argv)
 
     if (argc != 1)
         return admin_usage("mds", "dump", "say into which file, or -");
+    if (to_stdout && a->json)
+        return admin_usage("mds", "dump", "standard output takes the dump or --json, not both");
     snprintf(temporary, sizeof temporary, "%s.part", argv[0]);
     fd = to_stdout ? 1 : open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -148,8 +150,11 @@ int cmd_mds_dump(struct admin *a, int argc, char **argv)
         close(fd);
         if (rc != ADMIN_OK)
             unlink(temporary);
-        else if (!a->quiet)
+        else if (!a->quiet && !a->json)
             printf("%llu records in %s\n", (unsigned long long)records, argv[0]);
+        if (rc == ADMIN_OK)
+            out_fields(a, "aifs.mds.dump/1",
+                       (struct out_field[]){{"file", argv[0], 0}, {"records", NULL, records}}, 2);
     }
     return rc;
 }
@@ -187,7 +192,9 @@ int cmd_mds_load(struct admin *a, int argc, char **argv)
     }
     if (rc < 0)
         return admin_fail(rc, "%s", dir);
-    if (!a->quiet)
+    if (!a->quiet && !a->json)
         printf("%llu records loaded into %s\n", (unsigned long long)records, dir);
+    out_fields(a, "aifs.mds.load/1",
+               (struct out_field[]){{"dir", dir, 0}, {"records", NULL, records}}, 2);
     return ADMIN_OK;
 }

@@ -2,7 +2,9 @@
 /*
  * Tables: cells are collected row by row, then printed as aligned text or as one JSON document
  * {"schema": "...", "items": [{...}], "warnings": [...]}. In JSON numbers are integers in base
- * units and absent values null; warnings also go to standard error in text mode.
+ * units and absent values null. Warnings go to standard error in text mode. A document may have
+ * totals, and further lists beside the items; as text the totals are left to the caller, and the
+ * lists are tables of their own when they have rows.
  */
 #include <ctype.h>
 #include <jansson.h>
@@ -12,7 +14,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
-#include "tools/admin/admin.h"
+#include "tools/admin/say.h"
 
 struct out_cell {
     char *text; /* NULL: a number, or none */
@@ -27,7 +29,9 @@ struct out {
     unsigned n_columns;
     struct out_cell *cells;
     size_t n_cells, cap;
-    json_t *warnings;
+    json_t *warnings, *totals;
+    const char *also_name; /* of the list beside this one */
+    struct out *also;
 };
 
 struct out *out_table(const struct admin *a, const char *schema, const struct out_column *columns,
@@ -37,7 +41,7 @@ struct out *out_table(const struct admin *a, const char *schema, const struct ou
 
     if (!o) {
         admin_error("out of memory");
-        exit(ADMIN_FAILED);
+        exit(admin_end(ADMIN_FAILED));
     }
     o->admin = a;
     o->schema = schema;
@@ -54,7 +58,7 @@ static struct out_cell *next_cell(struct out *o)
         o->cells = realloc(o->cells, o->cap * sizeof *o->cells);
         if (!o->cells) {
             admin_error("out of memory");
-            exit(ADMIN_FAILED);
+            exit(admin_end(ADMIN_FAILED));
         }
     }
     o->cells[o->n_cells] = (struct out_cell){0};
@@ -87,8 +91,22 @@ void out_warning(struct out *o, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    json_array_append_new(o->warnings, json_string(text));
-    fprintf(stderr, "aifs-admin: warning: %s\n", text);
+    json_array_append_new(o->warnings, admin_json_text(text));
+    if (!o->admin->json)
+        fprintf(stderr, "aifs-admin: warning: %s\n", text);
+}
+
+void out_total(struct out *o, const char *name, uint64_t value)
+{
+    if (!o->totals)
+        o->totals = json_object();
+    json_object_set_new(o->totals, name, json_integer((json_int_t)value));
+}
+
+void out_also(struct out *o, const char *name, struct out *also)
+{
+    o->also_name = name;
+    o->also = also;
 }
 
 static const char *cell_text(const struct out *o, const struct out_cell *c, enum out_kind kind,
@@ -164,10 +182,10 @@ static void json_name(const struct out_column *c, char out[64])
     out[n] = '\0';
 }
 
-static void print_json(struct out *o)
+static json_t *json_items(const struct out *o)
 {
     size_t rows = o->n_cells / o->n_columns;
-    json_t *items = json_array(), *root;
+    json_t *items = json_array();
 
     for (size_t r = 0; r < rows; r++) {
         json_t *row = json_object();
@@ -179,13 +197,23 @@ static void print_json(struct out *o)
             json_name(&o->columns[c], name);
             json_object_set_new(row, name,
                                 cell->none   ? json_null()
-                                : cell->text ? json_string(cell->text)
+                                : cell->text ? admin_json_text(cell->text)
                                              : json_integer((json_int_t)cell->number));
         }
         json_array_append_new(items, row);
     }
-    root =
-        json_pack("{s:s, s:o, s:O}", "schema", o->schema, "items", items, "warnings", o->warnings);
+    return items;
+}
+
+static void print_json(const struct out *o)
+{
+    json_t *root = json_pack("{s:s, s:o, s:O}", "schema", o->schema, "items", json_items(o),
+                             "warnings", o->warnings);
+
+    if (o->totals)
+        json_object_set(root, "totals", o->totals);
+    if (o->also)
+        json_object_set_new(root, o->also_name, json_items(o->also));
     json_dumpf(root, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(root);
@@ -197,7 +225,28 @@ void out_print(struct out *o)
         print_json(o);
     else
         print_text(o);
+    if (!o->admin->json && o->also && o->also->n_cells) {
+        putchar('\n');
+        print_text(o->also);
+    }
     out_drop(o);
+}
+
+void out_fields(const struct admin *a, const char *schema, const struct out_field *fields,
+                unsigned n)
+{
+    json_t *row = a->json ? json_object() : NULL, *root;
+
+    if (!row)
+        return;
+    for (unsigned i = 0; i < n; i++)
+        json_object_set_new(row, fields[i].name,
+                            fields[i].text ? admin_json_text(fields[i].text)
+                                           : json_integer((json_int_t)fields[i].number));
+    root = json_pack("{s:s, s:[o], s:[]}", "schema", schema, "items", row, "warnings");
+    json_dumpf(root, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(root);
 }
 
 void out_drop(struct out *o)
@@ -206,5 +255,8 @@ void out_drop(struct out *o)
         free(o->cells[i].text);
     free(o->cells);
     json_decref(o->warnings);
+    json_decref(o->totals);
+    if (o->also)
+        out_drop(o->also);
     free(o);
 }

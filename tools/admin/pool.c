@@ -92,6 +92,7 @@ static int change(struct admin *a, unsigned op, const char *verb, int min_target
     uint32_t ids[POOL_TARGETS_MAX];
     struct msg_pool_req req = {.targets = ids};
     const struct msg_text_rep *text;
+    char schema[48], said[512];
     struct cluster_map *map;
     const void *rep;
     int rc;
@@ -135,7 +136,11 @@ static int change(struct admin *a, unsigned op, const char *verb, int min_target
     if (rc < 0)
         return admin_fail(rc, "pool %s", argv[0]);
     text = rep;
-    printf("%.*s\n", (int)text->text.len, (const char *)text->text.data);
+    snprintf(schema, sizeof schema, "aifs.pool.%s/1", verb);
+    snprintf(said, sizeof said, "%.*s", (int)text->text.len, (const char *)text->text.data);
+    if (!a->json)
+        puts(said);
+    out_fields(a, schema, (struct out_field[]){{"pool", argv[0], 0}, {"message", said, 0}}, 2);
     return ADMIN_OK;
 }
 

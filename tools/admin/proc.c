@@ -193,7 +193,7 @@ out:
     return rc;
 }
 
-int proc_run(const char *const *argv, bool quiet)
+int proc_run(const char *const *argv, int err_fd)
 {
     int status;
     pid_t pid = fork();
@@ -201,11 +201,9 @@ int proc_run(const char *const *argv, bool quiet)
     if (pid < 0)
         return -errno;
     if (pid == 0) {
-        if (quiet) {
-            int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-            dup2(null, 1);
-            dup2(null, 2);
+        if (err_fd >= 0) {
+            dup2(err_fd, 1);
+            dup2(err_fd, 2);
         }
         execvp(argv[0], (char *const *)argv);
         dprintf(2, "cannot start %s: %m\n", argv[0]);

@@ -22,6 +22,7 @@ bool proc_stop(const char *dir, unsigned patience_ms);
  * -ETIMEDOUT. */
 int proc_wait_file(const char *dir, const char *file, pid_t pid, unsigned timeout_ms,
                    char *ret_text, size_t len) MUST_USE;
-int proc_run(const char *const *argv, bool quiet); /* exit status, or -errno */
+/* exit status, or -errno. What it says goes to err_fd; below 0: where we say what we do. */
+int proc_run(const char *const *argv, int err_fd);
 
 #endif

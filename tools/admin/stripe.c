@@ -146,10 +146,30 @@ static int explain(int err, const char *path, const struct ask *ask)
     return layout_text_fail(err, path);
 }
 
+/* What was set is told with --json only. */
+static const struct out_column done_columns[] = {{"PATH", OUT_TEXT, NULL},
+                                                 {"LAYOUT", OUT_TEXT, NULL}};
+
+static void done_row(struct out *done, const char *path, const char *text)
+{
+    out_text(done, path);
+    out_text(done, text);
+}
+
+static int done_print(const struct admin *a, struct out *done, int rc, int worst)
+{
+    if (a->json && rc == ADMIN_OK)
+        out_print(done);
+    else
+        out_drop(done);
+    return rc != ADMIN_OK ? rc : worst;
+}
+
 int cmd_stripe_set(struct admin *a, int argc, char **argv)
 {
     struct ask ask = {0};
     const struct admin_option options[] = {ASK_OPTIONS(ask)};
+    struct out *done;
     char text[256];
     int n = admin_options(options, ARRAY_LEN(options), argc, argv), rc, worst = ADMIN_OK;
 
@@ -158,19 +178,23 @@ int cmd_stripe_set(struct admin *a, int argc, char **argv)
     if (n == 0)
         return admin_usage("stripe", "set", "say for which directory");
     rc = ask_text(&ask, text, sizeof text);
+    done = out_table(a, "aifs.stripe.set/1", done_columns, ARRAY_LEN(done_columns));
     for (int i = 0; i < n && rc == ADMIN_OK; i++) {
         admin_watch(a, argv[i]);
         if (setxattr(argv[i], "aifs.layout", text, strlen(text), 0) != 0)
             worst = explain(-errno, argv[i], &ask);
+        else
+            done_row(done, argv[i], text);
     }
     admin_watch(a, NULL);
-    return rc != ADMIN_OK ? rc : worst;
+    return done_print(a, done, rc, worst);
 }
 
 int cmd_stripe_create(struct admin *a, int argc, char **argv)
 {
     struct ask ask = {0};
     const struct admin_option options[] = {ASK_OPTIONS(ask)};
+    struct out *done;
     char text[256];
     int n = admin_options(options, ARRAY_LEN(options), argc, argv), rc, worst = ADMIN_OK;
 
@@ -179,6 +203,7 @@ int cmd_stripe_create(struct admin *a, int argc, char **argv)
     if (n == 0)
         return admin_usage("stripe", "create", "say which file");
     rc = ask_text(&ask, text, sizeof text);
+    done = out_table(a, "aifs.stripe.create/1", done_columns, ARRAY_LEN(done_columns));
     for (int i = 0; i < n && rc == ADMIN_OK; i++) {
         int fd;
 
@@ -191,11 +216,13 @@ int cmd_stripe_create(struct admin *a, int argc, char **argv)
         if (fsetxattr(fd, "aifs.layout", text, strlen(text), 0) != 0) {
             worst = explain(-errno, argv[i], &ask);
             unlink(argv[i]);
+        } else {
+            done_row(done, argv[i], text);
         }
         close(fd);
     }
     admin_watch(a, NULL);
-    return rc != ADMIN_OK ? rc : worst;
+    return done_print(a, done, rc, worst);
 }
 
 int cmd_stripe_get(struct admin *a, int argc, char **argv)
@@ -215,7 +242,7 @@ int cmd_stripe_get(struct admin *a, int argc, char **argv)
         return ADMIN_USAGE;
     if (n == 0)
         return admin_usage("stripe", "get", "say of what");
-    if (!(count || size || pool || start))
+    if (a->json || !(count || size || pool || start))
         o = out_table(a, "aifs.stripe.get/1", columns, ARRAY_LEN(columns));
     for (int i = 0; i < n; i++) {
         struct layout_text l;

@@ -129,6 +129,22 @@ static const struct map_node *find_node(const struct cluster_map *map, const cha
     return NULL;
 }
 
+static int added(const struct admin *a, const struct map_node *node, const char *path,
+                 const char *pool, const struct msg_text_rep *text)
+{
+    char said[512];
+
+    snprintf(said, sizeof said, "%.*s", (int)text->text.len, (const char *)text->text.data);
+    if (!a->json)
+        puts(said);
+    out_fields(
+        a, "aifs.target.add/1",
+        (struct out_field[]){
+            {"node", node->alias, 0}, {"path", path, 0}, {"pool", pool, 0}, {"message", said, 0}},
+        4);
+    return ADMIN_OK;
+}
+
 int cmd_target_add(struct admin *a, int argc, char **argv)
 {
     const char *node_name = NULL, *path = NULL, *pool = "default";
@@ -136,7 +152,6 @@ int cmd_target_add(struct admin *a, int argc, char **argv)
         {"node", 0, &node_name, NULL}, {"path", 0, &path, NULL}, {"pool", 'p', &pool, NULL}};
     struct msg_target_add_req req = {0};
     const struct map_node *node;
-    const struct msg_text_rep *text;
     struct cluster_map *map;
     struct rpc_peer *peer;
     const void *rep;
@@ -174,9 +189,7 @@ int cmd_target_add(struct admin *a, int argc, char **argv)
         } else if (rc < 0) {
             rc = admin_fail(rc, "target %s on %s", path, node->alias);
         } else {
-            text = rep;
-            printf("%.*s\n", (int)text->text.len, (const char *)text->text.data);
-            rc = ADMIN_OK;
+            rc = added(a, node, path, pool, rep);
         }
     }
     map_put(map);

@@ -37,7 +37,7 @@ static void *watch_main(void *arg)
         if (watch.path && (now.tv_sec > watch.end.tv_sec ||
                            (now.tv_sec == watch.end.tv_sec && now.tv_nsec >= watch.end.tv_nsec))) {
             admin_error("%s: the mount does not answer: it waits for its servers", watch.path);
-            _exit(ADMIN_UNREACHABLE);
+            _exit(admin_end(ADMIN_UNREACHABLE));
         }
     }
     return NULL;

@@ -84,14 +84,14 @@ static int mount_it(const struct session *s)
 {
     const char *argv[] = {s->program, s->source, s->dir, "-o", s->mount_options, NULL};
 
-    return proc_run(argv, false);
+    return proc_run(argv, -1);
 }
 
 static int unmount_it(const struct session *s)
 {
     const char *argv[] = {s->program, "--umount", s->dir, NULL};
 
-    return proc_run(argv, false);
+    return proc_run(argv, -1);
 }
 
 /* Before a row that reads: nothing of it is in any cache of ours. */

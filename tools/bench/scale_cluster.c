@@ -221,14 +221,14 @@ static int client_mount(const struct client *c)
 {
     const char *argv[] = {c->program, SOURCE, c->mountpoint, "-o", c->mount_options, NULL};
 
-    return proc_run(argv, false);
+    return proc_run(argv, -1);
 }
 
 static int client_unmount(const struct client *c)
 {
     const char *argv[] = {c->program, "--umount", c->mountpoint, NULL};
 
-    return proc_run(argv, false);
+    return proc_run(argv, -1);
 }
 
 /* Before each phase: what is read must come from the servers. */

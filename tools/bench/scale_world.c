@@ -50,7 +50,7 @@ static int command(const char *fmt, ...)
          word = strtok_r(NULL, " ", &save))
         argv[n++] = word;
     argv[n] = NULL;
-    rc = proc_run(argv, false);
+    rc = proc_run(argv, -1);
     if (rc != 0)
         bench_error("scale: %s failed (%d)%s", argv[0], rc,
                     rc == 127 ? ": is iproute2 installed?" : "");
