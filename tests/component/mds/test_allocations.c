@@ -11,7 +11,10 @@
 
 #include "common/base/err.h"
 #include "common/fault/fault.h"
+#include "mds/cluster/exec.h"
+#include "mds/locks/exec.h"
 #include "mds/ops/trash.h"
+#include "mds/session/exec.h"
 #include "tests/component/mds/bed.h"
 
 #define ROOT      KEY_ROOT_INO
@@ -100,6 +103,7 @@ struct scene {
     const void *msg;
     const void *bulk;
     bool is_open;
+    uint64_t session, marks; /* of the caller; it opens for writing, by this number */
 };
 
 static int call(const struct scene *s, unsigned nth, uint32_t *ret_result)
@@ -110,6 +114,9 @@ static int call(const struct scene *s, unsigned nth, uint32_t *ret_result)
 
     shard_entry_init(&e, s->op, s->msg, NULL, NULL);
     e.is_open[0] = s->is_open;
+    e.session = s->session;
+    e.marks_writer = s->marks != 0;
+    e.open_id = s->marks;
     e.bulk = s->bulk;
     e.bulk_len = s->bulk ? (uint32_t)strlen(s->bulk) : 0;
     e.has_layout = true;
@@ -310,6 +317,94 @@ START_TEST(a_file_that_grows)
 }
 END_TEST
 
+#define SWEEP_OF(opcode, message)                                                                  \
+    sweep(&(struct scene){.op = opcode, .msg = &(message), .session = SESSION})
+#define SESSION 1u /* the first one that is created */
+
+static void session_begins(void)
+{
+    struct session_create create = {
+        .generation = 1, .host = str("node"), .mount = str("/mnt"), .job = str("job")};
+    uint32_t nothing = 0;
+
+    SWEEP(SHARD_OP_BOOT, nothing);
+    SWEEP(SHARD_OP_SESSION_CREATE, create);
+}
+
+static void opens_for_writing(uint64_t ino, uint64_t id)
+{
+    struct msg_open_req open = {.ino = ino, .flags = O_WRONLY};
+
+    sweep(&(struct scene){.op = RPC_OP_OPEN, .msg = &open, .session = SESSION, .marks = id});
+}
+
+static void locks_two_files(void)
+{
+    struct msg_lock_req whole = {
+        .ino = file,
+        .lock = {.kind = MSG_LOCK_FLOCK, .type = MSG_LOCK_WRITE, .end = MSG_LOCK_END, .owner = 1}};
+    struct msg_lock_req range = {
+        .ino = large,
+        .lock = {.kind = MSG_LOCK_RECORD, .type = MSG_LOCK_WRITE, .end = 99, .owner = 1}};
+    struct msg_lock_req middle = {
+        .ino = large,
+        .lock = {
+            .kind = MSG_LOCK_RECORD, .type = MSG_LOCK_UNLOCK, .start = 10, .end = 19, .owner = 1}};
+
+    SWEEP_OF(RPC_OP_LOCK, whole);
+    SWEEP_OF(RPC_OP_LOCK, range);
+    SWEEP_OF(RPC_OP_LOCK, middle);
+}
+
+START_TEST(locks)
+{
+    struct msg_lock_req other = {
+        .ino = file,
+        .lock = {.kind = MSG_LOCK_FLOCK, .type = MSG_LOCK_WRITE, .end = MSG_LOCK_END, .owner = 1}};
+    struct locks_free all = {.session = SESSION};
+
+    session_begins();
+    locks_two_files();
+    SWEEP(SHARD_OP_LOCKS_FREE, all);
+    ck_assert_uint_eq(bed_count(&bed, KEY_LOCK) + bed_count(&bed, KEY_LOCK_SESSION), 0);
+    sweep(&(struct scene){.op = RPC_OP_LOCK, .msg = &other, .session = SESSION + 1});
+}
+END_TEST
+
+START_TEST(sessions_from_their_opening_to_their_fence)
+{
+    struct session_mark mark = {.session = SESSION, .ino = file, .id = 5};
+    struct session_unmark unmark = {.n = 1, .marks = &mark};
+    struct session_evict evict = {.session = SESSION};
+    struct session_remove gone = {.session = SESSION};
+    uint64_t fence = 1;
+    struct session_fence_forget forget = {.n = 1, .fences = &fence};
+
+    session_begins();
+    opens_for_writing(file, mark.id);
+    SWEEP(SHARD_OP_SESSION_UNMARK, unmark);
+    ck_assert_uint_eq(bed_count(&bed, KEY_WRITER), 0);
+    opens_for_writing(file, 6);
+    opens_for_writing(large, 7);
+    locks_two_files();
+    SWEEP(SHARD_OP_SESSION_EVICT, evict);
+    ck_assert(bed_has(&bed, KEY_PUNCH, file) && bed_has(&bed, KEY_RECOVER, large));
+    SWEEP(SHARD_OP_SESSION_REMOVE, gone);
+    ck_assert_uint_eq(bed_count(&bed, KEY_SESSION) + bed_count(&bed, KEY_LOCK), 0);
+    SWEEP(SHARD_OP_FENCE_FORGET, forget);
+    ck_assert_uint_eq(bed_count(&bed, KEY_FENCE), 0);
+}
+END_TEST
+
+START_TEST(the_cluster_map)
+{
+    static const char text[] = "a map";
+    struct cluster_map_set set = {.data = text, .len = sizeof text};
+
+    SWEEP(SHARD_OP_MAP_SET, set);
+}
+END_TEST
+
 START_TEST(an_operation_and_its_kept_reply_fail_together)
 {
     struct msg_create_req req = {.parent = dir, .name = str("once"), .mode = 0644};
@@ -430,7 +525,7 @@ int main(void)
 
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 60);
+    tcase_set_timeout(t, 120);
     tcase_add_test(t, names_that_are_made);
     tcase_add_test(t, names_that_go);
     tcase_add_test(t, names_that_change);
@@ -438,6 +533,9 @@ int main(void)
     tcase_add_test(t, content);
     tcase_add_test(t, a_tree_that_goes);
     tcase_add_test(t, a_file_that_grows);
+    tcase_add_test(t, locks);
+    tcase_add_test(t, sessions_from_their_opening_to_their_fence);
+    tcase_add_test(t, the_cluster_map);
     tcase_add_test(t, an_operation_and_its_kept_reply_fail_together);
     tcase_add_test(t, each_change_of_a_batch_has_happened_or_has_not);
     srunner_run_all(runner, CK_NORMAL);
