@@ -11,6 +11,8 @@
 #include "common/base/clock.h"
 #include "common/base/compiler.h"
 
+#define LONG_TIMES 106u
+
 static const char *running = "none";
 static uint64_t running_seed;
 
@@ -90,6 +92,14 @@ static void run_case(const struct fuzz_case *c, uint64_t seed, uint64_t count, u
            (unsigned long long)seed);
 }
 
+/* In the long form everything takes so much longer, but for one case alone. */
+static uint64_t patience(bool all)
+{
+    const char *long_form = getenv("AIFS_TEST_LONG");
+
+    return all && long_form && *long_form ? LONG_TIMES : 1;
+}
+
 int fuzz_main(int argc, char **argv, const struct fuzz_case *cases, size_t n)
 {
     const char *only = NULL;
@@ -107,6 +117,7 @@ int fuzz_main(int argc, char **argv, const struct fuzz_case *cases, size_t n)
         else
             return 2;
     }
+    seconds *= patience(!only);
     signal(SIGABRT, on_abort);
     signal(SIGSEGV, on_abort);
     if (__sanitizer_set_death_callback) {
