@@ -37,6 +37,30 @@ int store_error(const char *what, char *text)
     return rc;
 }
 
+/*
+ * RocksDB remembers where it has put the last key of each prefix into the memtable and begins there
+ * to look for the place of the next, instead of at the top of a skip list of which nothing is in
+ * the processor's cache. With the first 8 bytes these are a record type and 256 neighbours of inode
+ * numbers, directories or sessions; keys that are shorter are a prefix of their own. The C
+ * interface knows the option by name only; a RocksDB without it works as well, and slower.
+ */
+static rocksdb_options_t *store_near_inserts(rocksdb_options_t *r)
+{
+    rocksdb_options_t *near = rocksdb_options_create();
+    char *err = NULL;
+
+    rocksdb_get_options_from_string(r, "memtable_insert_with_hint_prefix_extractor=capped:8", near,
+                                    &err);
+    if (err) {
+        LOG_DEBUG("store", "no hints for insertions: %s", err);
+        rocksdb_free(err);
+        rocksdb_options_destroy(near);
+        return r;
+    }
+    rocksdb_options_destroy(r);
+    return near;
+}
+
 static rocksdb_options_t *store_make_options(struct store *s, const struct store_options *o)
 {
     uint64_t cache = o->cache_bytes ? o->cache_bytes : STORE_CACHE_DEFAULT;
@@ -69,7 +93,7 @@ static rocksdb_options_t *store_make_options(struct store *s, const struct store
      * reach the disk in any order, and that must not keep a server from starting after a power
      * cut. */
     rocksdb_options_set_wal_recovery_mode(r, rocksdb_point_in_time_recovery);
-    return r;
+    return store_near_inserts(r);
 }
 
 int store_open(const char *path, const struct store_options *o, struct store **ret_store)
