@@ -3,7 +3,7 @@
  * What each changing request touches: read from the committed view before it is prepared.
  *
  * A name or inode that is not there is left out: execution finds out for itself, and says RETRY
- * when it has come into being meanwhile.
+ * when it has come into being meanwhile, or when a new name was only believed not to be there.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,6 +22,20 @@ static uint64_t find_name(struct view *v, uint64_t parent, const struct msg_byte
     if (ns_name_check(name) < 0 || view_dirent(v, parent, name->data, name->len, &d) < 0)
         return 0;
     return d.ino;
+}
+
+/*
+ * A name that is to be made is hardly ever there, and what has lately been used is in the cache: so
+ * the store is asked only once execution, which looks it up anyway, has said RETRY.
+ */
+static uint64_t find_new_name(const struct mds_op *o, struct view *v, uint64_t parent,
+                              const struct msg_bytes *name)
+{
+    struct mds_dirent d;
+
+    if (o->tries > 0)
+        return find_name(v, parent, name);
+    return view_dirent_cached(v, parent, name->data, name->len, &d) ? d.ino : 0;
 }
 
 static bool find_file(struct view *v, uint64_t ino, struct mds_inode *ret_inode)
@@ -91,7 +105,7 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
     uint32_t open_flags =
         (req->open_flags & O_ACCMODE) | (req->flags & MSG_CREATE_TRUNC ? O_TRUNC : 0);
     bool unnamed = req->flags & MSG_CREATE_UNNAMED;
-    uint64_t ino = unnamed ? 0 : find_name(v, req->parent, &req->name);
+    uint64_t ino = unnamed ? 0 : find_new_name(o, v, req->parent, &req->name);
     struct mds_inode in;
 
     o->entry.check_resolved = true;
@@ -164,7 +178,7 @@ uint64_t resolve_rename(struct mds_op *o, struct view *v)
 {
     const struct msg_rename_req *req = o->msg;
     uint64_t src = find_name(v, req->parent, &req->name);
-    uint64_t dst = find_name(v, req->new_parent, &req->new_name);
+    uint64_t dst = find_new_name(o, v, req->new_parent, &req->new_name);
     struct mds_inode in;
 
     o->entry.check_resolved = true;

@@ -91,6 +91,14 @@ int view_dirent(struct view *v, uint64_t parent, const void *name, uint32_t name
     return rc;
 }
 
+bool view_dirent_cached(struct view *v, uint64_t parent, const void *name, uint32_t name_len,
+                        struct mds_dirent *ret_dirent)
+{
+    return name_len > 0 && name_len <= MSG_NAME_MAX &&
+           view_cache_get_dirent(&v->shard->view, parent, key_name_hash(name, name_len), name,
+                                 name_len, ret_dirent);
+}
+
 int view_record(struct view *v, const struct key *k, struct arena *a, const void **ret_value,
                 uint32_t *ret_len)
 {

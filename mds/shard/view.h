@@ -38,6 +38,9 @@ void view_unpin(struct view *v);
 int view_inode(struct view *v, uint64_t ino, struct mds_inode *ret_inode) MUST_USE;
 int view_dirent(struct view *v, uint64_t parent, const void *name, uint32_t name_len,
                 struct mds_dirent *ret_dirent) MUST_USE;
+/* The same, if the cache has it: what it does not have may exist all the same. */
+bool view_dirent_cached(struct view *v, uint64_t parent, const void *name, uint32_t name_len,
+                        struct mds_dirent *ret_dirent);
 /* Any record, copied into the arena. */
 int view_record(struct view *v, const struct key *k, struct arena *a, const void **ret_value,
                 uint32_t *ret_len) MUST_USE;

@@ -198,6 +198,39 @@ START_TEST(what_changes_between_resolve_and_execution_is_resolved_again)
 }
 END_TEST
 
+static void restart_shard(void)
+{
+    bed_stop(&srv.bed);
+    bed_start(&srv.bed);
+    srv.mds->shards[0] = srv.bed.shard;
+}
+
+START_TEST(new_names_that_only_the_store_knows_of_are_found_by_execution)
+{
+    struct msg_create_req opens = creation("a", MSG_CREATE_OPEN), excl = creation("b", 0);
+    struct msg_rename_req over = {
+        .parent = ROOT, .name = str("a"), .new_parent = ROOT, .new_name = str("c")};
+    struct msg_name_req name = {.parent = ROOT, .name = str("c")};
+    uint64_t a = bed_file(&srv.bed, ROOT, "a");
+    const struct msg_inode_rep *rep;
+    struct shard_stats st;
+
+    bed_file(&srv.bed, ROOT, "b");
+    bed_file(&srv.bed, ROOT, "c");
+    restart_shard();
+    rep = serve_inode(&srv, RPC_OP_CREATE, &opens);
+    ck_assert(!rep->created);
+    ck_assert_uint_eq(rep->inode.attr.ino, a);
+    ck_assert_uint_eq(srv.open_ino[rep->open_id], a);
+    excl.flags |= MSG_CREATE_EXCL;
+    ck_assert_int_eq(error_of(RPC_OP_CREATE, &excl), -EEXIST);
+    ck_ok(error_of(RPC_OP_RENAME, &over));
+    ck_assert_uint_eq(serve_inode(&srv, RPC_OP_LOOKUP, &name)->inode.attr.ino, a);
+    shard_get_stats(srv.bed.shard, &st);
+    ck_assert_uint_eq(st.retries, 3);
+}
+END_TEST
+
 /* A file that has grown into chunks. */
 static uint64_t grown(const char *name, uint64_t size, uint64_t *ret_open)
 {
@@ -449,6 +482,7 @@ static Suite *serve_suite(void)
     tcase_add_test(t, a_repeated_create_keeps_its_open);
     tcase_add_test(t, unlink_of_an_open_file_leaves_an_orphan);
     tcase_add_test(t, what_changes_between_resolve_and_execution_is_resolved_again);
+    tcase_add_test(t, new_names_that_only_the_store_knows_of_are_found_by_execution);
     tcase_add_test(t, a_truncate_is_answered_when_the_targets_have_it);
     tcase_add_test(t, a_slow_truncate_is_answered_with_its_flag_and_growing_waits);
     tcase_add_test(t, a_writers_size_is_asked_for);
