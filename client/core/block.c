@@ -66,6 +66,8 @@ static void block_free(struct block *b)
     }
     if (b->buf)
         mem_put(c, b->buf);
+    if (b->scatter)
+        scatter_free(b);
     mem_free(b);
 }
 
@@ -73,7 +75,7 @@ static void block_free(struct block *b)
 static void block_rest(struct block *b)
 {
     struct core *c = b->inode->core;
-    unsigned k = mem_class_of(b->buf->size_bytes);
+    unsigned k = b->scatter ? MEM_SCATTERED : mem_class_of(b->buf->size_bytes);
 
     list_push_back(b->spent ? &c->block_spent[k] : &c->block_lru[k], &b->lru);
 }
@@ -86,7 +88,7 @@ void block_settle(struct block *b)
     if (!list_empty(&b->waiters))
         req_resume_list(&b->waiters);
     idle = block_clean(b);
-    if (b->dead) {
+    if (b->dead || b->scatter) { /* scattered: nothing is kept */
         if (idle)
             block_free(b);
         return;
@@ -152,8 +154,11 @@ static bool block_move(struct block *b, uint32_t need, bool may_evict)
     struct buf *other;
 
     list_remove(&b->lru); /* not to be evicted for its own sake */
-    other = mem_get(c, need, may_evict);
-    if (other) {
+    other = mem_get(c, MAX(need, extents_end(&b->valid)), may_evict);
+    if (other && b->scatter) {
+        scatter_gather(b, other->data);
+        b->buf = other;
+    } else if (other) {
         memcpy(other->data, b->buf->data, b->buf->size_bytes);
         mem_put(c, b->buf); /* transfers and readers of the old one hold references */
         b->buf = other;
@@ -165,12 +170,33 @@ static bool block_move(struct block *b, uint32_t need, bool may_evict)
 
 static bool block_widen(struct block *b, uint32_t need, bool may_evict)
 {
-    return b->buf->size_bytes >= need || block_move(b, need, may_evict);
+    return (!b->scatter && b->buf->size_bytes >= need) || block_move(b, need, may_evict);
 }
 
 bool block_own(struct block *b)
 {
     return block_move(b, b->buf->size_bytes, true);
+}
+
+struct block *block_new(struct core_inode *i, uint64_t index, struct buf *buf, struct scatter *s)
+{
+    struct core *c = i->core;
+    struct block *b = core_no_memory() ? NULL : mem_zalloc(sizeof *b);
+
+    if (!b)
+        return NULL;
+    b->inode = i;
+    b->index = index;
+    b->buf = buf;
+    b->scatter = s;
+    list_init(&b->unc_link);
+    list_init(&b->waiters);
+    hmap_insert(&c->blocks, &b->node, block_hash(i->ino, index));
+    list_push_back(&i->blocks, &b->by_inode);
+    i->n_blocks++;
+    list_init(&b->lru);
+    block_rest(b);
+    return b;
 }
 
 struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_evict)
@@ -192,21 +218,9 @@ struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, boo
     buf = mem_get(c, need, may_evict);
     if (!buf)
         return NULL;
-    b = core_no_memory() ? NULL : mem_zalloc(sizeof *b);
-    if (!b) {
+    b = block_new(i, index, buf, NULL);
+    if (!b)
         mem_put(c, buf);
-        return NULL;
-    }
-    b->inode = i;
-    b->index = index;
-    b->buf = buf;
-    list_init(&b->unc_link);
-    list_init(&b->waiters);
-    hmap_insert(&c->blocks, &b->node, block_hash(i->ino, index));
-    list_push_back(&i->blocks, &b->by_inode);
-    i->n_blocks++;
-    list_init(&b->lru);
-    block_rest(b);
     return b;
 }
 
@@ -277,21 +291,12 @@ void block_dirty_valid(struct block *b)
     inode_mark_dirty(b->inode);
 }
 
-static bool add_all(struct extents *x, const struct extents *more)
-{
-    struct extent e;
-
-    for (uint32_t at = 0; extents_next(more, at, &e); at = e.end)
-        if (extents_add(x, e.start, e.end))
-            return false;
-    return true;
-}
-
 bool block_forget_clean(struct block *b)
 {
     struct extents keep = b->dirty;
 
-    if (!add_all(&keep, &b->unc) || !add_all(&keep, &b->committing) || keep.n >= b->valid.n)
+    if (!extents_add_all(&keep, &b->unc) || !extents_add_all(&keep, &b->committing) ||
+        keep.n >= b->valid.n)
         return false;
     b->valid = keep;
     return true;
@@ -493,6 +498,7 @@ static struct oss_io *piece_io(struct block *b, const struct extent *e, bool sta
 {
     struct core_inode *i = b->inode;
     struct oss_io *io = oss_io_new(i->core, OSS_IO_WRITE, i);
+    uint32_t at = e->start;
     struct stripe_piece p =
         stripe_cut(&i->layout, b->index * stripe_block_bytes(&i->layout) + e->start,
                    b->index * stripe_block_bytes(&i->layout) + e->end);
@@ -503,12 +509,12 @@ static struct oss_io *piece_io(struct block *b, const struct extent *e, bool sta
     io->start = e->start;
     io->len = e->end - e->start;
     io->range = (struct msg_range){p.chunk, p.chunk_offset + e->start, io->len};
-    io->iov[0] = (struct iovec){b->buf->data + e->start, io->len};
+    io->buf = b->scatter ? scatter_page(b, e->start, &at) : b->buf;
+    buf_ref(io->buf);
+    io->iov[0] = (struct iovec){io->buf->data + at, io->len};
     io->n_iov = 1;
     io->stable = stable;
     io->done = block_sent;
-    buf_ref(b->buf);
-    io->buf = b->buf;
     io->seq = ++i->io_seq;
     return io;
 }
@@ -530,7 +536,8 @@ void block_send(struct block *b, bool stable)
     while (extents_next(&b->dirty, at, &e) && e.start < limit && at < limit) {
         struct oss_io *io;
 
-        e.end = MIN(e.end, limit);
+        e.start = MAX(e.start, at);
+        e.end = MIN(e.end, b->scatter ? MIN(limit, scatter_page_end(e.start)) : limit);
         for (k = 0; k < BLOCK_FLYING_MAX && b->flying[k].end; k++) {
         }
         if (k == BLOCK_FLYING_MAX)

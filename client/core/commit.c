@@ -221,6 +221,7 @@ static void committed(struct inode_target *it, uint64_t ticket)
 
         c->uncommitted_bytes -= extents_bytes(&b->committing);
         extents_clear(&b->committing);
+        scatter_tidy(b);
         if (!extents_empty(&b->unc)) {
             rest = true;
             continue;

@@ -159,7 +159,7 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     list_init(&c->inode_lru);
     list_init(&c->name_lru);
     list_init(&c->invalidations);
-    for (unsigned k = 0; k < MEM_CLASSES; k++) {
+    for (unsigned k = 0; k <= MEM_CLASSES; k++) {
         list_init(&c->block_lru[k]);
         list_init(&c->block_spent[k]);
     }

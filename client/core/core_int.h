@@ -14,7 +14,8 @@
  *   prelist.c   names that are about to be looked up
  *   invalidate.c  what the server says is about to change
  *   mem.c       the memory budget: slabs of buffers, eviction, waiting
- *   block.c     data cache: blocks of files, filling and sending them
+ *   block.c     data cache: blocks of files, filling and sending them; scatter.c those that are
+ *               written to here and there
  *   preread.c   files that are about to be read
  *   span.c      one request to the target of each stripe of a range
  *
@@ -39,6 +40,7 @@
 #include "client/core/oss_int.h"
 #include "client/core/readahead.h"
 #include "client/core/retry.h"
+#include "client/core/scatter.h"
 #include "client/core/stripe.h"
 #include "common/base/assert.h"
 #include "common/base/crc.h"
@@ -228,8 +230,8 @@ struct core_file {
     struct msg_cred cred; /* groups point behind the struct */
     unsigned busy;        /* requests */
     bool released, wrote, reopening;
-    bool judged; /* whether it is read whole tells of its neighbours */
-    uint64_t bytes_read;
+    bool judged;                   /* whether it is read whole tells of its neighbours */
+    uint64_t bytes_read, wrote_to; /* wrote_to: the end of its last write */
     struct list lock_holders;
     bool locks_lost; /* they went with an earlier session: this file is of no use any more */
 };
@@ -274,7 +276,8 @@ struct msg_time core_now(const struct core *c);
 /* ---- memory ---- */
 
 #define MEM_SLABS_MAX 516u
-#define MEM_CLASSES   4u /* the first for small files, the last for streams */
+#define MEM_CLASSES   4u          /* the first for small files, the last for streams */
+#define MEM_SCATTERED MEM_CLASSES /* where blocks of pages rest */
 
 struct mem_class {
     uint32_t buf_bytes, first_bytes; /* of a buffer, of the first slab */
@@ -285,7 +288,9 @@ struct mem_class {
 
 struct core_mem {
     struct mem_class cls[MEM_CLASSES];
-    struct list waiters; /* struct core_req.p.wait */
+    struct mem_class pages;              /* of scattered blocks */
+    uint32_t used_pages, pages_to_flush; /* to_flush: so many, and what is dirty is written back */
+    struct list waiters;                 /* struct core_req.p.wait */
     struct reactor_work wake, commit;
     bool waking, commit_asked;
     uint64_t empties;
@@ -294,6 +299,7 @@ struct core_mem {
 int mem_budget_init(struct core *c) MUST_USE;
 void mem_budget_fini(struct core *c);
 struct buf *mem_get(struct core *c, uint32_t bytes, bool may_evict); /* NULL: none now */
+struct buf *mem_page_get(struct core *c); /* for scattered blocks; NULL: none now */
 void mem_put(struct core *c, struct buf *b);
 unsigned mem_class_of(uint32_t bytes); /* whose buffers hold so many */
 void mem_wait(struct core *c, struct core_req *q, void (*resume)(struct core_req *q));
@@ -312,7 +318,8 @@ struct block {
     struct list unc_link; /* inode_target.blocks */
     struct core_inode *inode;
     uint64_t index;
-    struct buf *buf;
+    struct buf *buf;         /* NULL: scattered */
+    struct scatter *scatter; /* pages instead of a buffer, or NULL */
     struct extents valid, dirty, unc, committing;
     struct inode_target *unc_in;
     uint32_t n_ios;                /* writes in flight */
@@ -327,6 +334,8 @@ struct block {
 struct block *block_find(struct core *c, const struct core_inode *i, uint64_t index);
 /* Found or made with room for bytes [0, need) of the block; NULL: no memory now. */
 struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_evict);
+/* A new one, which owns buf or s; NULL: no memory. */
+struct block *block_new(struct core_inode *i, uint64_t index, struct buf *buf, struct scatter *s);
 bool block_busy(const struct block *b, uint32_t start,
                 uint32_t end); /* a transfer touches that range */
 void block_wait(struct block *b, struct core_req *q, void (*resume)(struct core_req *q));
@@ -489,7 +498,7 @@ struct core {
     bool names_forgotten;                /* some were evicted, the kernel may have them */
     struct list invalidations;           /* struct invalidation: the kernel is being told */
     struct list inode_lru, name_lru, dirty_inodes, files;
-    struct list block_lru[MEM_CLASSES], block_spent[MEM_CLASSES];
+    struct list block_lru[MEM_CLASSES + 1], block_spent[MEM_CLASSES + 1];
     uint32_t n_idle_inodes, max_inodes, n_names, max_names, n_prelists;
     struct core_mem mem;
     uint64_t dirty_bytes, uncommitted_bytes, max_dirty;

@@ -54,6 +54,14 @@ int extents_add(struct extents *x, uint32_t start, uint32_t end)
     return 0;
 }
 
+bool extents_add_all(struct extents *x, const struct extents *more)
+{
+    for (uint32_t i = 0; i < more->n; i++)
+        if (extents_add(x, more->e[i].start, more->e[i].end))
+            return false;
+    return true;
+}
+
 int extents_remove(struct extents *x, uint32_t start, uint32_t end)
 {
     struct extents out;

@@ -30,6 +30,8 @@ static inline bool extents_empty(const struct extents *x)
 
 void extents_clear(struct extents *x);
 int extents_add(struct extents *x, uint32_t start, uint32_t end) MUST_USE;
+/* All of more; false: it does not fit, and some of it is in x. */
+bool extents_add_all(struct extents *x, const struct extents *more) MUST_USE;
 int extents_remove(struct extents *x, uint32_t start, uint32_t end) MUST_USE;
 void extents_drop_before(struct extents *x,
                          uint32_t at);            /* drops whole pieces that end at or before at */

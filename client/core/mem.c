@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory budget of cached and dirty data: four classes of buffers (64 KiB for small files and
- * small reads, 128 KiB, 256 KiB, 1 MiB for streams), taken in slabs as they are needed and never
- * beyond the budget. Fresh memory costs more than the network, so a class that has grown to its
- * eager_bytes, or has blocks that their readers keep a copy of, uses those again before it grows;
- * and when it has to grow all the same, what is uncommitted is committed, so that its buffers come
- * back before more and more new ones are filled. For the same reason all but the buffers for
- * streams begin with a small slab, and each is as large as those before it: who lists a directory
- * on a new mount needs a few, and must not wait for megabytes of all sizes to be touched.
+ * small reads, 128 KiB, 256 KiB, 1 MiB for streams) and pages for scattered writes, taken in slabs
+ * as they are needed and never beyond the budget. Fresh memory costs more than the network, so a
+ * class that has grown to its eager_bytes, or has blocks that their readers keep a copy of, uses
+ * those again before it grows; and when it has to grow all the same, what is uncommitted is
+ * committed, so that its buffers come back before more and more new ones are filled. For the same
+ * reason all but the buffers for streams begin with a small slab, and each is as large as those
+ * before it: who lists a directory on a new mount needs a few, and must not wait for megabytes of
+ * all sizes to be touched.
  *
  * Running dry: the least recently used clean block gives its buffer; when there is none the
  * caller's request waits and is tried again, from its beginning, when something was freed or became
@@ -19,6 +20,10 @@
 #define SLAB_FIRST_BYTES (512u * KIB)
 #define SLABS_SMALL      4u /* with which a class that begins so comes to SLAB_BYTES, then as above */
 static_assert(MEM_SLABS_MAX > SLABS_SMALL, "see mem_budget_init()");
+
+/* For scattered blocks: at most, at once, and how much of it is worth writing back. */
+#define PAGES_BYTES       (32u * MIB)
+#define PAGES_FLUSH_BYTES (4u * MIB)
 
 static const uint32_t class_bytes[MEM_CLASSES] = {CORE_SMALL_BYTES, 128u * KIB, 256u * KIB,
                                                   CORE_LARGE_BYTES};
@@ -58,6 +63,7 @@ static uint64_t not_data(uint64_t limit)
 int mem_budget_init(struct core *c)
 {
     uint64_t data = c->o.memory_limit - not_data(c->o.memory_limit);
+    uint64_t pages = MIN(data / 16, PAGES_BYTES) / MIB * MIB;
     struct core_mem *m = &c->mem;
 
     list_init(&m->waiters);
@@ -67,6 +73,8 @@ int mem_budget_init(struct core *c)
         bool large = k == MEM_CLASSES - 1;
         uint64_t share = large ? data / 8 * 5 : data / 8;
 
+        if (k == 1)
+            share -= pages;
         if (k == 0)
             share = MAX(share, MIN(data / 4, SLAB_BYTES)); /* the smallest mounts have no others */
         share = MIN(share / SLAB_BYTES, MEM_SLABS_MAX - SLABS_SMALL) * SLAB_BYTES;
@@ -75,6 +83,9 @@ int mem_budget_init(struct core *c)
                                        .max_bytes = share,
                                        .eager_bytes = eager_bytes[k]};
     }
+    m->pages = (struct mem_class){
+        .buf_bytes = SCATTER_PAGE_BYTES, .first_bytes = SLAB_FIRST_BYTES, .max_bytes = pages};
+    m->pages_to_flush = (uint32_t)MIN(pages / 2, PAGES_FLUSH_BYTES) / SCATTER_PAGE_BYTES;
     if (!m->cls[0].max_bytes || !m->cls[MEM_CLASSES - 1].max_bytes)
         return -EINVAL;
     c->max_dirty = m->cls[MEM_CLASSES - 1].max_bytes / 2;
@@ -82,13 +93,17 @@ int mem_budget_init(struct core *c)
     return 0;
 }
 
+static void class_fini(struct mem_class *k)
+{
+    while (k->n_slabs)
+        buf_pool_destroy(k->slabs[--k->n_slabs]);
+}
+
 void mem_budget_fini(struct core *c)
 {
-    unsigned k;
-
-    for (k = 0; k < MEM_CLASSES; k++)
-        while (c->mem.cls[k].n_slabs)
-            buf_pool_destroy(c->mem.cls[k].slabs[--c->mem.cls[k].n_slabs]);
+    class_fini(&c->mem.pages);
+    for (unsigned k = 0; k < MEM_CLASSES; k++)
+        class_fini(&c->mem.cls[k]);
 }
 
 static struct buf *class_take(struct mem_class *k)
@@ -102,10 +117,11 @@ static struct buf *class_take(struct mem_class *k)
 
 static struct buf *class_get(struct mem_class *k)
 {
-    uint32_t bytes = (uint32_t)MIN(MAX(k->bytes, k->first_bytes), SLAB_BYTES);
+    uint64_t room = k->max_bytes - k->bytes;
+    uint32_t bytes = (uint32_t)MIN(MIN(MAX(k->bytes, k->first_bytes), SLAB_BYTES), room);
     struct buf *b = class_take(k);
 
-    if (b || k->bytes == k->max_bytes)
+    if (b || !room)
         return b;
     if (buf_pool_create("client-data", k->buf_bytes, bytes / k->buf_bytes, &k->slabs[k->n_slabs]))
         return NULL;
@@ -155,6 +171,16 @@ struct buf *mem_get(struct core *c, uint32_t bytes, bool may_evict)
     return b;
 }
 
+struct buf *mem_page_get(struct core *c)
+{
+    struct buf *b = core_no_memory() ? NULL : class_get(&c->mem.pages);
+
+    while (!b && block_evict_class(c, MEM_SCATTERED))
+        b = class_take(&c->mem.pages);
+    c->mem.empties += !b;
+    return b;
+}
+
 void mem_put(struct core *c, struct buf *b)
 {
     buf_put(b);
@@ -179,7 +205,7 @@ void mem_freed(struct core *c)
 
 uint64_t mem_used(const struct core *c)
 {
-    uint64_t sum = 0;
+    uint64_t sum = c->mem.pages.bytes;
     unsigned k;
 
     for (k = 0; k < MEM_CLASSES; k++)

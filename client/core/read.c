@@ -211,7 +211,9 @@ static bool any_cached(struct core_req *q, uint64_t end)
     while (at < end) {
         struct stripe_piece p = stripe_cut(&i->layout, at, end);
 
-        if (block_find(q->p.core, i, p.block))
+        const struct block *b = block_find(q->p.core, i, p.block);
+
+        if (b && (!b->scatter || extents_overlap(&b->valid, p.start, p.start + p.len)))
             return true;
         at += p.len;
     }

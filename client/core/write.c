@@ -14,6 +14,7 @@
 
 #define WRITE_THROUGH  0x2u
 #define WRITE_FLUSHING 0x4u
+#define SCATTERED_MAX  (16u * KIB) /* as much as a target overwrites without moving it */
 
 /* The next append may go. */
 static void append_over(struct core_req *q)
@@ -66,6 +67,7 @@ static void finish(struct core_req *q)
     q->out.write.offset = q->p.offset;
     q->p.core->stats.writes++;
     q->p.core->stats.write_bytes += q->p.len;
+    q->p.file->wrote_to = q->p.offset + q->p.len;
     write_end(q, 0);
 }
 
@@ -158,13 +160,52 @@ static bool untangle(struct core_req *q, struct block *b)
     return false;
 }
 
+/* A small overwrite of bytes that are not cached, and not the next of a stream. */
+static bool is_scattered(const struct core_req *q, const struct stripe_piece *p)
+{
+    const struct core_inode *i = q->p.inode;
+
+    return p->len == q->p.len && p->len <= SCATTERED_MAX && !i->need_grow &&
+           q->p.offset != q->p.file->wrote_to && q->p.offset + q->p.len <= i->attr.size;
+}
+
+/* NULL: no memory now. */
+static struct block *block_to_write(const struct core_req *q, const struct stripe_piece *p)
+{
+    struct core_inode *i = q->p.inode;
+    uint32_t end = p->start + p->len, unit = stripe_block_bytes(&i->layout);
+    uint32_t need = MIN((end + CRC_BLOCK_BYTES - 1) / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES, unit);
+    struct block *b = block_find(q->p.core, i, p->block);
+    int rc = -ENOSPC;
+
+    if (b ? b->scatter != NULL : is_scattered(q, p))
+        rc = scatter_get(i, p->block, p->start, end, &b);
+    if (rc == -ENOSPC)
+        return block_get(i, p->block, need, true);
+    return rc ? NULL : b;
+}
+
+static void copy_to_block(const struct core_req *q, struct block *b, const struct stripe_piece *p)
+{
+    uint32_t at = p->start, end = at + p->len, from = q->p.progress, n;
+
+    for (; b->scatter && at < end; at += n, from += n) {
+        uint32_t offset;
+        const struct buf *page = scatter_page(b, at, &offset);
+
+        n = MIN(end, scatter_page_end(at)) - at;
+        copy_in(q, page->data + offset, from, n);
+    }
+    if (at < end)
+        copy_in(q, b->buf->data + at, from, end - at);
+}
+
 /* One block's part; false: the request waits. */
 static bool write_piece(struct core_req *q, const struct stripe_piece *p)
 {
     struct core_inode *i = q->p.inode;
     uint32_t end = p->start + p->len, unit = stripe_block_bytes(&i->layout);
-    uint32_t need = MIN((end + CRC_BLOCK_BYTES - 1) / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES, unit);
-    struct block *b = block_get(i, p->block, need, true);
+    struct block *b = block_to_write(q, p);
     struct oss_target *t;
 
     if (!b) {
@@ -178,13 +219,15 @@ static bool write_piece(struct core_req *q, const struct stripe_piece *p)
     while (block_set_dirty(b, p->start, end))
         if (!untangle(q, b))
             return false;
-    copy_in(q, b->buf->data + p->start, q->p.progress, p->len);
+    copy_to_block(q, b, p);
     inode_touch_data(i, p->block * unit + end);
     t = oss_target_of(q->p.core, &i->layout, p->chunk);
     if (!t || t->grant < t->unsent)
         q->p.flags |= WRITE_THROUGH;
-    if (end == unit)
+    if (end == unit && !b->scatter)
         block_send(b, false);
+    if (b->dirty.n >= EXTENTS_MAX / 2 && b->scatter && !i->background_busy)
+        flush_background(q->p.core, 0, true); /* before it is too scattered to note more */
     return true;
 }
 
@@ -202,7 +245,8 @@ static void write_striped(struct core_req *q)
             wait_memory(q);
             return;
         }
-        if (unsaved >= c->max_dirty / 2 && !q->p.inode->background_busy)
+        if ((unsaved >= c->max_dirty / 2 || c->mem.used_pages > c->mem.pages_to_flush) &&
+            !q->p.inode->background_busy)
             flush_background(c, 0, true); /* in time, so that nobody has to wait */
         if (!write_piece(q, &p))
             return;

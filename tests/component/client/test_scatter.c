@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small overwrites all over a file: the memory they take, and that nothing of them is lost. */
+#include <check.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "tests/support/client_bed.h"
+#include "tests/support/suite.h"
+
+#define ROOM (12u * MIB)
+
+static struct bed bed;
+static struct core *c;
+static uint8_t *data, *back;
+
+static void setup(void)
+{
+    bed_setup(&bed, 3);
+    data = calloc(1, ROOM);
+    back = malloc(ROOM);
+}
+
+static void teardown(void)
+{
+    bed_unmount(&bed, c, false, 0);
+    free(data);
+    free(back);
+    bed_teardown(&bed);
+}
+
+static void mount_with(uint64_t memory)
+{
+    struct core_options o;
+
+    core_options_default(&o);
+    o.memory_limit = memory;
+    c = bed_mount(&bed, &o);
+}
+
+static uint64_t memory_used(void)
+{
+    struct core_stats stats;
+
+    core_get_stats(c, &stats);
+    return stats.memory_used;
+}
+
+/* A file of holes: nothing of it is cached. */
+static struct core_file *holes(const char *name, uint64_t size)
+{
+    struct core_file *f = bed_create(&bed, c, name);
+
+    ck_assert_int_eq(bed_truncate(&bed, c, f, size), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    return f;
+}
+
+static void put(struct core_file *f, uint32_t at, uint32_t len, unsigned seed)
+{
+    bed_pattern(data + at, len, at, seed);
+    ck_assert_int_eq(bed_write(&bed, c, f, at, data + at, len), 0);
+}
+
+static void expect_read(struct core_file *f, uint32_t at, uint32_t len)
+{
+    memset(back, 0xee, len);
+    ck_assert_int_eq(bed_read(&bed, c, f, at, back, len), (int)len);
+    ck_assert_int_eq(memcmp(back, data + at, len), 0);
+}
+
+static void expect_stored(const char *name, uint32_t len)
+{
+    struct fake_inode *i = fake_inode(&bed.cluster, name);
+
+    ck_assert_uint_eq(i->attr.size, len);
+    fake_contents(&bed.cluster, i, 0, back, len, true);
+    ck_assert_int_eq(memcmp(back, data, len), 0);
+}
+
+START_TEST(small_overwrites_take_no_more_memory_than_their_pages)
+{
+    struct core_file *f;
+    uint64_t before;
+
+    mount_with(2 * GIB);
+    f = holes("wide", (uint64_t)100 * MIB);
+    before = memory_used();
+    for (uint64_t k = 0; k < 100; k++)
+        ck_assert_int_eq(
+            bed_write(&bed, c, f, k * MIB + 4096 * (1 + k % 200), data + 4096 * (k % 3), 4096), 0);
+    ck_assert_uint_le(memory_used() - before, 8 * MIB);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(more_small_overwrites_than_there_are_pages_are_all_stored)
+{
+    struct core_file *f;
+    unsigned seed = 3;
+
+    mount_with(48 * MIB);
+    f = holes("many", ROOM);
+    for (unsigned k = 0; k < 1500; k++)
+        put(f, (uint32_t)rand_r(&seed) % (ROOM / 4096) * 4096, 4096, k);
+    ck_assert_uint_le(memory_used(), 48 * MIB);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_stored("many", ROOM);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(what_is_scattered_is_read_before_and_after_it_is_stored)
+{
+    struct core_file *f;
+
+    mount_with(2 * GIB);
+    f = holes("read", ROOM);
+    for (unsigned k = 0; k < 11; k++)
+        put(f, k * MIB + 5000 + 70000 * (k % 7), 1 + 1500 * k, k); /* some over a page's end */
+    expect_read(f, 0, 4 * MIB);
+    expect_read(f, 5 * MIB + 5000, 100);
+    put(f, 3 * MIB + 5100, 50, 77); /* in what is an ordinary block by now */
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    for (unsigned k = 0; k < 11; k += 3)
+        expect_read(f, k * MIB, MIB);
+    expect_stored("read", ROOM);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_restart_of_the_targets_loses_no_scattered_write)
+{
+    struct core_file *f;
+
+    mount_with(2 * GIB);
+    f = holes("restart", ROOM);
+    for (unsigned round = 0; round < 6; round++) {
+        for (unsigned k = 0; k < 60; k++)
+            put(f, (k * 397 + round * 11) % 3000 * 4096 + 512, 3000, round);
+        ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+        fake_oss_restart(&bed.cluster.oss[round % 3]);
+        put(f, 4096 * 100 + 10, 20, round);
+    }
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_stored("restart", ROOM);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_cut_takes_what_is_scattered_behind_it)
+{
+    struct core_file *f;
+    uint32_t cut = 2 * MIB + 3 * 4096 + 100;
+
+    mount_with(2 * GIB);
+    f = holes("cut", ROOM);
+    for (unsigned k = 0; k < 10; k++)
+        put(f, 2 * MIB + 4096 * (2 * k + 1), 4096, k);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    put(f, 2 * MIB + 4096, 10, 50);
+    put(f, 5 * MIB, 4096, 51);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, cut), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, ROOM), 0);
+    memset(data + cut, 0, ROOM - cut);
+    expect_read(f, MIB, 5 * MIB);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_stored("cut", ROOM);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_block_that_fills_up_becomes_an_ordinary_one)
+{
+    struct core_file *f;
+
+    mount_with(2 * GIB);
+    f = holes("full", ROOM);
+    for (unsigned k = 0; k < 200; k++)
+        put(f, MIB + (k * 67 % 256) * 4096, 4096, k); /* one block, in no order */
+    expect_read(f, MIB, MIB);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_stored("full", ROOM);
+    core_release(c, f);
+}
+END_TEST
+
+SUITE_MAIN("client-scatter", setup, teardown, small_overwrites_take_no_more_memory_than_their_pages,
+           more_small_overwrites_than_there_are_pages_are_all_stored,
+           what_is_scattered_is_read_before_and_after_it_is_stored,
+           a_restart_of_the_targets_loses_no_scattered_write,
+           a_cut_takes_what_is_scattered_behind_it, a_block_that_fills_up_becomes_an_ordinary_one)
