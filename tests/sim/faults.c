@@ -22,11 +22,13 @@ struct rates { /* per million messages */
 struct faults {
     bool on;
     struct rates rates;
-    unsigned left; /* events to come */
+    unsigned left;    /* events to come */
+    unsigned changes; /* so many at once, to be hindered */
     uint64_t next_ns;
     uint64_t cut_until_ns[SIM_NODES][SIM_NODES];
     uint64_t slow_disk_until_ns, slow_disk_ns;
     bool hinder_dirty;      /* the next client that has something to write */
+    bool hinder_changing;   /* the next one that waits for the answer to changes */
     bool hinder_locked;     /* the next one that has a lock */
     bool crash_uncommitted; /* the next storage server that has data not committed */
     bool hinder_offered;    /* the next one that has waited for one */
@@ -211,10 +213,32 @@ static void hinder_who_is_offered(void)
     }
 }
 
+/* It does not know whether its changes were made, and asks again after others have gone on; or it
+ * loses its session over it. */
+static void hinder_who_changes(void)
+{
+    for (unsigned i = 0; i < SIM_CLIENTS; i++) {
+        struct sim_node *n = sim_client(i);
+        uint64_t length = sim_between(200 * NS_PER_MS, 2500 * NS_PER_MS);
+
+        if (!n->up || n->resume_ns || !n->core || states_changes(n->core) < faults.changes)
+            continue;
+        faults.hinder_changing = false;
+        if (sim_chance(500))
+            length += SIM_LEASE + NS_PER_S;
+        cut((unsigned)(n - sim.node), 0, sim_now() + length);
+        sim_hit(SIM_FAULT_CUT_CHANGING);
+        sim_say("%s is cut off while it changes something", n->name);
+        return;
+    }
+}
+
 /* Whoever has something to write, or a lock, is kept from it for longer than its lease, so that
  * somebody else may have the file by then. */
 static void hinder(void)
 {
+    if (faults.hinder_changing)
+        hinder_who_changes();
     if (faults.hinder_offered && sim_mds()->up)
         hinder_who_is_offered();
     for (unsigned i = 0; i < SIM_CLIENTS && (faults.hinder_dirty || faults.hinder_locked); i++) {
@@ -270,6 +294,8 @@ static void event(void)
         faults.hinder_offered = true;
     else if (what < 66)
         faults.crash_uncommitted = true;
+    else if (what < 71)
+        faults.hinder_changing = true;
     else if (what < 77) /* cannot renew, but can write */
         partition((unsigned)(client - sim.node), 0, sim_chance(700));
     else if (what < 87)
@@ -294,6 +320,7 @@ void sim_faults_start(void)
     if (!sim.faults)
         return;
     faults.on = true;
+    faults.changes = 1 + sim_below(2);
     if (sim_chance(700))
         faults.left = 1 + sim_below(EVENTS_MAX);
     if (sim_chance(600))

@@ -175,7 +175,7 @@ static void ask(struct proc *p)
     p->refused_by = other ? other->held.stamp : 0;
     if (o->kind == OP_LOCK)
         p->on->asked = true;
-    if (o->kind == OP_UNLOCK)
+    if (o->kind == OP_UNLOCK || o->flags & LOCK_OP_FLOCK) /* one that is converted is given up */
         forget(p->on, o);
     work_say_call(p);
     if (o->kind == OP_LOCK_TEST)

@@ -47,6 +47,20 @@ void states_look_at_client(const struct core *c)
         look_at_file(list_entry(l, const struct core_file, all));
 }
 
+unsigned states_changes(const struct core *c)
+{
+    const struct list *l;
+    unsigned n = 0;
+
+    list_for_each (l, &c->ops) {
+        const struct mds_op *op = list_entry((struct list *)l, const struct mds_op, link);
+
+        if (op->slot >= 0 && op->sent)
+            n += op->call.op == RPC_OP_BATCH ? op->msg.batch.n_items : 1;
+    }
+    return n;
+}
+
 uint64_t states_session(const struct core *c)
 {
     return c->session.id;
