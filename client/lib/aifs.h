@@ -10,13 +10,16 @@
  * Rights are those of the process at aifs_mount() (effective user, group and supplementary groups),
  * checked by the servers.
  *
- * Each mounted file system has one thread of its own. A child of fork(2) may go on with what it
- * finds: the first call there makes a mount of the child's own (session, connections, thread, and
- * memory_limit), the first call on a file opens it again by its inode, and queues begin empty. A
- * call fails with ENOTCONN when that does not work, and the next one tries again. Locks and what
- * the parent has submitted stay the parent's. Nothing the child does, its exit included, disturbs
- * the parent. If the parent uses shared memory or RDMA, its children use TCP: those libraries
- * cannot be used on both sides of a fork.
+ * Each mounted file system has one thread of its own. A thread that waits in the library may do the
+ * file system's work meanwhile, so that small calls wake no other; what it leaves when it comes
+ * back is that thread's again. So a handler of a signal must not call the library, unless it was
+ * mounted with drive=own, and a thread that waits cannot be cancelled. A child of fork(2) may go on
+ * with what it finds: the first call there makes a mount of the child's own (session, connections,
+ * thread, and memory_limit), the first call on a file opens it again by its inode, and queues begin
+ * empty. A call fails with ENOTCONN when that does not work, and the next one tries again. Locks
+ * and what the parent has submitted stay the parent's. Nothing the child does, its exit included,
+ * disturbs the parent. If the parent uses shared memory or RDMA, its children use TCP: those
+ * libraries cannot be used on both sides of a fork.
  *
  * Data written is visible to every other client when aifs_close() has returned, and durable when
  * aifs_fsync() has. An error of writing in the background is reported by the next aifs_fsync() or
@@ -59,6 +62,8 @@ const char *aifs_version(void); /* "0.1.0" */
  *   rails=N              addresses of a storage server used at once, 1 to 4 (default 4)
  *   net.devices=NAME[:PORT]+...  the RDMA devices that may be used, one list per process
  *   mount_timeout=TIME   how long aifs_mount() waits for servers that do not answer (default 30s)
+ *   drive=caller|own     who does the file system's work while a thread waits: that thread
+ *                        (default), or always the file system's own
  *   job=ID               for accounting (default: $SLURM_JOB_ID)
  *
  * When it fails, aifs_mount_error() is a sentence for people, valid until the next aifs_mount() of

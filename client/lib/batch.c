@@ -213,7 +213,7 @@ struct aifs_batch *aifs_batch_submit(struct aifs *fs, struct aifs_name *names, u
         (void)lib_errno(err);
         return NULL;
     }
-    reactor_post(fs->reactor, &b->work);
+    lib_post(fs, &b->work);
     return b;
 }
 
@@ -236,6 +236,7 @@ int aifs_batch_wait(struct aifs_batch *b, int timeout_ms)
 
     if (getpid() != b->process) /* what was begun before fork(2) ends in the parent */
         return lib_errno(-ENOTCONN);
+    lib_wait_begin(b->fs);
     pthread_mutex_lock(&b->lock);
     while (!b->done && timeout_ms != 0) {
         if (timeout_ms < 0)
@@ -245,6 +246,7 @@ int aifs_batch_wait(struct aifs_batch *b, int timeout_ms)
     }
     done = b->done;
     pthread_mutex_unlock(&b->lock);
+    lib_wait_end(b->fs);
     if (!done)
         return lib_errno(-ETIMEDOUT);
     batch_free(b);

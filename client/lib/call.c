@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocking calls over the reactor: post, sleep on a semaphore, wake. Failure: in the child of a
+ * Blocking calls over the reactor: post, and turn it until it is done, or sleep on a semaphore
+ * while another does. Failure: in the child of a
  * fork() the mount or the file may not come back to life (fork.c).
  */
 #include "client/lib/lib_int.h"
@@ -57,8 +58,17 @@ int lib_call_run(struct lib_call *c)
         sem_destroy(&c->sem);
         return err;
     }
-    reactor_post(c->fs->reactor, &c->work);
-    while (sem_wait(&c->sem) && errno == EINTR) {
+    if (!c->large && lib_drive_begin(c->fs)) {
+        reactor_post(c->fs->reactor, &c->work);
+        while (sem_trywait(&c->sem))
+            lib_drive_turn(c->fs, NS_PER_S);
+        lib_drive_end(c->fs);
+    } else {
+        lib_wait_begin(c->fs);
+        lib_post(c->fs, &c->work);
+        while (sem_wait(&c->sem) && errno == EINTR) {
+        }
+        lib_wait_end(c->fs);
     }
     sem_destroy(&c->sem);
     return c->status;

@@ -43,10 +43,14 @@ static void before(void)
         struct aifs *fs = list_entry(e, struct aifs, link);
 
         fs->park.fn = park;
-        reactor_post(fs->reactor, &fs->park);
+        fs->is_parked = !lib_drive_is_mine(fs); /* else it is below us, in a signal handler */
+        if (fs->is_parked)
+            lib_post(fs, &fs->park);
     }
     list_for_each (e, &mounts) {
-        while (sem_wait(&list_entry(e, struct aifs, link)->parked) && errno == EINTR) {
+        struct aifs *fs = list_entry(e, struct aifs, link);
+
+        while (fs->is_parked && sem_wait(&fs->parked) && errno == EINTR) {
         }
     }
 }
@@ -55,8 +59,12 @@ static void in_parent(void)
 {
     struct list *e;
 
-    list_for_each (e, &mounts)
-        sem_post(&list_entry(e, struct aifs, link)->resume);
+    list_for_each (e, &mounts) {
+        struct aifs *fs = list_entry(e, struct aifs, link);
+
+        if (fs->is_parked)
+            sem_post(&fs->resume);
+    }
     pthread_mutex_unlock(&lock);
 }
 

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 
 #define PIECE_BYTES  CORE_IO_MAX
+#define LARGE_BYTES  (64u * KIB)
 #define DIRECT_BYTES (2u * MIB) /* so large a read keeps all servers busy by itself */
 
 static void go_on(struct lib_io *io);
@@ -122,6 +123,7 @@ static ssize_t blocking(struct aifs_file *f, int op, void *buf, size_t len, off_
     lib_file_call_init(&c, f, blocking_begin);
     io->over = blocking_over;
     io->cookie = (uint64_t)(uintptr_t)&c;
+    c.large = len >= LARGE_BYTES;
     c.out = io;
     err = lib_call_run(&c);
     n = err ? err : lib_io_result(io);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libaifs inside: a reactor thread per mount; a blocking call is a struct lib_call on the caller's
- * stack that is posted to it and waited for.
+ * libaifs inside: a reactor and a thread for it per mount; a blocking call is a struct lib_call on
+ * the caller's stack that is posted to it and waited for. Who waits for little turns the reactor
+ * meanwhile.
  *
  *   mount.c   options, the thread, mounting and unmounting
+ *   drive.c   whose thread turns the reactor
  *   fork.c    what a fork() does to it, and how a child gets a mount of its own
  *   call.c    posting and waiting; errors to errno
  *   walk.c    paths to inodes
@@ -33,10 +35,30 @@
 #define LIB_DEPTH_MAX 512u
 #define LIB_LINKS_MAX 40u
 
+struct lib_drive { /* drive.c */
+    pthread_mutex_t lock;
+    pthread_cond_t call;     /* of the own thread */
+    _Atomic uint64_t flying; /* bytes of asynchronous transfers */
+    int cancel_state;        /* the driver's, to be restored */
+    /* under the lock */
+    pthread_t driver;
+    bool driven;         /* a thread turns the reactor */
+    bool own;            /* the mount's own one does */
+    bool called;         /* it is to; nobody else begins */
+    bool watching, rung; /* it is in poll(2); it will look */
+    bool told;           /* it is to be told when the driver leaves */
+    bool stopping, shy;  /* shy: nobody else drives, for good */
+    unsigned n_waiting;  /* threads that wait for what the own one does */
+    uint64_t drives;     /* begun by others */
+    uint64_t seen;       /* of which the own thread knows */
+    uint64_t crowded_ns; /* when several last waited at a time; 0: never */
+};
+
 struct aifs {
     struct reactor *reactor;
     struct core *core;
     pthread_t thread;
+    struct lib_drive drive;
     char *source, *options; /* to mount again in a child */
     /* Of forks: another one than lib_generation() means that we are in a child and all above is the
      * parent's. */
@@ -45,6 +67,7 @@ struct aifs {
     struct list link; /* of all mounts of this process */
     struct reactor_work park;
     sem_t parked, resume;
+    bool is_parked; /* of the fork under way */
     struct lib_buffers *buffers;
     struct msg_cred cred;
     uint32_t *groups;
@@ -96,6 +119,7 @@ struct lib_call {
     size_t out_size;
     uint64_t n1, n2;
     int status;
+    bool large; /* many bytes: the mount's own thread moves them */
     sem_t sem;
 };
 
@@ -111,6 +135,27 @@ int lib_errno(int err);                             /* 0 → 0; else sets errno,
 int lib_path_call(struct aifs *fs, const char *path, unsigned walk_flags,
                   void (*then)(struct lib_call *c), struct lib_call *c);
 void lib_req(struct aifs *fs, struct core_req *q, core_done_fn *done, void *arg);
+
+/* ---- drive.c ---- */
+
+void lib_drive_init(struct aifs *fs); /* before its thread starts; again in a child */
+void lib_drive_fini(struct aifs *fs);
+void *lib_drive_main(void *fs); /* the own thread, until lib_drive_stop() */
+void lib_drive_stop(struct aifs *fs);
+void lib_drive_shy(struct aifs *fs); /* from now on only the own thread drives */
+/* Whoever turns the reactor runs it; any thread. */
+void lib_post(struct aifs *fs, struct reactor_work *w);
+/*
+ * The caller drives: turns, then end. Small things only, and no waiting for anything else in
+ * between. False: another does; wait for what it brings between lib_wait_begin() and
+ * lib_wait_end(). The driver posts with reactor_post().
+ */
+bool lib_drive_begin(struct aifs *fs) MUST_USE;
+void lib_drive_turn(struct aifs *fs, uint64_t max_wait_ns);
+void lib_drive_end(struct aifs *fs);
+bool lib_drive_is_mine(struct aifs *fs); /* in a signal handler, or a library that it calls */
+void lib_wait_begin(struct aifs *fs);
+void lib_wait_end(struct aifs *fs);
 
 /* ---- fork.c ---- */
 

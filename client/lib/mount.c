@@ -28,6 +28,7 @@ struct mount_args {
     const char *key_file;
     const char *devices;
     uint64_t timeout_ns;
+    bool shy; /* drive=own */
 };
 
 static _Thread_local char error[512];
@@ -109,6 +110,12 @@ static int parse_rails(struct mount_args *m, const char *value)
     return 0;
 }
 
+static int parse_drive(struct mount_args *m, const char *value)
+{
+    m->shy = strcmp(value, "own") == 0;
+    return m->shy || strcmp(value, "caller") == 0 ? 0 : -EINVAL;
+}
+
 static int set_option(struct mount_args *m, const char *name, const char *value)
 {
     struct {
@@ -140,6 +147,8 @@ static int set_option(struct mount_args *m, const char *name, const char *value)
             return numbers[k].parse(value, numbers[k].dst);
     if (strcmp(name, "rails") == 0)
         return parse_rails(m, value);
+    if (strcmp(name, "drive") == 0)
+        return parse_drive(m, value);
     if (strcmp(name, "key_file") == 0 || strcmp(name, "keyfile") == 0)
         m->key_file = value;
     else if (strcmp(name, "job") == 0)
@@ -180,12 +189,6 @@ static int parse_options(struct mount_args *m, const char *options)
 }
 
 /* ---- the thread ---- */
-
-static void *reactor_main(void *arg)
-{
-    reactor_run(arg);
-    return NULL;
-}
 
 static int take_rights(struct aifs *fs)
 {
@@ -243,6 +246,7 @@ static void unmount_begin(struct lib_call *c)
 
 static void engine_free(struct aifs *fs)
 {
+    lib_drive_fini(fs);
     if (fs->core)
         core_destroy(fs->core);
     if (fs->reactor)
@@ -273,7 +277,7 @@ static int take_down(struct aifs *fs, bool force)
     c.n1 = force;
     err = lib_call_run(&c);
     lib_dead(fs);
-    reactor_stop(fs->reactor);
+    lib_drive_stop(fs);
     pthread_join(fs->thread, NULL);
     engine_free(fs);
     return err;
@@ -286,8 +290,10 @@ static int engine_start(struct aifs *fs, struct mount_args *m)
     struct mount_call call = {0};
     int err = reactor_create(&ro, &fs->reactor);
 
+    fs->drive.shy |= m->shy;
+    lib_drive_init(fs);
     err = err ? err : core_create(fs->reactor, &m->core, &fs->core);
-    err = err ? err : thread_start(&fs->thread, "aifs-lib", reactor_main, fs->reactor);
+    err = err ? err : thread_start(&fs->thread, "aifs-lib", lib_drive_main, fs);
     if (err) {
         engine_free(fs);
         return fail(err, "cannot start: %s", err_text(err));

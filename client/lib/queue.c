@@ -2,8 +2,9 @@
 /*
  * Asynchronous reads and writes: a batch is one hand-over to the reactor, finished ones gather in
  * the queue's list, and waiting collects them. What ends in one turn of the reactor is handed over
- * together: one lock, and one wake-up, which costs more than most requests. Callers wait under the
- * queue's lock; nothing else is done under it.
+ * together: one lock, and one wake-up, which costs more than most requests, and which is spared
+ * where the thread that waits turns the reactor itself. Callers wait under the queue's lock;
+ * nothing else is done under it.
  */
 #include "client/lib/lib_int.h"
 
@@ -11,6 +12,9 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
 
 struct aifs_queue {
     struct aifs *fs;
@@ -113,6 +117,7 @@ int aifs_queue_fd(struct aifs_queue *q)
         q->event_fd = eventfd(q->n_done != 0, EFD_CLOEXEC | EFD_NONBLOCK);
     fd = q->event_fd;
     pthread_mutex_unlock(&q->lock);
+    lib_drive_shy(q->fs); /* the program waits elsewhere */
     return fd;
 }
 
@@ -139,6 +144,7 @@ static void io_over(struct lib_io *io)
 {
     struct aifs_queue *q = io->queue;
 
+    atomic_fetch_sub_explicit(&q->fs->drive.flying, io->len, memory_order_relaxed);
     list_push_back(&q->fresh, &io->link);
     if (!q->n_fresh++)
         reactor_defer(q->fs->reactor, &q->hand_over);
@@ -185,6 +191,8 @@ static int batch_fill(struct aifs_queue *q, struct batch *b, struct aifs_io *con
 int aifs_submit(struct aifs_queue *q, struct aifs_io *const *ios, unsigned n)
 {
     int err = queue_usable(q);
+    struct aifs *fs = q->fs;
+    uint64_t bytes = 0;
     struct batch *b;
 
     if (err || !n)
@@ -202,30 +210,81 @@ int aifs_submit(struct aifs_queue *q, struct aifs_io *const *ios, unsigned n)
     pthread_mutex_lock(&q->lock);
     q->in_flight += n;
     pthread_mutex_unlock(&q->lock);
+    for (unsigned k = 0; k < n; k++)
+        bytes += ios[k]->len;
+    atomic_fetch_add_explicit(&fs->drive.flying, bytes, memory_order_relaxed);
     b->work.fn = batch_begin;
-    reactor_post(q->fs->reactor, &b->work);
+    if (!lib_drive_begin(fs)) {
+        lib_post(fs, &b->work);
+        return 0;
+    }
+    reactor_post(fs->reactor, &b->work);
+    lib_drive_turn(fs, 0);
+    lib_drive_end(fs);
     return 0;
 }
 
-static struct timespec deadline(int timeout_ms)
+static uint64_t now_ns(void)
 {
-    struct timespec t;
+    return clock_mono_ns(clock_real());
+}
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += timeout_ms / 1000;
-    t.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
+static unsigned n_done(struct aifs_queue *q)
+{
+    AUTO_LOCK(&q->lock);
+
+    return q->n_done;
+}
+
+/* Until there are min, or it is late; at least one turn. */
+static void wait_driving(struct aifs_queue *q, unsigned min, uint64_t until_ns)
+{
+    bool late, enough = n_done(q) >= min;
+
+    do {
+        uint64_t now = until_ns == UINT64_MAX ? 0 : now_ns();
+
+        late = now >= until_ns;
+        lib_drive_turn(q->fs, late || enough ? 0 : MIN(until_ns - now, NS_PER_S));
+        enough = n_done(q) >= min;
+    } while (!enough && !late);
+}
+
+static void wait_for_driver(struct aifs_queue *q, unsigned min, uint64_t until_ns)
+{
+    struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
+    lib_wait_begin(q->fs);
+    pthread_mutex_lock(&q->lock);
+    while (q->n_done < min) {
+        if (until_ns == UINT64_MAX)
+            pthread_cond_wait(&q->some, &q->lock);
+        else if (pthread_cond_timedwait(&q->some, &q->lock, &until))
+            break;
     }
-    return t;
+    pthread_mutex_unlock(&q->lock);
+    lib_wait_end(q->fs);
+}
+
+static void wait_for(struct aifs_queue *q, unsigned min, int timeout_ms)
+{
+    uint64_t until_ns = timeout_ms < 0    ? UINT64_MAX
+                        : timeout_ms == 0 ? 0
+                                          : now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+
+    if (lib_drive_begin(q->fs)) {
+        wait_driving(q, min, until_ns);
+        lib_drive_end(q->fs);
+    } else if (until_ns) {
+        wait_for_driver(q, min, until_ns);
+    }
 }
 
 int aifs_wait(struct aifs_queue *q, struct aifs_io **done, unsigned min, unsigned max,
               int timeout_ms)
 {
-    struct timespec until = deadline(MAX(timeout_ms, 0));
     unsigned n = 0;
+    bool none;
     int err;
 
     if (min > max || max > INT_MAX)
@@ -235,11 +294,11 @@ int aifs_wait(struct aifs_queue *q, struct aifs_io **done, unsigned min, unsigne
         return lib_errno(err);
     pthread_mutex_lock(&q->lock);
     min = MIN(min, q->n_done + q->in_flight);
-    while (q->n_done < min && timeout_ms != 0) {
-        if (timeout_ms < 0)
-            pthread_cond_wait(&q->some, &q->lock);
-        else if (pthread_cond_timedwait(&q->some, &q->lock, &until))
-            break;
+    none = !q->n_done && q->in_flight;
+    if (none || q->n_done < min) {
+        pthread_mutex_unlock(&q->lock);
+        wait_for(q, min, min ? timeout_ms : 0);
+        pthread_mutex_lock(&q->lock);
     }
     while (n < max && q->n_done) {
         struct lib_io *io = list_entry(list_pop_front(&q->done), struct lib_io, link);

@@ -35,7 +35,8 @@
 #include "client/preload/preload_int.h"
 
 #define ATTRIBUTE "user.aifs.mount"
-#define OPTIONS   "%s,ro,soft,timeo=%us,mount_timeout=%us,memory_limit=256Mi"
+/* drive=own: handlers of signals read, too. */
+#define OPTIONS   "%s,ro,soft,timeo=%us,mount_timeout=%us,memory_limit=256Mi,drive=own"
 #define TIMEOUT_S 5
 #define RETRY_S   10
 #define END_S     1 /* a process that ends waits so long for its other threads */

@@ -550,6 +550,29 @@ bool reactor_run_once(struct reactor *r, uint64_t max_wait_ns)
     return reactor_turn(r, max_wait_ns) > 0;
 }
 
+uint64_t reactor_rest(struct reactor *r)
+{
+    bool armed;
+
+    atomic_store_explicit(&r->owner, (uintptr_t)&thread_mark, memory_order_relaxed);
+    r->in_turn = true;
+    reactor_refresh_now(r);
+    armed = reactor_do_ready(r) == 0 && reactor_arm_sources(r);
+    r->in_turn = false;
+    /* arming may have deferred work and started timers */
+    return armed && reactor_due_ns(r) != 0 ? reactor_sleep_ns(r, r->max_sleep_ns) : 0;
+}
+
+int reactor_fd(const struct reactor *r)
+{
+    return r->epoll_fd;
+}
+
+void reactor_ring(struct reactor *r)
+{
+    mailbox_ring(&r->mailbox);
+}
+
 void reactor_run(struct reactor *r)
 {
     atomic_store_explicit(&r->owner, (uintptr_t)&thread_mark, memory_order_relaxed);

@@ -15,6 +15,10 @@
  * and remove anything, themselves included; a watch or source that was removed is not called again,
  * not even for an event that had already been fetched. Callbacks never run the reactor.
  *
+ * Threads may take turns at being its owner, by a lock of theirs that is not held during a turn:
+ * run_once() and rest() make their caller the owner, who may let go of the reactor after them.
+ * While nobody has it, reactor_fd() tells when somebody should.
+ *
  * On a virtual clock use reactor_run_once(r, 0): it fires what is due by that clock and never
  * waits.
  */
@@ -103,6 +107,15 @@ uint64_t reactor_due_ns(const struct reactor *r);
 void reactor_run(struct reactor *r);
 /* One turn, waiting up to max_wait_ns for something to do; true if anything was done. */
 bool reactor_run_once(struct reactor *r, uint64_t max_wait_ns);
+/*
+ * Before nobody turns it for a while: does what is ready; if that is nothing, arms every source. 0:
+ * there may be more to do at once; else in how many nanoseconds there is. What comes before makes
+ * reactor_fd() readable (poll(2) only), but for posts: whoever posts to a reactor without an owner
+ * has to reactor_ring() too.
+ */
+uint64_t reactor_rest(struct reactor *r);
+int reactor_fd(const struct reactor *r);
+void reactor_ring(struct reactor *r); /* any thread */
 /* Any thread, also from a signal handler. */
 void reactor_stop(struct reactor *r);
 /* Is this its thread (the one that created it, until another runs it)? Any thread. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Posts to and stops of a reactor from other threads. Also prints what a post that wakes costs. */
 #include <check.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -180,6 +181,73 @@ static void player_hit(struct reactor_work *w)
     reactor_post(p->other, &p->peer->work);
 }
 
+struct driver {
+    pthread_mutex_t lock;
+    struct reactor_work work;
+    struct reactor_timer timer;
+    unsigned worked, fired;
+};
+
+static void driver_works(struct reactor_work *w)
+{
+    ck_assert(reactor_is_current(r));
+    container_of(w, struct driver, work)->worked++;
+}
+
+static void driver_fires(struct reactor_timer *t)
+{
+    ck_assert(reactor_is_current(r));
+    container_of(t, struct driver, timer)->fired++;
+}
+
+static void *driver_main(void *arg)
+{
+    struct driver *d = arg;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        pthread_mutex_lock(&d->lock);
+        reactor_post(r, &d->work);
+        ck_assert_uint_eq(reactor_due_ns(r), 0);
+        ck_assert_uint_eq(reactor_rest(r), 0);
+        ck_assert(reactor_rest(r) > 0);
+        pthread_mutex_unlock(&d->lock);
+    }
+    return NULL;
+}
+
+START_TEST(threads_take_turns_at_a_reactor_and_nobody_has_it_while_it_rests)
+{
+    struct driver d = {.lock = PTHREAD_MUTEX_INITIALIZER, .work.fn = driver_works};
+    struct pollfd p = {.fd = reactor_fd(r), .events = POLLIN};
+    pthread_t threads[POSTERS];
+    uint64_t rest_ns;
+
+    for (unsigned i = 0; i < POSTERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, driver_main, &d), 0);
+    for (unsigned i = 0; i < POSTERS; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_uint_eq(d.worked, POSTERS * 1000);
+
+    reactor_timer_init(&d.timer, driver_fires);
+    reactor_timer_start(r, &d.timer, reactor_now_ns(r) + 3600 * NS_PER_S);
+    ck_assert_uint_eq(reactor_rest(r), NS_PER_S); /* the longest sleep */
+    reactor_timer_start(r, &d.timer, reactor_now_ns(r) + NS_PER_S / 2);
+    rest_ns = reactor_rest(r);
+    ck_assert(rest_ns < NS_PER_S && d.fired == (rest_ns == 0));
+    reactor_timer_cancel(r, &d.timer);
+
+    ck_assert_int_eq(poll(&p, 1, 0), 0);
+    reactor_post(r, &d.work); /* rings no bell: nobody sleeps in there */
+    ck_assert_int_eq(poll(&p, 1, 0), 0);
+    reactor_ring(r);
+    ck_assert_int_eq(poll(&p, 1, -1), 1);
+    while (reactor_run_once(r, 0)) {
+    }
+    ck_assert_uint_eq(d.worked, POSTERS * 1000 + 1);
+    ck_assert_int_eq(poll(&p, 1, 0), 0);
+}
+END_TEST
+
 START_TEST(two_reactors_play_ping_pong)
 {
     enum { ROUNDS = 5000 };
@@ -223,6 +291,7 @@ int main(void)
     tcase_add_test(tc, a_stop_before_the_run_is_not_lost);
     tcase_add_test(tc, a_signal_handler_may_stop_the_reactor);
     tcase_add_test(tc, posts_to_an_awake_reactor_ring_no_bell);
+    tcase_add_test(tc, threads_take_turns_at_a_reactor_and_nobody_has_it_while_it_rests);
     tcase_add_test(tc, two_reactors_play_ping_pong);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_NORMAL);

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose thread turns the reactor of libaifs: small reads by those who wait for them, everything
+ * else, and everybody at once. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/lib/aifs.h"
+#include "common/base/compiler.h"
+#include "tests/support/cluster.h"
+
+#define BYTES  (4u * MIB)
+#define BLOCK  4096u
+#define BLOCKS (BYTES / BLOCK)
+#define DEPTH  16u
+
+static struct cluster cluster;
+static struct aifs *fs;
+static uint8_t *data;
+
+static void setup(void)
+{
+    struct aifs_file *f;
+
+    memset(&cluster, 0, sizeof cluster);
+    ck_assert(cluster_start(&cluster, 2));
+    ck_assert_msg(aifs_mount(cluster.source, cluster.options, &fs) == 0, "%s", aifs_mount_error());
+    data = malloc(BYTES);
+    for (size_t k = 0; k < BYTES; k++)
+        data[k] = (uint8_t)(k * 2654435761u >> 9 ^ k);
+    f = aifs_open(fs, "/f", O_RDWR | O_CREAT, 0644);
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(aifs_pwrite(f, data, BYTES, 0), BYTES);
+    ck_assert_int_eq(aifs_close(f), 0);
+}
+
+static void teardown(void)
+{
+    ck_assert_int_eq(aifs_unmount(fs), 0);
+    free(data);
+    cluster_stop(&cluster);
+}
+
+struct reader {
+    pthread_t thread;
+    struct aifs_file *file;
+    struct aifs_queue *queue;
+    unsigned seed, left, wrong, n_free;
+    struct aifs_io ios[DEPTH];
+    struct aifs_io *free[DEPTH];
+    uint8_t bytes[DEPTH][BLOCK];
+};
+
+static struct reader *reader_new(unsigned seed, unsigned reads)
+{
+    struct reader *r = calloc(1, sizeof *r);
+
+    ck_assert_ptr_nonnull(r);
+    r->file = aifs_open(fs, "/f", O_RDONLY, 0);
+    r->queue = aifs_queue_create(fs);
+    ck_assert(r->file && r->queue);
+    r->seed = seed;
+    r->left = reads;
+    for (; r->n_free < DEPTH; r->n_free++)
+        r->free[r->n_free] = &r->ios[r->n_free];
+    return r;
+}
+
+static void reader_free(struct reader *r)
+{
+    ck_assert_int_eq(aifs_queue_destroy(r->queue), 0);
+    ck_assert_int_eq(aifs_close(r->file), 0);
+    free(r);
+}
+
+static void submit_all(struct reader *r)
+{
+    struct aifs_io *begun[DEPTH];
+    unsigned n = 0;
+
+    while (r->n_free && r->left) {
+        struct aifs_io *io = r->free[--r->n_free];
+
+        *io = (struct aifs_io){.file = r->file,
+                               .op = AIFS_READ,
+                               .buf = r->bytes[io - r->ios],
+                               .len = BLOCK,
+                               .offset = (off_t)(rand_r(&r->seed) % BLOCKS) * BLOCK};
+        begun[n++] = io;
+        r->left--;
+    }
+    ck_assert_int_eq(aifs_submit(r->queue, begun, n), 0);
+}
+
+static unsigned in_flight(const struct reader *r)
+{
+    return DEPTH - r->n_free;
+}
+
+static void collect(struct reader *r, unsigned min, int timeout_ms)
+{
+    struct aifs_io *done[DEPTH];
+    int n = aifs_wait(r->queue, done, min, DEPTH, timeout_ms);
+
+    ck_assert_int_ge(n, 0);
+    for (int k = 0; k < n; k++) {
+        r->wrong +=
+            done[k]->result != BLOCK || memcmp(done[k]->buf, data + done[k]->offset, BLOCK) != 0;
+        r->free[r->n_free++] = done[k];
+    }
+}
+
+static void read_rounds(struct reader *r)
+{
+    while (r->left) {
+        submit_all(r);
+        collect(r, in_flight(r) / 2, -1);
+    }
+    collect(r, in_flight(r), -1);
+}
+
+static void *reader_main(void *arg)
+{
+    struct reader *r = arg;
+    struct stat st;
+
+    while (r->left) {
+        submit_all(r);
+        r->wrong += aifs_stat(fs, "/f", &st) != 0 || st.st_size != (off_t)BYTES;
+        while (in_flight(r))
+            collect(r, 1, 1000);
+    }
+    return NULL;
+}
+
+START_TEST(what_one_thread_submits_it_gets)
+{
+    struct reader *r = reader_new(1, 20000);
+
+    read_rounds(r);
+    ck_assert_uint_eq(r->wrong, 0);
+    reader_free(r);
+}
+END_TEST
+
+START_TEST(many_threads_get_what_is_theirs_with_other_calls_in_between)
+{
+    struct reader *r[5];
+
+    for (unsigned k = 0; k < ARRAY_LEN(r); k++) {
+        r[k] = reader_new(k, 2000);
+        ck_assert_int_eq(pthread_create(&r[k]->thread, NULL, reader_main, r[k]), 0);
+    }
+    for (unsigned k = 0; k < ARRAY_LEN(r); k++) {
+        pthread_join(r[k]->thread, NULL);
+        ck_assert_uint_eq(r[k]->wrong, 0);
+        reader_free(r[k]);
+    }
+}
+END_TEST
+
+START_TEST(who_only_looks_or_polls_the_descriptor_gets_it_too)
+{
+    struct reader *r = reader_new(3, 10 * DEPTH);
+    struct pollfd p = {.events = POLLIN};
+
+    while (r->left > 5 * DEPTH) {
+        submit_all(r);
+        while (in_flight(r))
+            collect(r, 0, 0); /* never waits */
+    }
+    p.fd = aifs_queue_fd(r->queue);
+    while (r->left) {
+        submit_all(r);
+        while (in_flight(r)) {
+            ck_assert_int_eq(poll(&p, 1, -1), 1); /* nobody is in the library */
+            collect(r, 1, 0);
+        }
+    }
+    ck_assert_uint_eq(r->wrong, 0);
+    reader_free(r);
+}
+END_TEST
+
+/* The first mount holds a lease and the last to drive it is gone: the second one waits for it. */
+START_TEST(a_recall_is_answered_by_a_program_that_is_not_in_the_library)
+{
+    struct reader *r = reader_new(4, 1000);
+    struct aifs *other;
+    struct aifs_file *f;
+    char byte = 'x';
+
+    read_rounds(r);
+    ck_assert_int_eq(aifs_mount(cluster.source, cluster.options, &other), 0);
+    f = aifs_open(other, "/f", O_RDWR, 0);
+    ck_assert_ptr_nonnull(f);
+    for (unsigned k = 0; k < 20; k++) {
+        ck_assert_int_eq(aifs_pwrite(f, &byte, 1, (off_t)k * 70000), 1);
+        ck_assert_int_eq(aifs_fsync(f), 0);
+        data[k * 70000] = (uint8_t)byte;
+        r->left = DEPTH;
+        read_rounds(r);
+        ck_assert_uint_eq(r->wrong, 0);
+    }
+    ck_assert_int_eq(aifs_close(f), 0);
+    ck_assert_int_eq(aifs_unmount(other), 0);
+    reader_free(r);
+}
+END_TEST
+
+static void child(void)
+{
+    struct aifs_file *f = aifs_open(fs, "/f", O_RDONLY, 0);
+    uint8_t bytes[BLOCK];
+    bool ok = f && aifs_pread(f, bytes, BLOCK, 77 * BLOCK) == BLOCK &&
+              memcmp(bytes, data + (size_t)77 * BLOCK, BLOCK) == 0;
+
+    _exit(ok && aifs_close(f) == 0 ? 0 : 1);
+}
+
+START_TEST(a_fork_beside_a_thread_that_drives_works_on_both_sides)
+{
+    struct reader *r = reader_new(5, 3000);
+    int status;
+
+    ck_assert_int_eq(pthread_create(&r->thread, NULL, reader_main, r), 0);
+    for (unsigned k = 0; k < 5; k++) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            child();
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    pthread_join(r->thread, NULL);
+    ck_assert_uint_eq(r->wrong, 0);
+    reader_free(r);
+}
+END_TEST
+
+START_TEST(the_own_thread_does_it_all_where_it_is_asked_to)
+{
+    char options[sizeof cluster.options + 16];
+    struct aifs *was = fs;
+    struct reader *r;
+
+    snprintf(options, sizeof options, "%s,drive=nobody", cluster.options);
+    ck_assert_int_eq(aifs_mount(cluster.source, options, &fs), -1);
+    snprintf(options, sizeof options, "%s,drive=own", cluster.options);
+    ck_assert_int_eq(aifs_mount(cluster.source, options, &fs), 0);
+    r = reader_new(6, 1000);
+    read_rounds(r);
+    ck_assert_uint_eq(r->wrong, 0);
+    reader_free(r);
+    ck_assert_int_eq(aifs_unmount(fs), 0);
+    fs = was;
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("libaifs-drive");
+    TCase *tc = tcase_create("drive");
+    struct cluster probe = {0};
+    SRunner *sr;
+    int failed;
+
+    if (!cluster_programs(&probe)) {
+        fprintf(stderr, "the daemons have not been built\n");
+        return 77;
+    }
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, what_one_thread_submits_it_gets);
+    tcase_add_test(tc, many_threads_get_what_is_theirs_with_other_calls_in_between);
+    tcase_add_test(tc, who_only_looks_or_polls_the_descriptor_gets_it_too);
+    tcase_add_test(tc, a_recall_is_answered_by_a_program_that_is_not_in_the_library);
+    tcase_add_test(tc, a_fork_beside_a_thread_that_drives_works_on_both_sides);
+    tcase_add_test(tc, the_own_thread_does_it_all_where_it_is_asked_to);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? 1 : 0;
+}
