@@ -171,6 +171,14 @@ static void slow_disks(uint64_t length_ns)
     sim_hit(SIM_FAULT_SLOW_DISK);
 }
 
+/* The storage servers are away when it is evicted, and know of it only when they register again. */
+static void absent_storage(void)
+{
+    for (unsigned i = 0; i < SIM_OSS; i++)
+        cut(0, 1 + i, sim_now() + SIM_LEASE + NS_PER_S / 2);
+    sim_hit(SIM_FAULT_ABSENT);
+}
+
 /* It loses its session, and can write before it can hear of that; or its writes take so long that
  * they are under way when it is fenced. */
 static void exile(unsigned client)
@@ -180,6 +188,8 @@ static void exile(unsigned client)
 
     if (!fast)
         slow_disks(SIM_LEASE + 5 * NS_PER_S);
+    else if (sim_chance(600))
+        absent_storage();
     for (unsigned i = 0; i < SIM_OSS && fast; i++)
         cut(client, 1 + i, until);
     cut(client, 0, until + sim_between(NS_PER_S, 5 * NS_PER_S));
@@ -278,13 +288,13 @@ static void event(void)
     struct sim_node *client = sim_client(sim_below(SIM_CLIENTS));
     struct sim_node *oss = sim_oss(sim_below(SIM_OSS));
 
-    if (what < 15)
+    if (what < 13)
         crash(sim_mds());
-    else if (what < 30)
+    else if (what < 26)
         crash(oss);
-    else if (what < 42)
+    else if (what < 36)
         crash(client);
-    else if (what < 49)
+    else if (what < 42)
         pause_client(client);
     else if (what < 57)
         faults.hinder_dirty = true;
