@@ -18,7 +18,7 @@ void work_calls_start(void)
 void work_begin(struct proc *p, enum op_kind kind, uint64_t ino)
 {
     p->op = work_record(p->client->index, kind);
-    p->ghost = kind == OP_APPEND ? sim.history.next++ : 0;
+    p->ghost = kind == OP_APPEND || kind == OP_WRITE ? sim.history.next++ : 0;
     p->op->ino = ino;
     p->starts = sim_mds()->starts;
     p->was_lost = false;

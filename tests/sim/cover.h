@@ -25,6 +25,7 @@
     X(SIM_FAULT_EXILE, "fault: client cut off with data to write, or a lock")                      \
     X(SIM_FAULT_CUT_CHANGING, "fault: client cut off while it changes something")                  \
     X(SIM_FAULT_ABSENT, "fault: storage servers away while a client is evicted")                   \
+    X(SIM_FAULT_LATE, "fault: client comes late to a restart of the metadata server")              \
     X(SIM_FAULT_PAUSE_OFFERED, "fault: client stopped when a lock is kept for it")                 \
     X(SIM_FAULT_SLOW_DISK, "fault: slow disks")                                                    \
     X(SIM_BATCHED, "names: change that shared a message with others")                              \

@@ -269,14 +269,32 @@ static void hinder(void)
     }
 }
 
+/* Somebody comes late to its restart: the others are there when he has not reclaimed. */
+static void crash_mds(void)
+{
+    struct sim_node *late = sim_client(sim_below(SIM_CLIENTS));
+
+    crash(sim_mds());
+    if (!sim_mds()->restart_ns || !late->up || sim_chance(500))
+        return;
+    if (states_dirty_inode(late->core))
+        known_draw_more(states_dirty_inode(late->core));
+    cut((unsigned)(late - sim.node), 0,
+        sim_mds()->restart_ns + sim_between(200 * NS_PER_MS, 3 * NS_PER_S));
+    sim_hit(SIM_FAULT_LATE);
+}
+
 static void crash_who_has_uncommitted(void)
 {
     for (unsigned i = 0; i < SIM_OSS; i++) {
         struct sim_node *n = sim_oss(i);
 
-        if (!n->up || !sim_chunks_uncommitted(n->oss->targets[0].store))
+        uint64_t ino = n->up ? sim_chunks_uncommitted(n->oss->targets[0].store) : 0;
+
+        if (!ino)
             continue;
         faults.crash_uncommitted = false;
+        known_draw_more(ino);
         crash(n);
         return;
     }
@@ -289,7 +307,7 @@ static void event(void)
     struct sim_node *oss = sim_oss(sim_below(SIM_OSS));
 
     if (what < 13)
-        crash(sim_mds());
+        crash_mds();
     else if (what < 26)
         crash(oss);
     else if (what < 36)
@@ -302,7 +320,7 @@ static void event(void)
         faults.hinder_locked = true;
     else if (what < 62)
         faults.hinder_offered = true;
-    else if (what < 66)
+    else if (what < 67)
         faults.crash_uncommitted = true;
     else if (what < 71)
         faults.hinder_changing = true;

@@ -184,6 +184,30 @@ static void ask(struct proc *p)
         core_lock(p->client->core, &p->q, p->on->file, &l, o->flags & LOCK_OP_WAIT);
 }
 
+static uint64_t draw_patience(void)
+{
+    static const uint64_t longest_ms[] = {300, 2000, 2000, 25000};
+
+    return sim_between(0, longest_ms[sim_below(ARRAY_LEN(longest_ms))] * NS_PER_MS);
+}
+
+/* As flock(1) with a time-out in a loop does it. */
+bool work_locks_call_again(struct proc *p)
+{
+    struct fd *fd = p->gave_up;
+    struct op last = p->last;
+
+    p->gave_up = NULL;
+    if (!fd || !fd->file)
+        return false;
+    begin(p, OP_LOCK, fd, last.flags);
+    p->op->cell = last.cell;
+    p->op->value = last.value;
+    p->cancel_ns = sim_now() + sim_between(0, 25 * NS_PER_S);
+    ask(p);
+    return true;
+}
+
 void work_locks_call(struct proc *p, struct fd *fd)
 {
     uint32_t flock = sim_chance(350) ? LOCK_OP_FLOCK : 0;
@@ -198,7 +222,7 @@ void work_locks_call(struct proc *p, struct fd *fd)
         p->cancel_ns = sim_now() + sim_between(NS_PER_S, 25 * NS_PER_S);
     } else {
         begin(p, OP_LOCK, fd, flock | writes | (sim_chance(500) ? LOCK_OP_WAIT : 0));
-        p->cancel_ns = sim_now() + sim_between(0, (sim_chance(700) ? 2 : 25) * NS_PER_S);
+        p->cancel_ns = sim_now() + draw_patience();
     }
     ask(p);
 }
@@ -264,8 +288,11 @@ void work_locks_take(struct proc *p, int status)
         sim_hit(SIM_LOCK_REFUSED);
     if (status == -EDEADLK)
         sim_hit(SIM_LOCK_DEADLOCK);
-    if (status == -EINTR)
+    if (status == -EINTR) {
         sim_hit(SIM_LOCK_CANCELLED);
+        p->gave_up = sim_chance(600) ? p->on : NULL;
+        p->last = *o;
+    }
     if (status == -EDEADLK && (o->flags & LOCK_OP_FLOCK || !p->on->asked))
         wrong(o, "a deadlock without a lock");
     if ((status != -EAGAIN && status != -EDEADLK) || o->flags & LOCK_OP_FLOCK)

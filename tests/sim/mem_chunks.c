@@ -392,15 +392,18 @@ static struct disk *disk_of(const char *path)
     return d;
 }
 
-bool sim_chunks_uncommitted(const struct chunk_store *s)
+uint64_t sim_chunks_uncommitted(const struct chunk_store *s)
 {
     const struct list *l, *k;
 
-    list_for_each (l, &s->disk->inodes)
-        list_for_each (k, &list_entry((struct list *)l, struct mem_inode, link)->chunks)
+    list_for_each (l, &s->disk->inodes) {
+        const struct mem_inode *i = list_entry((struct list *)l, struct mem_inode, link);
+
+        list_for_each (k, &i->chunks)
             if (list_entry((struct list *)k, struct mem_chunk, link)->dirty)
-                return true;
-    return false;
+                return i->ino;
+    }
+    return 0;
 }
 
 /* What was not committed is gone. */

@@ -83,7 +83,7 @@ bool sim_chance(uint32_t per_thousand);
 void sim_store_fail(const char *path); /* what is committed from now on is lost */
 void sim_store_forget(void);
 void sim_chunks_crash(struct chunk_store *s); /* what is under way fails, nothing more is stored */
-bool sim_chunks_uncommitted(const struct chunk_store *s);
+uint64_t sim_chunks_uncommitted(const struct chunk_store *s); /* of which inode; 0: none */
 void sim_chunks_forget(void);
 
 /* ---- nodes.c ---- */

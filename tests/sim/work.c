@@ -103,15 +103,18 @@ static uint64_t think(void)
                               NS_PER_MS * work.patience_ms / 100);
 }
 
-/* Without a lease an append takes its place before its bytes are there. When the file is cut
- * meanwhile it takes another one, and the first was seen as zeros: as one more append. */
+/* Without a lease an append takes its place before its bytes are there, and a write's bytes are
+ * there before its size is. When the file is cut meanwhile it is made again, and who has looked in
+ * between has seen the first one (an append's as zeros): as one more of its kind. */
 static void record_ghost(const struct proc *p)
 {
-    struct op *g = work_record(p->client->index, OP_APPEND);
+    struct op *g = work_record(p->client->index, p->op->kind);
 
     g->call = p->ghost;
     g->call_ns = p->op->call_ns;
     g->ino = p->op->ino;
+    g->cell = p->op->cell;
+    g->value = p->op->value;
     g->unknown = g->ends = true;
     g->answer = sim.history.next++;
     g->answer_ns = sim_now();
@@ -157,7 +160,7 @@ void work_finish(struct core_req *q, int status)
         work_locks_take(p, status);
     work_locks_used(p, status);
     o->unknown = !is_definite(status);
-    if (o->kind == OP_APPEND && q->p.stale)
+    if ((o->kind == OP_APPEND || o->kind == OP_WRITE) && q->p.stale)
         record_ghost(p);
     if (o->kind == OP_READ || o->kind == OP_GETATTR)
         o->sealing |= sim_is_sealing(o->ino);
@@ -173,7 +176,7 @@ void work_finish(struct core_req *q, int status)
     }
     p->closing = p->busy = false;
     p->op = NULL;
-    p->next_ns = sim_now() + (work.sweeping ? 0 : think());
+    p->next_ns = sim_now() + (work.sweeping || p->gave_up ? 0 : think());
 }
 
 /* ---- what next ---- */
@@ -297,6 +300,8 @@ static void next(struct proc *p)
     unsigned what = sim_below(100);
 
     work.n_left--;
+    if (work_locks_call_again(p))
+        return;
     if (!known_at(2) || what < 30)
         call_on_name(p);
     else if (what < 45)
@@ -477,6 +482,7 @@ void sim_work_client_down(struct sim_node *n)
         if (p->unread)
             core_read_done(&p->q);
         p->unread = false;
+        p->gave_up = NULL;
         for (unsigned k = 0; k < FDS; k++) {
             if (p->fd[k].file)
                 core_release(n->core, p->fd[k].file);

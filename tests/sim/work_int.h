@@ -34,10 +34,12 @@ struct proc {
     struct op *op;
     struct fd fd[FDS], *on;
     bool closing;
-    uint32_t ghost; /* APPEND: a number of the sequence, for the place that it had to give up */
+    uint32_t ghost; /* APPEND, WRITE: a number of the sequence, for what it had to make again */
     uint64_t next_ns;
-    unsigned starts;     /* of the metadata server, when the call began */
-    uint64_t cancel_ns;  /* LOCK: gives up waiting; 0: does not */
+    unsigned starts;    /* of the metadata server, when the call began */
+    uint64_t cancel_ns; /* LOCK: gives up waiting; 0: does not */
+    struct fd *gave_up; /* LOCK: it asks for p->last again, at once */
+    struct op last;
     uint64_t refused_by; /* LOCK, LOCK_TEST: stamp of what was in the way when it began */
     bool was_lost;       /* fd.lost, when the call began */
     uint8_t data[SIM_CELL_BYTES];
@@ -74,6 +76,7 @@ void work_locks_start(void);
 unsigned work_locks_per_thousand(void); /* of the calls on open files */
 void work_locks_opened(struct fd *fd);
 void work_locks_call(struct proc *p, struct fd *fd);
+bool work_locks_call_again(struct proc *p); /* false: there is no lock to be asked for again */
 void work_locks_call_last(struct proc *p, struct fd *fd,
                           bool flock); /* of all, however long it takes */
 void work_locks_take(struct proc *p, int status);
