@@ -152,6 +152,7 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     list_init(&c->free_ops);
     list_init(&c->punch_waiters);
     list_init(&c->lock_waiters);
+    list_init(&c->locks_behind);
     list_init(&c->releases);
     list_init(&c->ios);
     list_init(&c->free_ios);

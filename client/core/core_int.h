@@ -490,6 +490,7 @@ struct core {
     unsigned n_free_shares;
     uint64_t op_ids, commit_clock;
     struct list lock_waiters; /* struct core_req.p.wait */
+    struct list locks_behind; /* the same: an earlier request of their owner is under way */
     uint64_t lock_waits;      /* names given so far */
     uint32_t n_lock_waits;
 

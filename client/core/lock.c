@@ -13,7 +13,9 @@
  * which nobody locks cost nothing.
  *
  * Failure: a caller that was interrupted while its question was on the way gets the answer, if it
- * comes soon; a lock granted to a caller that has left is released again. With the session the
+ * comes soon; a lock granted to a caller that has left is released again, and what its owner asks
+ * for meanwhile goes to the server after that (core.locks_behind): else the release would take the
+ * lock that the owner was granted next, and nobody would know. With the session the
  * locks are lost: the files they were held through give EIO from then on (file.c).
  */
 #include "client/core/core_int.h"
@@ -270,10 +272,38 @@ static void lock_answered(struct mds_op *op, int status)
     }
 }
 
+/* Is a request of the same owner under way that nobody waits for any more, or its release? */
+static bool owner_is_late(const struct core_req *q)
+{
+    const struct list *l;
+
+    list_for_each (l, &q->p.core->ops) {
+        const struct mds_op *op = list_entry((struct list *)l, struct mds_op, link);
+        const struct msg_lock_req *m = &op->msg.lock;
+
+        if (op->call.op == RPC_OP_LOCK && !op->q && m->ino == q->p.inode->ino &&
+            m->lock.kind == q->p.lock.kind && m->lock.owner == q->p.lock.owner)
+            return true;
+    }
+    return false;
+}
+
+static void cancel_behind(struct core_req *q, int status)
+{
+    req_finish(q, status);
+}
+
 static void lock_ask(struct core_req *q)
 {
     struct core *c = q->p.core;
     struct mds_op *op;
+
+    if (q->p.lock.type != MSG_LOCK_UNLOCK && owner_is_late(q)) {
+        q->p.patient = true;
+        req_wait(q, "waits for an interrupted lock of its owner", cancel_behind);
+        list_push_back(&c->locks_behind, &q->p.wait);
+        return;
+    }
 
     q->p.patient = q->p.lock_woken = false;
     q->p.timed_ns = reactor_now_ns(c->reactor);
@@ -433,8 +463,20 @@ void locks_resume(struct core *c)
     ask_again(c, 0);
 }
 
+/* They are not so many, nor often there: the tick looks whether they may go on. */
+static void behind_again(struct core *c)
+{
+    struct list due;
+
+    list_init(&due);
+    list_splice(&due, &c->locks_behind);
+    while (!list_empty(&due))
+        wait_over(list_entry(due.next, struct core_req, p.wait));
+}
+
 void locks_tick(struct core *c)
 {
+    behind_again(c);
     ask_again(c, LOCK_ASK_NS);
 }
 
