@@ -148,13 +148,13 @@ void block_spend(struct block *b)
     }
 }
 
-static bool block_move(struct block *b, uint32_t need, bool may_evict)
+static bool block_move(struct block *b, uint32_t need, bool may_grow)
 {
     struct core *c = b->inode->core;
     struct buf *other;
 
     list_remove(&b->lru); /* not to be evicted for its own sake */
-    other = mem_get(c, MAX(need, extents_end(&b->valid)), may_evict);
+    other = mem_get(c, MAX(need, extents_end(&b->valid)), may_grow);
     if (other && b->scatter) {
         scatter_gather(b, other->data);
         b->buf = other;
@@ -168,9 +168,9 @@ static bool block_move(struct block *b, uint32_t need, bool may_evict)
     return other != NULL;
 }
 
-static bool block_widen(struct block *b, uint32_t need, bool may_evict)
+static bool block_widen(struct block *b, uint32_t need, bool may_grow)
 {
-    return (!b->scatter && b->buf->size_bytes >= need) || block_move(b, need, may_evict);
+    return (!b->scatter && b->buf->size_bytes >= need) || block_move(b, need, may_grow);
 }
 
 bool block_own(struct block *b)
@@ -199,14 +199,14 @@ struct block *block_new(struct core_inode *i, uint64_t index, struct buf *buf, s
     return b;
 }
 
-struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_evict)
+struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_grow)
 {
     struct core *c = i->core;
     struct block *b = block_find(c, i, index);
     struct buf *buf;
 
     if (b) {
-        if (!block_widen(b, need, may_evict))
+        if (!block_widen(b, need, may_grow))
             return NULL;
         b->spent = false;
         if (!list_empty(&b->lru)) {
@@ -215,7 +215,7 @@ struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, boo
         }
         return b;
     }
-    buf = mem_get(c, need, may_evict);
+    buf = mem_get(c, need, may_grow);
     if (!buf)
         return NULL;
     b = block_new(i, index, buf, NULL);
@@ -477,6 +477,9 @@ static void block_sent(struct oss_io *io, int status)
         if (b->flying[k].start == io->start && b->flying[k].end == io->start + io->len)
             b->flying[k] = (struct extent){0, 0};
     b->n_ios--;
+    if (io->of_target)
+        io->of_target->under_way -= io->len;
+    mem_freed(i->core); /* a write may have waited for its target to have less to do */
     if (status && !b->dead) {
         inode_set_error(i, status == -EINTR ? -AIFS_ETIMEOUT : status, "write-back");
         block_not_stored(b, io);
@@ -557,6 +560,9 @@ void block_send(struct block *b, bool stable)
         b->n_ios++;
         list_remove(&b->lru);
         list_push_back(&b->inode->ios, &io->by_inode);
+        io->of_target = block_target(b);
+        if (io->of_target)
+            io->of_target->under_way += io->len;
         oss_io_submit(io);
         at = e.end;
     }

@@ -112,7 +112,7 @@ static void it_queue(struct inode_target *it)
 static void commit_ahead(struct inode_target *it)
 {
     const struct core_inode *i = it->inode;
-    uint64_t share = i->core->max_dirty / 4 / MAX(i->layout.stripe_count, 1u);
+    uint64_t share = mem_stream_bytes(i->core) / 4 / MAX(i->layout.stripe_count, 1u);
 
     if (it->in_flight || it->new_bytes < MIN(MAX(share, COMMIT_AHEAD_MIN), COMMIT_AHEAD_MAX))
         return;

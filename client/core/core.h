@@ -367,6 +367,7 @@ struct core_stats {
     uint64_t ahead_bytes; /* read ahead, and nobody has asked for them yet */
     uint64_t memory_limit, memory_used, dirty_bytes, uncommitted_bytes;
     uint64_t inodes, names, open_files, in_flight, memory_waits;
+    uint64_t paced_writes; /* how often one waited for memory under way instead of taking more */
     uint64_t prelists, prereads; /* what came in advance: pages of directories, small files */
 };
 bool core_moves_data(const struct core *c); /* reads, or what is not yet durable */

@@ -294,15 +294,22 @@ struct core_mem {
     struct reactor_work wake, commit;
     bool waking, commit_asked;
     uint64_t empties;
+    uint64_t grow_at_ns; /* no sooner for a write */
+    struct reactor_timer grow_timer;
 };
 
 int mem_budget_init(struct core *c) MUST_USE;
 void mem_budget_fini(struct core *c);
-struct buf *mem_get(struct core *c, uint32_t bytes, bool may_evict); /* NULL: none now */
+/* NULL: none now. Without may_grow only what is there, and little more. */
+struct buf *mem_get(struct core *c, uint32_t bytes, bool may_grow);
 struct buf *mem_page_get(struct core *c); /* for scattered blocks; NULL: none now */
 void mem_put(struct core *c, struct buf *b);
 unsigned mem_class_of(uint32_t bytes); /* whose buffers hold so many */
 void mem_wait(struct core *c, struct core_req *q, void (*resume)(struct core_req *q));
+/* q waits for memory that is about to be free, or for the time to take more; resume tries again. */
+void mem_pace(struct core *c, struct core_req *q, void (*resume)(struct core_req *q));
+bool mem_may_grow(const struct core *c);
+uint64_t mem_stream_bytes(const struct core *c); /* taken so far for streams */
 void mem_freed(struct core *c); /* something became free or evictable: waiters try again */
 uint64_t mem_used(const struct core *c);
 
@@ -313,7 +320,7 @@ uint64_t mem_used(const struct core *c);
 struct block {
     struct hmap_node node;
     struct list lru;      /* core.block_lru or block_spent of its class while clean and idle */
-    bool spent;           /* its reader keeps a copy */
+    bool spent;           /* its reader keeps a copy, or a stream of writes has passed it */
     struct list by_inode; /* core_inode.blocks */
     struct list unc_link; /* inode_target.blocks */
     struct core_inode *inode;
@@ -333,7 +340,7 @@ struct block {
 
 struct block *block_find(struct core *c, const struct core_inode *i, uint64_t index);
 /* Found or made with room for bytes [0, need) of the block; NULL: no memory now. */
-struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_evict);
+struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_grow);
 /* A new one, which owns buf or s; NULL: no memory. */
 struct block *block_new(struct core_inode *i, uint64_t index, struct buf *buf, struct scatter *s);
 bool block_busy(const struct block *b, uint32_t start,
@@ -353,7 +360,7 @@ bool block_clean(const struct block *b);
 bool block_evict_one(struct core *c, uint32_t bytes);
 bool block_evict_class(struct core *c, unsigned class); /* the least recently used of it */
 bool block_evict_spent(struct core *c, unsigned class); /* one whose reader keeps a copy */
-void block_spend(struct block *b);                      /* its reader has all of it, and keeps it */
+void block_spend(struct block *b);                      /* is not expected to be read here again */
 /* [start, end) holds new bytes. -ENOSPC: too scattered; send the block first. */
 int block_set_dirty(struct block *b, uint32_t start, uint32_t end) MUST_USE;
 void block_dirty_valid(struct block *b); /* all that is valid is dirty */

@@ -13,12 +13,20 @@
  * Running dry: the least recently used clean block gives its buffer; when there is none the
  * caller's request waits and is tried again, from its beginning, when something was freed or became
  * clean. A request never holds memory while it waits for more.
+ *
+ * A stream of writes is faster than what takes it, and would go through all of the budget before
+ * it uses any of it again, while nothing is sent because the reactor is at touching memory. Beyond
+ * STREAM_BYTES the buffers of streams become more for a write only when its target is about to have
+ * nothing to do (write.c), and then no more than half of the time goes into touching them.
  */
 #include "client/core/core_int.h"
 
 #define SLAB_BYTES       (4u * MIB)
 #define SLAB_FIRST_BYTES (512u * KIB)
 #define SLABS_SMALL      4u /* with which a class that begins so comes to SLAB_BYTES, then as above */
+#define STREAM_CLASS     (MEM_CLASSES - 1)
+#define STREAM_BYTES     (16u * MIB)
+#define GROW_PAUSE_NS    (2 * NS_PER_MS)
 static_assert(MEM_SLABS_MAX > SLABS_SMALL, "see mem_budget_init()");
 
 /* For scattered blocks: at most, at once, and how much of it is worth writing back. */
@@ -35,6 +43,11 @@ static void wake(struct reactor_work *w)
 
     c->mem.waking = false;
     req_resume_list(&c->mem.waiters);
+}
+
+static void grow_timer(struct reactor_timer *t)
+{
+    mem_freed(container_of(t, struct core, mem.grow_timer));
 }
 
 static void commit_all(struct reactor_work *w)
@@ -69,6 +82,7 @@ int mem_budget_init(struct core *c)
     list_init(&m->waiters);
     m->wake.fn = wake;
     m->commit.fn = commit_all;
+    reactor_timer_init(&m->grow_timer, grow_timer);
     for (unsigned k = 0; k < MEM_CLASSES; k++) {
         bool large = k == MEM_CLASSES - 1;
         uint64_t share = large ? data / 8 * 5 : data / 8;
@@ -101,6 +115,7 @@ static void class_fini(struct mem_class *k)
 
 void mem_budget_fini(struct core *c)
 {
+    reactor_timer_cancel(c->reactor, &c->mem.grow_timer);
     class_fini(&c->mem.pages);
     for (unsigned k = 0; k < MEM_CLASSES; k++)
         class_fini(&c->mem.cls[k]);
@@ -115,18 +130,34 @@ static struct buf *class_take(struct mem_class *k)
     return b;
 }
 
-static struct buf *class_get(struct mem_class *k)
+static uint64_t clock_ns(const struct core *c)
 {
-    uint64_t room = k->max_bytes - k->bytes;
-    uint32_t bytes = (uint32_t)MIN(MIN(MAX(k->bytes, k->first_bytes), SLAB_BYTES), room);
-    struct buf *b = class_take(k);
+    return clock_mono_ns(reactor_clock(c->reactor));
+}
 
-    if (b || !room)
-        return b;
-    if (buf_pool_create("client-data", k->buf_bytes, bytes / k->buf_bytes, &k->slabs[k->n_slabs]))
+static struct buf *class_grow(struct core *c, struct mem_class *k)
+{
+    uint64_t room = k->max_bytes - k->bytes, begun = clock_ns(c), now;
+    uint32_t bytes = (uint32_t)MIN(MIN(MAX(k->bytes, k->first_bytes), SLAB_BYTES), room);
+
+    if (!room ||
+        buf_pool_create("client-data", k->buf_bytes, bytes / k->buf_bytes, &k->slabs[k->n_slabs]))
         return NULL;
+    now = clock_ns(c);
+    if (k == &c->mem.cls[STREAM_CLASS])
+        c->mem.grow_at_ns = now + MAX(now - begun, GROW_PAUSE_NS);
     k->bytes += bytes;
     return buf_get(k->slabs[k->n_slabs++]);
+}
+
+static struct buf *class_get(struct core *c, struct mem_class *k, bool may_grow)
+{
+    bool stream = k == &c->mem.cls[STREAM_CLASS];
+    struct buf *b = class_take(k);
+
+    if (!b && (may_grow || !stream || k->bytes < STREAM_BYTES))
+        b = class_grow(c, k);
+    return b;
 }
 
 unsigned mem_class_of(uint32_t bytes)
@@ -139,12 +170,12 @@ unsigned mem_class_of(uint32_t bytes)
 }
 
 /* What the class has, or a block can give, before it grows. */
-static struct buf *class_reuse(struct core *c, unsigned k, bool may_evict)
+static struct buf *class_reuse(struct core *c, unsigned k)
 {
     struct mem_class *m = &c->mem.cls[k];
     struct buf *b = class_take(m);
 
-    if (b || !may_evict)
+    if (b)
         return b;
     if (block_evict_spent(c, k) || (m->bytes >= m->eager_bytes && block_evict_class(c, k)))
         b = class_take(m);
@@ -153,27 +184,26 @@ static struct buf *class_reuse(struct core *c, unsigned k, bool may_evict)
     return b;
 }
 
-struct buf *mem_get(struct core *c, uint32_t bytes, bool may_evict)
+struct buf *mem_get(struct core *c, uint32_t bytes, bool may_grow)
 {
-    struct core_mem *m = &c->mem;
     struct buf *b;
 
     ASSERT(bytes <= CORE_LARGE_BYTES);
     if (core_no_memory())
         return NULL;
     do {
-        b = class_reuse(c, mem_class_of(bytes), may_evict);
+        b = class_reuse(c, mem_class_of(bytes));
         for (unsigned k = mem_class_of(bytes); k < MEM_CLASSES && !b; k++)
-            b = class_get(&m->cls[k]);
-    } while (!b && may_evict && block_evict_one(c, bytes));
+            b = class_get(c, &c->mem.cls[k], may_grow);
+    } while (!b && may_grow && block_evict_one(c, bytes));
     if (!b)
-        m->empties++;
+        c->mem.empties++;
     return b;
 }
 
 struct buf *mem_page_get(struct core *c)
 {
-    struct buf *b = core_no_memory() ? NULL : class_get(&c->mem.pages);
+    struct buf *b = core_no_memory() ? NULL : class_get(c, &c->mem.pages, true);
 
     while (!b && block_evict_class(c, MEM_SCATTERED))
         b = class_take(&c->mem.pages);
@@ -193,6 +223,25 @@ void mem_wait(struct core *c, struct core_req *q, void (*resume)(struct core_req
     q->p.resume = resume;
     list_push_back(&c->mem.waiters, &q->p.wait);
     flush_background(c, 0, true);
+}
+
+bool mem_may_grow(const struct core *c)
+{
+    return reactor_now_ns(c->reactor) >= c->mem.grow_at_ns;
+}
+
+void mem_pace(struct core *c, struct core_req *q, void (*resume)(struct core_req *q))
+{
+    c->stats.paced_writes++;
+    q->p.resume = resume;
+    list_push_back(&c->mem.waiters, &q->p.wait);
+    if (!mem_may_grow(c) && !reactor_timer_running(&c->mem.grow_timer))
+        reactor_timer_start(c->reactor, &c->mem.grow_timer, c->mem.grow_at_ns);
+}
+
+uint64_t mem_stream_bytes(const struct core *c)
+{
+    return c->mem.cls[STREAM_CLASS].bytes;
 }
 
 void mem_freed(struct core *c)

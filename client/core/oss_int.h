@@ -45,10 +45,11 @@ struct oss_target {
     struct reactor_work pump; /* due: sends what is small and was queued in this turn */
     bool pump_due;
     uint32_t in_flight;
-    uint64_t verifier; /* 0: not yet known */
-    uint64_t grant;    /* unstable bytes the server promises room for */
-    uint64_t unsent;   /* dirty bytes in our cache that will go there */
-    uint64_t flying;   /* unstable bytes sent and not yet answered */
+    uint64_t verifier;  /* 0: not yet known */
+    uint64_t grant;     /* unstable bytes the server promises room for */
+    uint64_t unsent;    /* dirty bytes in our cache that will go there */
+    uint64_t flying;    /* unstable bytes sent and not yet answered */
+    uint64_t under_way; /* of blocks: queued or sent, and not yet answered */
     /* commit */
     struct list commit_queue; /* struct inode_target */
     struct list committing;
@@ -72,10 +73,11 @@ struct oss_io {
     struct list by_inode; /* writes: core_inode.ios, in order of seq */
     struct core *core;
     enum oss_kind kind;
-    struct core_inode *inode; /* referenced */
-    struct block *block;      /* NULL: direct */
-    struct core_req *q;       /* direct: whom it works for */
-    struct buf *buf;          /* referenced while the transfer lasts, or NULL */
+    struct core_inode *inode;     /* referenced */
+    struct block *block;          /* NULL: direct */
+    struct oss_target *of_target; /* that counts it in under_way */
+    struct core_req *q;           /* direct: whom it works for */
+    struct buf *buf;              /* referenced while the transfer lasts, or NULL */
     struct oss_target *target;
     struct oss_node *node;   /* sent to */
     struct oss_share *share; /* the call it shares while it is sent; NULL: its own */

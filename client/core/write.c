@@ -16,6 +16,9 @@
 #define WRITE_FLUSHING 0x4u
 #define SCATTERED_MAX  (16u * KIB) /* as much as a target overwrites without moving it */
 
+/* A target that has so much to do will not be idle before more memory is free. */
+#define TARGET_BUSY_BYTES (2u * CORE_LARGE_BYTES)
+
 /* The next append may go. */
 static void append_over(struct core_req *q)
 {
@@ -135,6 +138,12 @@ static void wait_memory(struct core_req *q)
     mem_wait(q->p.core, q, write_run);
 }
 
+static void wait_paced(struct core_req *q)
+{
+    req_wait(q, "waits for memory under way", req_finish);
+    mem_pace(q->p.core, q, write_run);
+}
+
 static void wait_block(struct core_req *q, struct block *b)
 {
     req_wait(q, "waits for a transfer of the same bytes", req_finish);
@@ -169,20 +178,27 @@ static bool is_scattered(const struct core_req *q, const struct stripe_piece *p)
            q->p.offset != q->p.file->wrote_to && q->p.offset + q->p.len <= i->attr.size;
 }
 
-/* NULL: no memory now. */
-static struct block *block_to_write(const struct core_req *q, const struct stripe_piece *p)
+/* NULL: the request waits for memory. */
+static struct block *block_to_write(struct core_req *q, const struct stripe_piece *p,
+                                    const struct oss_target *t)
 {
     struct core_inode *i = q->p.inode;
     uint32_t end = p->start + p->len, unit = stripe_block_bytes(&i->layout);
     uint32_t need = MIN((end + CRC_BLOCK_BYTES - 1) / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES, unit);
+    bool grow = (!t || t->under_way < TARGET_BUSY_BYTES) && mem_may_grow(q->p.core);
     struct block *b = block_find(q->p.core, i, p->block);
     int rc = -ENOSPC;
 
     if (b ? b->scatter != NULL : is_scattered(q, p))
         rc = scatter_get(i, p->block, p->start, end, &b);
-    if (rc == -ENOSPC)
-        return block_get(i, p->block, need, true);
-    return rc ? NULL : b;
+    if (!rc)
+        return b;
+    b = rc == -ENOSPC ? block_get(i, p->block, need, grow) : NULL;
+    if (!b && rc == -ENOSPC && !grow)
+        wait_paced(q);
+    else if (!b)
+        wait_memory(q);
+    return b;
 }
 
 static void copy_to_block(const struct core_req *q, struct block *b, const struct stripe_piece *p)
@@ -205,13 +221,11 @@ static bool write_piece(struct core_req *q, const struct stripe_piece *p)
 {
     struct core_inode *i = q->p.inode;
     uint32_t end = p->start + p->len, unit = stripe_block_bytes(&i->layout);
-    struct block *b = block_to_write(q, p);
-    struct oss_target *t;
+    struct oss_target *t = oss_target_of(q->p.core, &i->layout, p->chunk);
+    struct block *b = block_to_write(q, p, t);
 
-    if (!b) {
-        wait_memory(q);
+    if (!b)
         return false;
-    }
     if (block_busy(b, p->start, end)) {
         wait_block(q, b);
         return false;
@@ -221,11 +235,12 @@ static bool write_piece(struct core_req *q, const struct stripe_piece *p)
             return false;
     copy_to_block(q, b, p);
     inode_touch_data(i, p->block * unit + end);
-    t = oss_target_of(q->p.core, &i->layout, p->chunk);
     if (!t || t->grant < t->unsent)
         q->p.flags |= WRITE_THROUGH;
-    if (end == unit && !b->scatter)
+    if (end == unit && !b->scatter) {
         block_send(b, false);
+        block_spend(b);
+    }
     if (b->dirty.n >= EXTENTS_MAX / 2 && b->scatter && !i->background_busy)
         flush_background(q->p.core, 0, true); /* before it is too scattered to note more */
     return true;

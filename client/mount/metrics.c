@@ -43,6 +43,7 @@ static const struct {
     FIELD("open_files", open_files, "Open files"),
     FIELD("in_flight", in_flight, "Requests in flight"),
     FIELD("memory_waits_total", memory_waits, "Requests that waited for memory"),
+    FIELD("paced_writes_total", paced_writes, "Writes that waited for memory under way"),
     FIELD("prelists_total", prelists, "Pages of directories fetched because names were looked up"),
     FIELD("prereads_total", prereads, "Files asked for when they were opened"),
 };

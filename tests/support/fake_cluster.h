@@ -79,6 +79,7 @@ struct fake_oss {
     unsigned corrupt_reads; /* so many replies carry damaged data */
     unsigned fail_reads;    /* so many reads fail with EIO */
     bool hold;              /* requests wait until it is cleared with fake_oss_release() */
+    bool hold_commits;      /* so do these alone */
     uint64_t grant;         /* in write replies */
     /* what it saw */
     unsigned reads, writes, unstable, commits, punches, seeks, held_now; /* calls */

@@ -208,7 +208,7 @@ static void handle(struct rpc_req *req)
     struct fake_oss *o = req->handler_arg;
     int armed = fake_spare();
 
-    if (o->hold) {
+    if (o->hold || (o->hold_commits && req->header.op == RPC_OP_OSS_COMMIT)) {
         o->held_now++;
         list_push_back(&o->held, &req->link);
     } else {
@@ -221,7 +221,7 @@ void fake_oss_release(struct fake_oss *o)
 {
     struct list *l;
 
-    o->hold = false;
+    o->hold = o->hold_commits = false;
     o->held_now = 0;
     while ((l = list_pop_front(&o->held)) != NULL)
         serve(o, list_entry(l, struct rpc_req, link));

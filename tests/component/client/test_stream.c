@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream of writes: what is stored is committed before anybody waits for memory, and what is
- * under way to targets that do not answer is a part of the memory only.
+ * A stream of writes: what is stored is committed before anybody waits for memory, what is under
+ * way to targets that do not answer is a part of the memory only, and more memory is taken only
+ * when targets would be idle without.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -16,21 +17,44 @@
 #define ROOM    (16u * MIB)
 #define AHEAD   (2u * MIB) /* of 96 MiB: stored on a target, then committed */
 #define FLIGHT  3u         /* of 96 MiB: writes of 1 MiB that a target may have at once */
+#define AMPLE   (512u * MIB)
+#define BEGIN   (16u * MIB) /* what streams take without asking */
+#define MANY    64u
 
 static struct bed bed;
 static struct core *c;
 static struct core_file *f;
 static uint8_t *data;
 
-static void setup(void)
+static struct bed_op ops[MANY];
+
+static void begin(const struct core_options *o)
 {
     bed_setup(&bed, TARGETS);
-    c = bed_mount(&bed, NULL);
+    c = bed_mount(&bed, o);
     data = malloc(ROOM);
     bed_pattern(data, ROOM, 0, 1);
     f = bed_create(&bed, c, "stream");
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, FIRST), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0); /* striped, and the targets have promised room */
+}
+
+static void setup(void)
+{
+    begin(NULL);
+}
+
+static void again_with_ample_memory(void)
+{
+    struct core_options o;
+
+    core_release(c, f);
+    bed_unmount(&bed, c, false, 0);
+    free(data);
+    bed_teardown(&bed);
+    core_options_default(&o);
+    o.memory_limit = AMPLE;
+    begin(&o);
 }
 
 static void teardown(void)
@@ -92,6 +116,59 @@ START_TEST(targets_that_do_not_answer_have_a_part_of_the_memory)
 }
 END_TEST
 
+static uint64_t memory_used(void)
+{
+    struct core_stats stats;
+
+    core_get_stats(c, &stats);
+    return stats.memory_used;
+}
+
+START_TEST(targets_that_do_not_answer_get_no_more_memory_than_they_can_use)
+{
+    static struct iovec iov[MANY];
+    unsigned n_done = 0;
+
+    again_with_ample_memory();
+    for (unsigned k = 0; k < TARGETS; k++)
+        bed.cluster.oss[k].hold = true;
+    for (unsigned k = 0; k < MANY; k++) {
+        iov[k] = (struct iovec){data + k % 16 * MIB, MIB};
+        bed_op_init(&ops[k]);
+        core_write(c, &ops[k].q, f, (uint64_t)k * MIB, &iov[k], 1, MIB);
+    }
+    bed_spin(&bed, 100 * NS_PER_MS); /* less than the age at which what is dirty is sent */
+    for (unsigned k = 0; k < MANY; k++)
+        n_done += ops[k].done;
+    ck_assert_uint_ge(n_done, BEGIN / MIB - FIRST / MIB);
+    ck_assert_uint_le(n_done, BEGIN / MIB);
+    ck_assert_uint_lt(memory_used(), BEGIN + 4 * MIB);
+    for (unsigned k = 0; k < TARGETS; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    for (unsigned k = 0; k < MANY; k++)
+        ck_assert_int_eq(bed_wait(&bed, &ops[k]), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_uint_eq(fake_inode(&bed.cluster, "stream")->attr.size, MANY * MIB);
+}
+END_TEST
+
+START_TEST(targets_whose_commits_take_long_are_kept_busy_with_more_memory)
+{
+    again_with_ample_memory();
+    for (unsigned k = 0; k < TARGETS; k++)
+        bed.cluster.oss[k].hold_commits = true;
+    for (unsigned k = 0; k < 2 * BEGIN / MIB; k++)
+        ck_assert_int_eq(bed_write(&bed, c, f, (uint64_t)k * MIB, data + k % 16 * MIB, MIB), 0);
+    ck_assert_uint_ge(memory_used(), 2 * BEGIN - 4 * MIB);
+    for (unsigned k = 0; k < TARGETS; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_uint_eq(fake_inode(&bed.cluster, "stream")->attr.size, 2 * BEGIN);
+}
+END_TEST
+
 SUITE_MAIN("client-stream", setup, teardown,
            what_is_stored_is_committed_long_before_memory_is_spent,
-           targets_that_do_not_answer_have_a_part_of_the_memory)
+           targets_that_do_not_answer_have_a_part_of_the_memory,
+           targets_that_do_not_answer_get_no_more_memory_than_they_can_use,
+           targets_whose_commits_take_long_are_kept_busy_with_more_memory)
