@@ -53,6 +53,7 @@ struct gc_queue {
     struct worker_job job;
     bool scanning, again; /* again: kicked meanwhile */
     bool stalled;         /* enough under way: goes on at from when there is room */
+    bool more;            /* behind the page that was read last */
     bool skipped;         /* something could not be done now */
     bool progress;        /* something was done since the last look */
     uint64_t from;

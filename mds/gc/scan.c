@@ -88,6 +88,7 @@ static void scan_done(struct worker_job *j)
     struct gc *gc = q->gc;
 
     q->scanning = false;
+    q->more = q->error >= 0 && q->n_seen == GC_PAGE;
     if (q->error < 0) {
         LOG_ERROR("gc", "queue %#x: %s", q->type, err_name(q->error));
         q->skipped = true;
@@ -113,7 +114,7 @@ void gc_scan(struct gc_queue *q, uint64_t ino)
     q->again = q->scanning || q->batch;
     if (q->again || q->gc->stopping)
         return;
-    q->from = q->stalled ? MIN(q->from, q->asked) : q->asked;
+    q->from = q->stalled || q->more ? MIN(q->from, q->asked) : q->asked;
     q->asked = UINT64_MAX;
     q->stalled = false;
     if (q->from == 0)

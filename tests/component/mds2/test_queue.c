@@ -129,6 +129,41 @@ START_TEST(many_removed_files_go_in_few_calls)
 }
 END_TEST
 
+static void mute(bool on)
+{
+    rig.oss[0].mute = rig.oss[1].mute = on;
+}
+
+static void release(void)
+{
+    rig_oss_release(&rig, 0);
+    rig_oss_release(&rig, 1);
+}
+
+START_TEST(a_file_removed_while_a_page_is_destroyed_does_not_hide_the_next_page)
+{
+    uint64_t last = 0;
+    char name[16];
+
+    mute(true);
+    for (unsigned i = 0; i < 560; i++) { /* more than two pages */
+        snprintf(name, sizeof name, "f%u", i);
+        make_large(name, NULL);
+        ck_ok(rig_unlink(&rig, 0, name));
+    }
+    last = make_large("last", NULL);
+    release(); /* the first file, which waited for nobody */
+    rig_pass(&rig, 100);
+    release();
+    rig_pass(&rig, 100);
+    ck_ok(rig_unlink(&rig, 0, "last"));
+    rig_pass(&rig, 100);
+    mute(false);
+    release();
+    ck_assert(rig_until(&rig, 5000, all_gone, &last));
+}
+END_TEST
+
 START_TEST(a_truncate_is_answered_when_every_target_has_cut)
 {
     uint64_t open_id, ino = make_large("f", &open_id);
@@ -215,6 +250,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_server_that_is_down_gets_the_destroys_when_it_is_back);
     tcase_add_test(t, an_error_of_a_server_keeps_the_item_and_it_is_tried_again);
     tcase_add_test(t, many_removed_files_go_in_few_calls);
+    tcase_add_test(t, a_file_removed_while_a_page_is_destroyed_does_not_hide_the_next_page);
     tcase_add_test(t, a_truncate_is_answered_when_every_target_has_cut);
     tcase_add_test(t, a_truncate_that_can_not_reach_a_target_is_answered_with_the_flag_set);
     tcase_add_test(t, a_second_cut_while_the_first_is_under_way_is_not_forgotten);
