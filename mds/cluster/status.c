@@ -197,3 +197,21 @@ void cluster_statfs(struct mds *m, struct msg_statfs_rep *ret_rep)
     }
     ret_rep->avail_bytes = ret_rep->free_bytes;
 }
+
+bool cluster_space_short(struct mds *m)
+{
+    struct cluster *c = cluster_of(m);
+    struct list *l;
+
+    list_for_each (l, &c->node_list) {
+        const struct cluster_node *n = list_entry(l, struct cluster_node, all);
+
+        for (uint32_t i = 0; n->up && i < n->n_targets; i++) {
+            const struct msg_target_stat *t = &n->targets[i].stat;
+
+            if (t->free_bytes < MAX(t->total_bytes / 8, (uint64_t)GIB))
+                return true;
+        }
+    }
+    return false;
+}

@@ -32,7 +32,10 @@
 #define GC_CALLS_MAX   16u   /* of one item or page under way */
 #define GC_CALL_NS     (5 * NS_PER_S)
 #define GC_REST_NS     (5 * NS_PER_S)
+/* Destruction begins after a pause in the removals, a while after the first, or with so many. */
 #define GC_GATHER_NS   (50 * NS_PER_MS)
+#define GC_PATIENCE_NS NS_PER_S
+#define GC_GATHER_MAX  16384u
 #define GC_IDLE_NS     (5 * NS_PER_S) /* queue is looked at again: at first, doubling up to */
 #define GC_IDLE_MAX_NS (60 * NS_PER_S)
 
@@ -59,7 +62,9 @@ struct gc_queue {
     uint64_t from;
     uint64_t asked;            /* the next start is there: kicks came for no smaller inode */
     struct reactor_timer soon; /* kicks are gathered until it fires: KEY_DESTROY */
-    uint64_t kicked_ns;        /* the last kick that was not gathered */
+    uint64_t kicked_ns;        /* when the last start was for a kick */
+    uint64_t due_ns, heard_ns; /* of those gathered: the start at the latest; the last kick */
+    uint32_t n_gathered;
     uint64_t next_ns, idle_ns; /* when it is looked at without being asked */
     int error;
     uint32_t n_seen;
@@ -121,6 +126,9 @@ void gc_end(struct gc *gc);
 int gc_call(struct gc *gc, uint32_t target, struct gc_call *c) MUST_USE;
 void gc_call_end(struct gc *gc, struct gc_call *c); /* in its done() */
 struct gc_queue *gc_queue(struct gc *gc, enum key_type type);
+/* There is something to destroy, of inodes not below ino, and nothing is lost when that begins
+ * patience_ns later. */
+void gc_destroy_kick(struct gc *gc, uint64_t ino, uint64_t patience_ns);
 
 /* scan.c */
 /* From inode ino on, now or after what is under way. What is deleted stays in the way of a scan for

@@ -56,32 +56,54 @@ struct gc_queue *gc_queue(struct gc *gc, enum key_type type)
     return type == KEY_DESTROY ? &gc->destroy : type == KEY_PUNCH ? &gc->punch : &gc->recover;
 }
 
-static void soon_over(struct reactor_timer *t)
+static void gather_over(struct gc_queue *q, uint64_t now_ns)
 {
-    struct gc_queue *q = container_of(t, struct gc_queue, soon);
-
-    q->kicked_ns = reactor_now_ns(q->gc->mds->reactor);
+    q->kicked_ns = now_ns;
+    q->due_ns = 0;
+    q->n_gathered = 0;
     gc_scan(q, UINT64_MAX);
 }
 
-/* Many files go in one call to each target: after a first one, the next wait for company. */
+static void soon_over(struct reactor_timer *t)
+{
+    struct gc_queue *q = container_of(t, struct gc_queue, soon);
+    struct mds *m = q->gc->mds;
+    uint64_t now_ns = reactor_now_ns(m->reactor), quiet_ns = q->heard_ns + GC_GATHER_NS;
+
+    if (now_ns >= quiet_ns || now_ns >= q->due_ns || q->n_gathered >= GC_GATHER_MAX ||
+        cluster_space_short(m))
+        gather_over(q, now_ns);
+    else
+        reactor_timer_start(m->reactor, t, MIN(quiet_ns, q->due_ns));
+}
+
+void gc_destroy_kick(struct gc *gc, uint64_t ino, uint64_t patience_ns)
+{
+    struct gc_queue *q = &gc->destroy;
+    uint64_t now_ns = reactor_now_ns(gc->mds->reactor);
+
+    q->asked = MIN(q->asked, ino);
+    if (!q->due_ns && now_ns >= q->kicked_ns + GC_GATHER_NS) {
+        gather_over(q, now_ns);
+        return;
+    }
+    q->due_ns = q->due_ns ? MIN(q->due_ns, now_ns + patience_ns) : now_ns + patience_ns;
+    q->heard_ns = now_ns;
+    q->n_gathered++;
+    if (!reactor_timer_running(&q->soon) && !gc->stopping)
+        reactor_timer_start(gc->mds->reactor, &q->soon, q->kicked_ns + GC_GATHER_NS);
+}
+
+/* Many files go in one call to each target, and their destruction takes the processors from those
+ * who remove them: after a first one, the next wait for company and for a pause. */
 static void gc_kick(struct mds *m, enum key_type type, uint64_t ino)
 {
-    struct gc_queue *q = gc_queue(gc_of(m), type);
-    uint64_t now_ns = reactor_now_ns(m->reactor);
-
-    if (type == KEY_TRASH) {
+    if (type == KEY_TRASH)
         gc_trash_kick(&gc_of(m)->trash);
-        return;
-    }
-    if (type != KEY_DESTROY || ino == 0 || now_ns >= q->kicked_ns + GC_GATHER_NS) {
-        q->kicked_ns = now_ns;
-        gc_scan(q, ino);
-        return;
-    }
-    q->asked = MIN(q->asked, ino);
-    if (!reactor_timer_running(&q->soon) && !q->gc->stopping)
-        reactor_timer_start(m->reactor, &q->soon, q->kicked_ns + GC_GATHER_NS);
+    else if (type == KEY_DESTROY)
+        gc_destroy_kick(gc_of(m), ino, GC_PATIENCE_NS);
+    else
+        gc_scan(gc_queue(gc_of(m), type), ino);
 }
 
 static void gc_target_up(struct mds *m)

@@ -5,7 +5,7 @@
  * Happy path: a kick starts a scan: a worker reads a page of items, those that can be worked on are
  * started, and the next page follows while there is room; an empty queue costs one look. A kick
  * during a scan makes it start over, from the smallest inode that was kicked for. Kicks for
- * destruction wait for company: the targets are told of many inodes in one call. Failure modes:
+ * destruction wait for company and for a pause (gc_destroy_kick()). Failure modes:
  * items whose targets are down are skipped and found again by the next scan (a registration, or the
  * timer with growing distance).
  */
@@ -128,6 +128,8 @@ void gc_scan_resume(struct gc_queue *q)
         return;
     if (q->again) {
         gc_scan(q, UINT64_MAX);
+    } else if (q->type == KEY_DESTROY && !q->more) {
+        scan_over(q); /* what has come since waits for its own start */
     } else if (q->type == KEY_DESTROY || (q->stalled && q->n_active <= GC_ACTIVE_MAX / 2)) {
         q->stalled = false;
         scan_page(q);

@@ -114,7 +114,7 @@ static void slot_committed(struct mds_submit *sub)
     bool gone = rep && rep->dir_gone, shared;
 
     if (sub->entry.result & SHARD_R_DESTROY)
-        gc->mds->gc_ops->kick(gc->mds, KEY_DESTROY, sub->entry.result_ino);
+        gc_destroy_kick(gc, sub->entry.result_ino, GC_GATHER_NS); /* nobody waits for the MDS */
     if (sub->entry.result & SHARD_R_TRASH)
         s->t->again = true;
     shared = slot_outcome(s, rep);

@@ -45,6 +45,7 @@ struct rig_oss {
     uint64_t fence_seq, high_water, chunks;
     const char *pool; /* asked for when it registers */
     bool alive;       /* sends heartbeats */
+    bool roomy;       /* they tell of much free space */
     bool mute;        /* keeps requests without an answer */
     int fail;         /* status of every answer */
     unsigned registrations;

@@ -124,14 +124,16 @@ void rig_oss_release(struct rig *r, unsigned i)
 
 static void stats_of(struct rig_oss *o, struct msg_target_stat *stats)
 {
+    uint64_t unit = o->roomy ? GIB : 1;
+
     for (uint32_t i = 0; i < o->n_targets; i++)
         stats[i] = (struct msg_target_stat){.id = o->target_id[i],
                                             .uuid = o->target[i],
                                             .path = str("/data"),
                                             .pool = o->pool ? str(o->pool) : str(""),
-                                            .total_bytes = 1000,
-                                            .free_bytes = 600,
-                                            .used_bytes = 400,
+                                            .total_bytes = 1000 * unit,
+                                            .free_bytes = 600 * unit,
+                                            .used_bytes = 400 * unit,
                                             .chunks = o->chunks};
 }
 

@@ -164,6 +164,56 @@ START_TEST(a_file_removed_while_a_page_is_destroyed_does_not_hide_the_next_page)
 }
 END_TEST
 
+/* Makes n files and removes one every 20 ms; how many the first server has been told of. */
+static unsigned remove_slowly(unsigned n, bool roomy, uint64_t *ret_last)
+{
+    char name[16];
+
+    rig.oss[0].roomy = rig.oss[1].roomy = roomy;
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "f%u", i);
+        *ret_last = make_large(name, NULL);
+    }
+    rig_pass(&rig, 2500); /* heartbeats */
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "f%u", i);
+        ck_ok(rig_unlink(&rig, 0, name));
+        clock_virtual_advance(&rig.clock, 20 * NS_PER_MS);
+        rig_settle(&rig);
+    }
+    return rig_oss_count(&rig.oss[0], RPC_OP_OSS_DESTROY, 0);
+}
+
+START_TEST(destruction_waits_for_a_pause_in_the_removals)
+{
+    uint64_t last;
+
+    ck_assert_uint_eq(remove_slowly(20, true, &last), 1);
+    ck_assert(rig_until(&rig, 200, all_gone, &last));
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_DESTROY, 0), 20);
+}
+END_TEST
+
+START_TEST(destruction_waits_no_longer_than_a_second)
+{
+    uint64_t last;
+    unsigned n = remove_slowly(60, true, &last);
+
+    ck_assert_uint_ge(n, 40);
+    ck_assert_uint_lt(n, 60);
+    ck_assert(rig_until(&rig, 200, all_gone, &last));
+}
+END_TEST
+
+START_TEST(destruction_does_not_wait_for_a_pause_when_a_target_is_short_of_space)
+{
+    uint64_t last;
+
+    ck_assert_uint_ge(remove_slowly(20, false, &last), 15);
+    ck_assert(rig_until(&rig, 200, all_gone, &last));
+}
+END_TEST
+
 START_TEST(a_truncate_is_answered_when_every_target_has_cut)
 {
     uint64_t open_id, ino = make_large("f", &open_id);
@@ -251,6 +301,9 @@ static void add(TCase *t)
     tcase_add_test(t, an_error_of_a_server_keeps_the_item_and_it_is_tried_again);
     tcase_add_test(t, many_removed_files_go_in_few_calls);
     tcase_add_test(t, a_file_removed_while_a_page_is_destroyed_does_not_hide_the_next_page);
+    tcase_add_test(t, destruction_waits_for_a_pause_in_the_removals);
+    tcase_add_test(t, destruction_waits_no_longer_than_a_second);
+    tcase_add_test(t, destruction_does_not_wait_for_a_pause_when_a_target_is_short_of_space);
     tcase_add_test(t, a_truncate_is_answered_when_every_target_has_cut);
     tcase_add_test(t, a_truncate_that_can_not_reach_a_target_is_answered_with_the_flag_set);
     tcase_add_test(t, a_second_cut_while_the_first_is_under_way_is_not_forgotten);
