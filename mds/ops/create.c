@@ -51,7 +51,7 @@ static int new_inode(struct txn *t, struct shard_entry *e, const struct msg_crea
     int rc = exec_new_ino(t, req->parent, &ino);
 
     if (rc == 0)
-        rc = txn_inode_create(t, ino, &in);
+        rc = txn_inode_new(t, ino, &in);
     if (rc == 0)
         rc = txn_inode_get(t, req->parent, &dir);
     if (rc == 0)
@@ -184,7 +184,7 @@ int exec_mkdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
         in->stripe = e->stripe;
     else if (req->has_stripe)
         return e->layout_status < 0 ? e->layout_status : -EINVAL;
-    rc = exec_parent_set(t, in->ino, req->parent, &req->name);
+    rc = exec_parent_set(t, in->ino, req->parent, &req->name, true);
     return rc < 0 ? rc : create_reply(t, e, in->ino, req->parent, false, ret_rep);
 }
 
@@ -237,6 +237,6 @@ int exec_symlink(struct txn *t, struct shard_entry *e, const void **ret_rep)
         return rc;
     in->size = req->target.len;
     key_number(&k, KEY_SYMLINK, in->ino);
-    rc = txn_record_put(t, &k, req->target.data, req->target.len);
+    rc = txn_record_add(t, &k, req->target.data, req->target.len);
     return rc < 0 ? rc : create_reply(t, e, in->ino, req->parent, false, ret_rep);
 }

@@ -34,8 +34,9 @@ int exec_name_add(struct txn *t, uint64_t dir, const struct msg_bytes *name, uin
                   uint32_t mode) MUST_USE;
 int exec_name_remove(struct txn *t, uint64_t dir, const struct msg_bytes *name,
                      uint32_t mode) MUST_USE;
-int exec_parent_set(struct txn *t, uint64_t ino, uint64_t parent,
-                    const struct msg_bytes *name) MUST_USE;
+/* fresh: the directory is being made, the store has no such record. */
+int exec_parent_set(struct txn *t, uint64_t ino, uint64_t parent, const struct msg_bytes *name,
+                    bool fresh) MUST_USE;
 /* A file without a name that somebody has open: destroyed with its last close. */
 int exec_orphan(struct txn *t, struct shard_entry *e, struct mds_inode *in) MUST_USE;
 /* A file loses a name, a directory its only one. The last one: an orphan if somebody has it open,

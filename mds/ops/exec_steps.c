@@ -48,8 +48,12 @@ int exec_new_ino(struct txn *t, uint64_t dir_ino, uint64_t *ret_ino)
             return rc;
         if ((first + size) >> KEY_INODE_BITS)
             return -ENOSPC;
+        first |= (uint64_t)txn_shard(t) << KEY_INODE_BITS;
+        rc = txn_inodes_unused(t, first, size);
+        if (rc < 0)
+            return rc;
         dir->run_size = dir->run_left = size;
-        dir->run_next = (uint64_t)txn_shard(t) << KEY_INODE_BITS | first;
+        dir->run_next = first;
     }
     rc = txn_counter_add(t, COUNTER_INODES, 1, NULL);
     if (rc < 0)
@@ -93,7 +97,8 @@ int exec_name_remove(struct txn *t, uint64_t dir_ino, const struct msg_bytes *na
     return txn_dirent_delete(t, dir_ino, name->data, name->len);
 }
 
-int exec_parent_set(struct txn *t, uint64_t ino, uint64_t parent, const struct msg_bytes *name)
+int exec_parent_set(struct txn *t, uint64_t ino, uint64_t parent, const struct msg_bytes *name,
+                    bool fresh)
 {
     uint8_t value[sizeof(struct parent_rec) + MSG_NAME_MAX];
     struct key k;
@@ -101,7 +106,8 @@ int exec_parent_set(struct txn *t, uint64_t ino, uint64_t parent, const struct m
     le64_store(value, parent);
     memcpy(value + sizeof(struct parent_rec), name->data, name->len);
     key_number(&k, KEY_PARENT, ino);
-    return txn_record_put(t, &k, value, (uint32_t)sizeof(struct parent_rec) + name->len);
+    return (fresh ? txn_record_add
+                  : txn_record_put)(t, &k, value, (uint32_t)sizeof(struct parent_rec) + name->len);
 }
 
 int exec_orphan(struct txn *t, struct shard_entry *e, struct mds_inode *in)

@@ -69,7 +69,7 @@ static int rename_touch(struct txn *t, uint64_t ino, uint64_t parent, const stru
     if (rc < 0)
         return rc;
     ns_changed(in, txn_now(t));
-    return S_ISDIR(in->mode) ? exec_parent_set(t, ino, parent, name) : 0;
+    return S_ISDIR(in->mode) ? exec_parent_set(t, ino, parent, name, false) : 0;
 }
 
 static int rename_move(struct txn *t, struct shard_entry *e, const struct msg_rename_req *req,

@@ -60,7 +60,7 @@ static int directory_detach(struct txn *t, uint64_t ino, uint64_t tree)
         return rc;
     in->nlink = 0;
     ns_changed(in, txn_now(t));
-    rc = exec_parent_set(t, ino, KEY_ROOT_INO, &none);
+    rc = exec_parent_set(t, ino, KEY_ROOT_INO, &none, false);
     if (rc < 0)
         return rc;
     key_number(&k, KEY_TRASH, ino);

@@ -84,6 +84,8 @@ int exec_mark_writer(struct txn *t, const struct shard_entry *e, uint64_t ino)
     if (!e->marks_writer)
         return 0;
     key_writer(&k, e->session, ino);
+    if (e->result & SHARD_R_CREATED) /* by this very operation */
+        return txn_record_add(t, &k, &rec, sizeof rec);
     return txn_record_put(t, &k, &rec, sizeof rec);
 }
 

@@ -79,12 +79,29 @@ static void obj_used(struct overlay *v, struct obj *o)
     }
 }
 
-int overlay_inode(struct overlay *v, uint64_t ino, struct obj_inode **ret_obj)
+static int inode_load(struct overlay *v, struct obj_inode *i)
+{
+    const uint64_t ino = i->in.ino;
+    struct store_value value = {0};
+    struct key k;
+    int rc;
+
+    key_number(&k, KEY_INODE, ino);
+    rc = store_get(v->store, NULL, k.b, k.len, &value);
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    i->exists = true;
+    rc = rec_inode_decode(ino, value.data, value.len, &i->in);
+    store_value_release(&value);
+    if (rc < 0)
+        LOG_ERROR("shard", "inode %llu: %s", (unsigned long long)ino, err_text(rc));
+    return rc;
+}
+
+static int inode_find(struct overlay *v, uint64_t ino, bool load, struct obj_inode **ret_obj)
 {
     uint64_t hash = hash_u64(ino);
-    struct store_value value = {0};
     struct obj_inode *i;
-    struct key k;
     int rc;
 
     for (struct hmap_node *n = hmap_first(&v->map, hash); n; n = hmap_next(n)) {
@@ -101,22 +118,24 @@ int overlay_inode(struct overlay *v, uint64_t ino, struct obj_inode **ret_obj)
     if (!i)
         return -ENOMEM;
     i->in.ino = ino;
-    key_number(&k, KEY_INODE, ino);
-    rc = store_get(v->store, NULL, k.b, k.len, &value);
-    if (rc == 0) {
-        i->exists = true;
-        rc = rec_inode_decode(ino, value.data, value.len, &i->in);
-        store_value_release(&value);
-        if (rc < 0)
-            LOG_ERROR("shard", "inode %llu: %s", (unsigned long long)ino, err_text(rc));
-    }
-    if (rc < 0 && rc != -ENOENT) {
+    rc = load ? inode_load(v, i) : 0;
+    if (rc < 0) {
         mem_free(i);
         return rc;
     }
     obj_add(v, &i->o, OBJ_INODE, hash, sizeof(*i) + 64);
     *ret_obj = i;
     return 0;
+}
+
+int overlay_inode(struct overlay *v, uint64_t ino, struct obj_inode **ret_obj)
+{
+    return inode_find(v, ino, true, ret_obj);
+}
+
+int overlay_inode_fresh(struct overlay *v, uint64_t ino, struct obj_inode **ret_obj)
+{
+    return inode_find(v, ino, false, ret_obj);
 }
 
 static struct obj_name *group_add(struct overlay *v, struct obj_group *g, const void *name,
@@ -216,10 +235,24 @@ struct obj_record *overlay_find_record(struct overlay *v, const void *key, size_
     return NULL;
 }
 
-int overlay_record(struct overlay *v, const struct key *k, struct obj_record **ret_obj)
+static int record_load(struct overlay *v, const struct key *k, struct obj_record *r)
+{
+    struct store_value value = {0};
+    int rc = store_get(v->store, NULL, k->b, k->len, &value);
+
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    r->exists = true;
+    r->len = (uint32_t)value.len;
+    r->value = value.len ? mem_dup(value.data, value.len) : NULL;
+    store_value_release(&value);
+    return r->len && !r->value ? -ENOMEM : 0;
+}
+
+static int record_find(struct overlay *v, const struct key *k, bool load,
+                       struct obj_record **ret_obj)
 {
     struct obj_record *r = overlay_find_record(v, k->b, k->len);
-    struct store_value value = {0};
     int rc;
 
     if (r) {
@@ -232,22 +265,24 @@ int overlay_record(struct overlay *v, const struct key *k, struct obj_record **r
         return -ENOMEM;
     r->key_len = k->len;
     memcpy(r->key, k->b, k->len);
-    rc = store_get(v->store, NULL, k->b, k->len, &value);
-    if (rc == 0) {
-        r->exists = true;
-        r->len = (uint32_t)value.len;
-        r->value = value.len ? mem_dup(value.data, value.len) : NULL;
-        rc = value.len && !r->value ? -ENOMEM : 0;
-        store_value_release(&value);
-    }
-    if (rc < 0 && rc != -ENOENT) {
-        mem_free(r->value);
+    rc = load ? record_load(v, k, r) : 0;
+    if (rc < 0) {
         mem_free(r);
         return rc;
     }
     obj_add(v, &r->o, OBJ_RECORD, record_hash(k->b, k->len), sizeof(*r) + k->len + r->len + 64);
     *ret_obj = r;
     return 0;
+}
+
+int overlay_record(struct overlay *v, const struct key *k, struct obj_record **ret_obj)
+{
+    return record_find(v, k, true, ret_obj);
+}
+
+int overlay_record_fresh(struct overlay *v, const struct key *k, struct obj_record **ret_obj)
+{
+    return record_find(v, k, false, ret_obj);
 }
 
 struct obj_name *overlay_add_name(struct overlay *v, struct obj_group *g, const void *name,

@@ -80,6 +80,10 @@ int overlay_inode(struct overlay *v, uint64_t ino, struct obj_inode **ret_obj) M
 int overlay_group(struct overlay *v, uint64_t parent, uint64_t hash,
                   struct obj_group **ret_obj) MUST_USE;
 int overlay_record(struct overlay *v, const struct key *k, struct obj_record **ret_obj) MUST_USE;
+/* The same of what the store cannot have, and where it is not looked for. */
+int overlay_inode_fresh(struct overlay *v, uint64_t ino, struct obj_inode **ret_obj) MUST_USE;
+int overlay_record_fresh(struct overlay *v, const struct key *k,
+                         struct obj_record **ret_obj) MUST_USE;
 /* What the overlay has of a record, without loading; NULL: nothing. */
 struct obj_record *overlay_find_record(struct overlay *v, const void *key, size_t len);
 

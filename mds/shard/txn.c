@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "common/base/log.h"
 #include "mds/shard/shard_int.h"
 
 int txn_inode_get(struct txn *t, uint64_t ino, const struct mds_inode **ret_inode)
@@ -40,13 +41,11 @@ int txn_inode_modify(struct txn *t, uint64_t ino, struct mds_inode **ret_inode)
     return 0;
 }
 
-int txn_inode_create(struct txn *t, uint64_t ino, struct mds_inode **ret_inode)
+static int inode_make(struct txn *t, struct obj_inode *i, uint64_t ino,
+                      struct mds_inode **ret_inode)
 {
-    struct obj_inode *i;
-    int rc = overlay_inode(t->overlay, ino, &i);
+    int rc;
 
-    if (rc < 0)
-        return rc;
     if (i->exists)
         return -EEXIST;
     rc = overlay_touch_inode(t->overlay, i);
@@ -56,6 +55,50 @@ int txn_inode_create(struct txn *t, uint64_t ino, struct mds_inode **ret_inode)
     i->in = (struct mds_inode){.ino = ino};
     *ret_inode = &i->in;
     return 0;
+}
+
+int txn_inode_create(struct txn *t, uint64_t ino, struct mds_inode **ret_inode)
+{
+    struct obj_inode *i;
+    int rc = overlay_inode(t->overlay, ino, &i);
+
+    return rc < 0 ? rc : inode_make(t, i, ino, ret_inode);
+}
+
+int txn_inode_new(struct txn *t, uint64_t ino, struct mds_inode **ret_inode)
+{
+    struct obj_inode *i;
+    int rc = overlay_inode_fresh(t->overlay, ino, &i);
+
+    return rc < 0 ? rc : inode_make(t, i, ino, ret_inode);
+}
+
+int txn_inodes_unused(struct txn *t, uint64_t first, uint64_t n)
+{
+    const uint8_t prefix = KEY_INODE;
+    struct store_iter *it;
+    struct key k;
+    int rc = store_iter_create(t->overlay->store, NULL, &prefix, 1, &it);
+
+    if (rc < 0)
+        return rc;
+    key_number(&k, KEY_INODE, first);
+    store_iter_seek(it, k.b, k.len);
+    if (store_iter_valid(it)) {
+        size_t len;
+        const uint8_t *key = store_iter_key(it, &len);
+        const uint64_t next = len == k.len ? be64_load(key + 1) : first;
+
+        if (next - first < n) {
+            LOG_ERROR("shard", "inode %llu exists before its number has been given away",
+                      (unsigned long long)next);
+            rc = -AIFS_ECORRUPT;
+        }
+    } else {
+        rc = store_iter_error(it);
+    }
+    store_iter_destroy(it);
+    return rc;
 }
 
 int txn_inode_delete(struct txn *t, uint64_t ino)
@@ -182,6 +225,14 @@ int txn_record_put(struct txn *t, const struct key *k, const void *value, uint32
 {
     struct obj_record *r;
     int rc = overlay_record(t->overlay, k, &r);
+
+    return rc < 0 ? rc : overlay_set_record(t->overlay, r, true, value, len);
+}
+
+int txn_record_add(struct txn *t, const struct key *k, const void *value, uint32_t len)
+{
+    struct obj_record *r;
+    int rc = overlay_record_fresh(t->overlay, k, &r);
 
     return rc < 0 ? rc : overlay_set_record(t->overlay, r, true, value, len);
 }

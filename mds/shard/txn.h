@@ -30,6 +30,10 @@ int txn_inode_get(struct txn *t, uint64_t ino, const struct mds_inode **ret_inod
 int txn_inode_modify(struct txn *t, uint64_t ino, struct mds_inode **ret_inode) MUST_USE;
 /* A new one, all zero but for ino; -EEXIST. */
 int txn_inode_create(struct txn *t, uint64_t ino, struct mds_inode **ret_inode) MUST_USE;
+/* The same with a number that was never handed out before: it is not looked for in the store. */
+int txn_inode_new(struct txn *t, uint64_t ino, struct mds_inode **ret_inode) MUST_USE;
+/* -AIFS_ECORRUPT: the store has inodes among the n numbers from first on, all to be handed out. */
+int txn_inodes_unused(struct txn *t, uint64_t first, uint64_t n) MUST_USE;
 int txn_inode_delete(struct txn *t, uint64_t ino) MUST_USE;
 
 /* ---- names; name_len 1..255, checked by the caller ---- */
@@ -45,6 +49,8 @@ int txn_dirent_delete(struct txn *t, uint64_t parent, const void *name, uint32_t
 int txn_record_get(struct txn *t, const struct key *k, const void **ret_value,
                    uint32_t *ret_len) MUST_USE;
 int txn_record_put(struct txn *t, const struct key *k, const void *value, uint32_t len) MUST_USE;
+/* The same where the store has no such record, as of an inode that is new: it is not asked. */
+int txn_record_add(struct txn *t, const struct key *k, const void *value, uint32_t len) MUST_USE;
 int txn_record_delete(struct txn *t, const struct key *k) MUST_USE; /* an absent one is no error */
 /*
  * Every record whose key begins with prefix (not inodes, not dirents), in no particular order: fn

@@ -137,6 +137,38 @@ START_TEST(a_damaged_format_is_refused)
 }
 END_TEST
 
+static void poke_inode_counter(uint64_t next)
+{
+    struct store_options o = {0};
+    struct store_batch *b;
+    struct store *s;
+    uint8_t value[8];
+    struct key k;
+
+    bed_stop(&bed);
+    ck_ok(store_open(bed.dir, &o, &s));
+    ck_ok(store_batch_create(s, &b));
+    key_counter(&k, COUNTER_INODE);
+    le64_store(value, next);
+    store_batch_put(b, k.b, k.len, value, sizeof(value));
+    ck_ok(store_commit(s, b, true));
+    store_batch_destroy(b);
+    store_close(s);
+    bed_start(&bed);
+}
+
+START_TEST(numbers_of_inodes_that_exist_are_not_handed_out_again)
+{
+    uint64_t d = bed_dir(&bed, KEY_ROOT_INO, "d"), ino;
+
+    poke_inode_counter(d - 1);
+    ck_assert_int_eq(bed_make(&bed, RPC_OP_MKNOD, d, "f", 0644, &ino), -AIFS_ECORRUPT);
+    poke_inode_counter(d + 1);
+    ck_ok(bed_make(&bed, RPC_OP_MKNOD, d, "f", 0644, &ino));
+    ck_assert_uint_eq(ino, d + 1);
+}
+END_TEST
+
 START_TEST(a_full_disk_refuses_all_but_deletions)
 {
     struct msg_name_req remove = {.parent = ROOT, .name = str("f")};
@@ -286,6 +318,7 @@ static Suite *shard_suite(void)
     tcase_add_checked_fixture(x, setup, teardown);
     tcase_add_test(x, an_unknown_format_is_refused);
     tcase_add_test(x, a_damaged_format_is_refused);
+    tcase_add_test(x, numbers_of_inodes_that_exist_are_not_handed_out_again);
     suite_add_tcase(s, x);
     return s;
 }
