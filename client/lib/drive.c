@@ -16,11 +16,13 @@
  * does something else. Where several threads wait for their own at a time, where the program waits
  * on a queue's descriptor, and while large transfers are under way, only the own thread drives.
  *
- * Nothing fails here.
+ * Nothing but creation fails here: -EMFILE and the like.
  */
 #include <errno.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/lib/lib_int.h"
 #include "common/base/cleanup.h"
@@ -29,7 +31,7 @@
 #define STAND_BY_NS (2 * NS_PER_MS)
 #define CROWD_NS    (20 * NS_PER_MS) /* several waited: it is the own thread's for so long */
 #define LARGE_BYTES (256u * KIB)     /* under way together */
-#define TURNS_MAX   4                /* what was begun is sent */
+#define TURNS_MAX   16               /* what was begun is sent */
 
 static void cond_init(pthread_cond_t *cond)
 {
@@ -41,45 +43,53 @@ static void cond_init(pthread_cond_t *cond)
     pthread_condattr_destroy(&attr);
 }
 
-void lib_drive_init(struct aifs *fs)
+int lib_drive_init(struct aifs *fs)
 {
     struct lib_drive *d = &fs->drive;
     bool shy = d->shy;
+    int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    if (bell < 0)
+        return -errno;
 
     memset(d, 0, sizeof *d);
     d->shy = shy;
+    d->bell = bell;
     pthread_mutex_init(&d->lock, NULL);
     cond_init(&d->call);
+    return 0;
+}
+
+void lib_drive_abandon(struct aifs *fs)
+{
+    close(fs->drive.bell);
 }
 
 void lib_drive_fini(struct aifs *fs)
 {
+    close(fs->drive.bell);
     pthread_cond_destroy(&fs->drive.call);
     pthread_mutex_destroy(&fs->drive.lock);
 }
 
 /* ---- under the lock ---- */
 
-/* It sees for itself what there is to do. */
-static void wake_own(struct aifs *fs)
+/* It sees for itself what there is to do. The bell is its alone: what the reactor's descriptor
+ * tells would be gone if another drove before it has woken, and it would sleep on. */
+static void wake_own(struct lib_drive *d)
 {
-    struct lib_drive *d = &fs->drive;
-
     if (!d->watching)
         pthread_cond_signal(&d->call);
     else if (!d->rung)
-        reactor_ring(fs->reactor);
-    d->rung = d->watching;
+        d->rung = eventfd_write(d->bell, 1) == 0;
 }
 
 /* The own thread is to drive; nobody does. */
-static void call_own(struct aifs *fs)
+static void call_own(struct lib_drive *d)
 {
-    struct lib_drive *d = &fs->drive;
-
     if (!d->called) {
         d->called = true;
-        wake_own(fs);
+        wake_own(d);
     }
 }
 
@@ -123,14 +133,17 @@ static void stand_by(struct lib_drive *d)
 static void watch(struct aifs *fs, uint64_t rest_ns)
 {
     struct lib_drive *d = &fs->drive;
-    struct pollfd p = {.fd = reactor_fd(fs->reactor), .events = POLLIN};
+    struct pollfd p[2] = {{.fd = reactor_fd(fs->reactor), .events = POLLIN},
+                          {.fd = d->bell, .events = POLLIN}};
     struct timespec ts = {(time_t)(rest_ns / NS_PER_S), (long)(rest_ns % NS_PER_S)};
 
     d->watching = true;
     d->seen = d->drives;
     pthread_mutex_unlock(&d->lock);
-    (void)ppoll(&p, 1, &ts, NULL);
+    (void)ppoll(p, ARRAY_LEN(p), &ts, NULL);
     pthread_mutex_lock(&d->lock);
+    if (d->rung)
+        (void)eventfd_read(d->bell, &(eventfd_t){0});
     d->watching = d->rung = false;
 }
 
@@ -192,8 +205,8 @@ void lib_drive_stop(struct aifs *fs)
 
     pthread_mutex_lock(&d->lock);
     d->stopping = true;
-    pthread_cond_signal(&d->call);
-    reactor_ring(fs->reactor);
+    wake_own(d);
+    reactor_ring(fs->reactor); /* it may drive, and sleep */
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -206,7 +219,7 @@ void lib_post(struct aifs *fs, struct reactor_work *w)
     reactor_post(fs->reactor, w);
     pthread_mutex_lock(&d->lock);
     if (!d->driven)
-        call_own(fs);
+        call_own(d);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -253,9 +266,9 @@ void lib_drive_end(struct aifs *fs)
     pthread_mutex_lock(&d->lock);
     d->driven = false;
     if (d->n_waiting || reactor_due_ns(fs->reactor) == 0 || own_only(d))
-        call_own(fs);
+        call_own(d);
     else if (d->told || d->watching)
-        wake_own(fs);
+        wake_own(d);
     pthread_mutex_unlock(&d->lock);
     pthread_setcancelstate(cancel_state, NULL);
 }
@@ -268,7 +281,7 @@ void lib_wait_begin(struct aifs *fs)
     if (++d->n_waiting > 1)
         d->crowded_ns = clock_mono_ns(clock_real());
     if (!d->driven && !d->watching)
-        call_own(fs);
+        call_own(d);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -286,6 +299,6 @@ void lib_drive_shy(struct aifs *fs)
     pthread_mutex_lock(&d->lock);
     d->shy = true;
     if (!d->driven)
-        call_own(fs);
+        call_own(d);
     pthread_mutex_unlock(&d->lock);
 }

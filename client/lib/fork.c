@@ -77,6 +77,7 @@ static void in_child(void)
         struct aifs *fs = list_entry(e, struct aifs, link);
 
         reactor_abandon(fs->reactor);
+        lib_drive_abandon(fs);
         pthread_mutex_init(&fs->reviving, NULL);
         lib_buffers_after_fork(fs->buffers);
     }

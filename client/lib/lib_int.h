@@ -39,6 +39,7 @@ struct lib_drive { /* drive.c */
     pthread_mutex_t lock;
     pthread_cond_t call;     /* of the own thread */
     _Atomic uint64_t flying; /* bytes of asynchronous transfers */
+    int bell;                /* wakes the own thread out of poll(2): an eventfd */
     int cancel_state;        /* the driver's, to be restored */
     /* under the lock */
     pthread_t driver;
@@ -138,9 +139,10 @@ void lib_req(struct aifs *fs, struct core_req *q, core_done_fn *done, void *arg)
 
 /* ---- drive.c ---- */
 
-void lib_drive_init(struct aifs *fs); /* before its thread starts; again in a child */
+int lib_drive_init(struct aifs *fs) MUST_USE; /* before its thread starts; again in a child */
 void lib_drive_fini(struct aifs *fs);
-void *lib_drive_main(void *fs); /* the own thread, until lib_drive_stop() */
+void lib_drive_abandon(struct aifs *fs); /* in a child: the descriptor is the parent's */
+void *lib_drive_main(void *fs);          /* the own thread, until lib_drive_stop() */
 void lib_drive_stop(struct aifs *fs);
 void lib_drive_shy(struct aifs *fs); /* from now on only the own thread drives */
 /* Whoever turns the reactor runs it; any thread. */

@@ -288,10 +288,13 @@ static int engine_start(struct aifs *fs, struct mount_args *m)
 {
     struct reactor_options ro = {.name = "aifs-lib"};
     struct mount_call call = {0};
-    int err = reactor_create(&ro, &fs->reactor);
+    int err;
 
     fs->drive.shy |= m->shy;
-    lib_drive_init(fs);
+    err = lib_drive_init(fs);
+    if (err)
+        return fail(err, "cannot start: %s", err_text(err));
+    err = reactor_create(&ro, &fs->reactor);
     err = err ? err : core_create(fs->reactor, &m->core, &fs->core);
     err = err ? err : thread_start(&fs->thread, "aifs-lib", lib_drive_main, fs);
     if (err) {
