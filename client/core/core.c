@@ -182,6 +182,7 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     lease_handlers(c);
     invalidate_handlers(c);
     locks_handlers(c);
+    mem_warm(c);
     *ret_core = c;
     return 0;
 }

@@ -299,6 +299,7 @@ struct core_mem {
 };
 
 int mem_budget_init(struct core *c) MUST_USE;
+void mem_warm(struct core *c); /* takes in advance what core_options.warm_bytes says */
 void mem_budget_fini(struct core *c);
 /* NULL: none now. Without may_grow only what is there, and little more. */
 struct buf *mem_get(struct core *c, uint32_t bytes, bool may_grow);

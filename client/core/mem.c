@@ -150,6 +150,16 @@ static struct buf *class_grow(struct core *c, struct mem_class *k)
     return buf_get(k->slabs[k->n_slabs++]);
 }
 
+void mem_warm(struct core *c)
+{
+    struct mem_class *k = &c->mem.cls[STREAM_CLASS];
+    uint64_t bytes = MIN(c->o.warm_bytes, c->o.memory_limit / 8);
+    struct buf *b;
+
+    while (k->bytes + SLAB_BYTES <= bytes && (b = class_grow(c, k)))
+        buf_put(b);
+}
+
 static struct buf *class_get(struct core *c, struct mem_class *k, bool may_grow)
 {
     bool stream = k == &c->mem.cls[STREAM_CLASS];

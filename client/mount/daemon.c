@@ -35,7 +35,8 @@
 #include "common/rt/thread.h"
 #include "proto/rpc.h"
 
-#define TAG "mount"
+#define TAG        "mount"
+#define WARM_BYTES (16 * MIB)
 #ifndef PR_SET_IO_FLUSHER
 #define PR_SET_IO_FLUSHER 57
 #endif
@@ -351,6 +352,7 @@ static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
     o.mount = m->dir;
     o.job = conf_str(m->conf, "job");
     o.memory_limit = conf_u64(m->conf, "memory_limit");
+    o.warm_bytes = WARM_BYTES;
     o.attr_ns = conf_u64(m->conf, "attr_timeout");
     o.entry_ns = conf_u64(m->conf, "entry_timeout");
     o.negative_ns = conf_u64(m->conf, "negative_timeout");
