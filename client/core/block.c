@@ -43,7 +43,7 @@ static bool inline_unsaved(const struct block *b)
 bool block_clean(const struct block *b)
 {
     return extents_empty(&b->dirty) && !b->n_ios && !b->unc_in && b->fill_start == b->fill_end &&
-           list_empty(&b->waiters) && !inline_unsaved(b);
+           list_empty(&b->waiters) && !b->settling && !inline_unsaved(b);
 }
 
 void block_wanted(struct block *b)
@@ -83,10 +83,12 @@ static void block_rest(struct block *b)
 void block_settle(struct block *b)
 {
     struct core *c = b->inode->core;
-    bool idle;
+    bool idle, outer = b->settling;
 
+    b->settling = true; /* it stays, whatever those who go on do */
     if (!list_empty(&b->waiters))
         req_resume_list(&b->waiters);
+    b->settling = outer;
     idle = block_clean(b);
     if (b->dead || b->scatter) { /* scattered: nothing is kept */
         if (idle)
@@ -154,7 +156,7 @@ static bool block_move(struct block *b, uint32_t need, bool may_grow)
     struct buf *other;
 
     list_remove(&b->lru); /* not to be evicted for its own sake */
-    other = mem_get(c, MAX(need, extents_end(&b->valid)), may_grow);
+    other = mem_get(c, b->scatter ? MAX(need, scatter_end(b)) : need, may_grow);
     if (other && b->scatter) {
         scatter_gather(b, other->data);
         b->buf = other;
@@ -387,10 +389,9 @@ static void block_filled(struct oss_io *io, int status)
         if (io->ahead)
             io->core->stats.readahead_bytes += io->len;
     }
-    if (status) {
-        list_for_each (l, &b->waiters) {
+    list_for_each (l, &b->waiters) {
+        if (status)
             list_entry(l, struct core_req, p.wait)->p.error = status;
-        }
     }
     if (i->flushing)
         block_send(b, false); /* what had to wait for it */
@@ -417,7 +418,7 @@ int block_fill(struct block *b, uint32_t start, uint32_t end, bool ahead)
     to = (gap.end + CRC_BLOCK_BYTES - 1) / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES;
     if (b->valid.n > EXTENTS_MAX / 2) { /* scattered: make it one piece */
         from = 0;
-        to = b->buf->size_bytes < unit ? b->buf->size_bytes : unit;
+        to = b->buf->size_bytes;
     }
     to = MIN(to, unit);
     io = oss_io_new(c, OSS_IO_READ, i);
@@ -532,7 +533,8 @@ static uint32_t send_limit(const struct block *b)
 
 void block_send(struct block *b, bool stable)
 {
-    uint32_t at = 0, before, limit = send_limit(b);
+    uint32_t at = 0, limit = send_limit(b);
+    struct extents rest;
     struct extent e;
     unsigned k;
 
@@ -545,17 +547,16 @@ void block_send(struct block *b, bool stable)
         }
         if (k == BLOCK_FLYING_MAX)
             return; /* goes on when one of them is done */
-        if (block_busy(b, e.start, e.end)) {
-            at = e.end;
+        rest = b->dirty;
+        if (block_busy(b, e.start, e.end) || extents_remove(&rest, e.start, e.end)) {
+            at = e.end; /* later; also what would leave more pieces than can be noted */
             continue;
         }
         io = piece_io(b, &e, stable);
         if (!io)
             return; /* out of memory: the next tick tries again */
-        before = extents_bytes(&b->dirty);
-        if (extents_remove(&b->dirty, e.start, e.end))
-            extents_clear(&b->dirty);
-        account_dirty(b, before);
+        b->dirty = rest;
+        account_dirty(b, extents_bytes(&rest) + io->len);
         b->flying[k] = e;
         b->n_ios++;
         list_remove(&b->lru);

@@ -337,6 +337,7 @@ struct block {
     struct extent flying[BLOCK_FLYING_MAX]; /* ranges being sent */
     uint32_t ahead; /* bytes fetched in advance that no reader has asked for yet */
     bool dead;      /* off the hash: dropped while busy, freed with the last transfer */
+    bool settling;  /* those that waited for it go on right now */
 };
 
 struct block *block_find(struct core *c, const struct core_inode *i, uint64_t index);

@@ -36,15 +36,24 @@ static struct block *block_of(struct core_inode *i, uint64_t index)
     return b;
 }
 
+static bool has_room(const struct scatter *s, uint32_t first, uint32_t last)
+{
+    uint32_t n = s->n;
+
+    for (uint32_t k = first; k <= last && n <= SCATTER_PAGES_MAX; k++)
+        n += page_slot(s, k) == s->n;
+    return n <= SCATTER_PAGES_MAX;
+}
+
 static int get_pages(struct core *c, struct scatter *s, uint32_t first, uint32_t last)
 {
+    if (!has_room(s, first, last))
+        return -ENOSPC; /* without taking what it would give back at once */
     for (uint32_t k = first; k <= last; k++) {
         struct buf *page;
 
         if (page_slot(s, k) < s->n)
             continue;
-        if (s->n == SCATTER_PAGES_MAX)
-            return -ENOSPC;
         page = mem_page_get(c);
         if (!page)
             return c->mem.used_pages ? -ENOMEM : -ENOSPC;
@@ -99,17 +108,24 @@ void scatter_free(struct block *b)
     b->scatter = NULL;
 }
 
+uint32_t scatter_end(const struct block *b)
+{
+    const struct scatter *s = b->scatter;
+    uint32_t end = 0;
+
+    for (uint32_t k = 0; k < s->n; k++)
+        end = MAX(end, (s->page[k].index + 1) * SCATTER_PAGE_BYTES);
+    return end;
+}
+
+/* Of every page: also what is not valid any more may have to be sent again. */
 void scatter_gather(struct block *b, uint8_t *dst)
 {
     const struct scatter *s = b->scatter;
-    struct extent e;
 
-    for (uint32_t k = 0; k < s->n; k++) {
-        uint32_t at = s->page[k].index * SCATTER_PAGE_BYTES;
-
-        if (extents_next(&b->valid, at, &e) && e.start < at + SCATTER_PAGE_BYTES)
-            memcpy(dst + at, s->page[k].buf->data, SCATTER_PAGE_BYTES);
-    }
+    for (uint32_t k = 0; k < s->n; k++)
+        memcpy(dst + s->page[k].index * SCATTER_PAGE_BYTES, s->page[k].buf->data,
+               SCATTER_PAGE_BYTES);
     scatter_free(b);
 }
 

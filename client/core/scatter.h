@@ -40,6 +40,7 @@ static inline uint32_t scatter_page_end(uint32_t at)
 {
     return at / SCATTER_PAGE_BYTES * SCATTER_PAGE_BYTES + SCATTER_PAGE_BYTES;
 }
+uint32_t scatter_end(const struct block *b);        /* of its furthest page, in the block */
 void scatter_gather(struct block *b, uint8_t *dst); /* what the pages hold; then they are gone */
 void scatter_tidy(struct block *b);                 /* forgets what is clean */
 void scatter_free(struct block *b);

@@ -186,8 +186,54 @@ START_TEST(a_block_that_fills_up_becomes_an_ordinary_one)
 }
 END_TEST
 
+#define AT_ONCE 64u
+
+/* Of a round all write the same bytes at the same place, in whichever order they come to it. */
+static void write_at_once(struct core_file *f, unsigned round, unsigned *seed)
+{
+    static struct bed_op ops[AT_ONCE];
+    static struct iovec iov[AT_ONCE];
+
+    for (unsigned k = 0; k < AT_ONCE; k++) {
+        uint32_t len = 1 + (uint32_t)rand_r(seed) % (k % 8 ? 5000 : 40000);
+        uint32_t at = (uint32_t)rand_r(seed) % (ROOM - len);
+
+        if (k % 4 == 3)
+            at = at % 5 * MIB + at % 9 * 3000; /* where others are, too */
+        bed_pattern(data + at, len, at, round);
+        iov[k] = (struct iovec){data + at, len};
+        bed_op_init(&ops[k]);
+        core_write(c, &ops[k].q, f, at, &iov[k], 1, len);
+    }
+    for (unsigned k = 0; k < AT_ONCE; k++)
+        ck_assert_int_eq(bed_wait(&bed, &ops[k]), 0);
+}
+
+START_TEST(many_at_once_in_little_memory_lose_nothing_when_targets_restart)
+{
+    struct core_file *f;
+    unsigned seed = 11;
+
+    mount_with(48 * MIB);
+    f = holes("at-once", ROOM);
+    for (unsigned round = 0; round < 40; round++) {
+        write_at_once(f, round, &seed);
+        if (round % 3 == 1)
+            expect_read(f, round % 11 * MIB + 3000, 70000);
+        if (round % 5 == 2)
+            ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+        if (round % 4 == 3)
+            fake_oss_restart(&bed.cluster.oss[round % 3]);
+    }
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_stored("at-once", ROOM);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-scatter", setup, teardown, small_overwrites_take_no_more_memory_than_their_pages,
            more_small_overwrites_than_there_are_pages_are_all_stored,
            what_is_scattered_is_read_before_and_after_it_is_stored,
            a_restart_of_the_targets_loses_no_scattered_write,
-           a_cut_takes_what_is_scattered_behind_it, a_block_that_fills_up_becomes_an_ordinary_one)
+           a_cut_takes_what_is_scattered_behind_it, a_block_that_fills_up_becomes_an_ordinary_one,
+           many_at_once_in_little_memory_lose_nothing_when_targets_restart)
