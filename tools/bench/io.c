@@ -80,7 +80,7 @@ static void job_failed(struct io_job *w, int status, const char *what, uint64_t 
 
 static bool more(const struct io_job *w, uint64_t now_ns)
 {
-    if (w->j->status < 0)
+    if (w->j->status < 0 || bench_stopped())
         return false;
     if (w->j->deadline_ns)
         return !bench_over(w->j, now_ns);

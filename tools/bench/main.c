@@ -123,11 +123,18 @@ static int run_scenario(struct bench *b, const struct bench_scenario *s, int arg
         return 2;
     if (b->demo && bench_find_demo(b) != 0)
         return 2;
+    if (s != &bench_scale) /* its machines wait for each other, and end with it */
+        bench_catch_signals();
     rc = s->run(b, left, argv);
     if (rc == 0 && b->roofline)
         rc = roofline_measure(b, s, left, argv);
     if (b->n_results)
         bench_print(b);
+    if (bench_stopped()) {
+        bench_error("interrupted: the figures end before what was not finished; what was made is "
+                    "removed, but for what --keep keeps");
+        return 128 + bench_stopped();
+    }
     return rc;
 }
 

@@ -187,9 +187,11 @@ static void job(struct bench_job *j)
                                            : a->md->o->files;
     uint64_t before = bench_now_ns();
 
-    for (unsigned i = 0; i < n && (a->phase->must_finish || !bench_over(j, before)); i++) {
+    for (unsigned i = 0; i < n && !bench_stopped(); i++) {
         uint64_t after;
 
+        if (!a->phase->must_finish && bench_over(j, before))
+            return;
         if (!a->phase->fn(j, a->md, i))
             return;
         after = bench_now_ns();

@@ -81,7 +81,8 @@ static void job(struct bench_job *j)
 
     if (!names || !paths)
         (void)failed(j, "memory", -ENOMEM);
-    while (!j->status && k < n && (a->phase->must_finish || !bench_over(j, before))) {
+    while (!j->status && k < n && !bench_stopped() &&
+           (a->phase->must_finish || !bench_over(j, before))) {
         unsigned some = n - k < batch ? n - k : batch;
         uint64_t after;
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,28 @@ double bench_cpu_seconds(void)
     getrusage(RUSAGE_SELF, &u);
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int sig)
+{
+    stopped = sig;
+}
+
+void bench_catch_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    struct sigaction a = {.sa_handler = stop, .sa_flags = SA_RESTART | (int)SA_RESETHAND}, old;
+
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &a, NULL);
+}
+
+int bench_stopped(void)
+{
+    return stopped;
 }
 
 static void *run_job(void *arg)
@@ -98,6 +121,8 @@ static int collect(struct bench *b, const char *name, const char *unit, struct r
     double seconds;
     int status = all ? 0 : -ENOMEM;
 
+    if (stopped)
+        status = -EINTR; /* half a measurement is none */
     for (unsigned i = 0; i < n && status == 0; i++) {
         begin = MIN(begin, runners[i].begin_ns);
         end = MAX(end, runners[i].end_ns);
@@ -105,7 +130,7 @@ static int collect(struct bench *b, const char *name, const char *unit, struct r
         bytes += runners[i].job.bytes;
         add_histogram(all, &runners[i].job.latency);
         status = runners[i].job.status;
-        if (status < 0)
+        if (status < 0 && !stopped)
             bench_error("%s: %s: %s", name, runners[i].job.where, err_text(status));
     }
     if (status == 0) {
@@ -135,6 +160,10 @@ int bench_run(struct bench *b, const char *name, const char *unit, unsigned n_jo
     unsigned started = 0;
     int rc = 0;
 
+    if (stopped) {
+        free(runners);
+        return -EINTR;
+    }
     if (!runners || n_jobs == 0 || n_jobs > BENCH_JOBS_MAX) {
         free(runners);
         bench_error("%s: 1 to %d jobs", name, BENCH_JOBS_MAX);

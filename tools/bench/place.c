@@ -32,8 +32,10 @@ int place_open(struct place *p, const char *scenario, const char *where, const c
 
 void place_close(struct place *p, bool keep)
 {
-    if (!keep)
-        p->backend->rmdir(p->fs, p->dir);
+    int rc = keep ? 0 : p->backend->rmdir(p->fs, p->dir);
+
+    if (rc < 0)
+        bench_error("%s is left: %s", p->dir, err_text(rc));
     p->backend->stop(p->fs);
 }
 
@@ -41,7 +43,7 @@ int place_io(const struct place *p, struct io_file *f, bool write, void *buf, ui
              uint64_t offset)
 {
     struct io_op op = {.offset = offset, .len = len, .write = write, .buf = buf};
-    int rc = p->backend->begin(f, &op);
+    int rc = bench_stopped() ? -EINTR : p->backend->begin(f, &op);
 
     return rc < 0 ? rc : p->backend->finish(f)->status;
 }

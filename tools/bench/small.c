@@ -31,6 +31,7 @@ struct small {
     enum { CREATE, READ, UNLINK } what;
     uint64_t seed; /* of the order; 0: as created */
     bool verify;
+    uint64_t made[BENCH_JOBS_MAX]; /* files that each job has begun to make */
 };
 
 static void file_path(const struct small *s, uint64_t i, char out[PLACE_PATH_BYTES])
@@ -61,7 +62,7 @@ static int one(const struct small *s, const struct bench_job *j, uint64_t i, con
 
 static void job(struct bench_job *j)
 {
-    const struct small *s = j->arg;
+    struct small *s = j->arg;
     uint64_t before = bench_now_ns(), now;
 
     for (uint64_t k = j->index; k < s->o->files; k += j->n_jobs) {
@@ -70,6 +71,8 @@ static void job(struct bench_job *j)
         int rc;
 
         file_path(s, i, path);
+        if (s->what == CREATE)
+            s->made[j->index]++;
         rc = one(s, j, i, path);
         if (rc < 0) {
             place_failed(j, rc, path);
@@ -104,18 +107,19 @@ static void remove_all(const struct small *s)
 {
     char path[PLACE_PATH_BYTES];
 
-    for (uint64_t i = 0; i < s->o->files; i++) {
-        file_path(s, i, path);
-        s->place.backend->unlink(s->place.fs, path);
-    }
+    for (unsigned j = 0; j < s->o->jobs; j++)
+        for (uint64_t k = 0; k < s->made[j]; k++) {
+            file_path(s, j + k * s->o->jobs, path);
+            s->place.backend->unlink(s->place.fs, path);
+        }
 }
 
-static int phase(struct bench *b, const struct small *s, const char *prefix, const char *name)
+static int phase(struct bench *b, struct small *s, const char *prefix, const char *name)
 {
     char row[48];
 
     snprintf(row, sizeof row, "%s.%s", prefix, name);
-    return bench_run(b, row, "op/s", s->o->jobs, 0, job, (void *)(uintptr_t)s);
+    return bench_run(b, row, "op/s", s->o->jobs, 0, job, s);
 }
 
 static int phases(struct bench *b, struct small *s, const char *prefix)

@@ -265,7 +265,7 @@ static int measure(struct bench *b, struct run *run)
     snprintf(name, sizeof name, "train.%s.prepare", opt.workload);
     if (!train_data_exists(d)) {
         rc = train_data_prepare(b, d, MIN(d->files, 8u), name);
-        made = !opt.prepare;
+        made = !opt.prepare || bench_stopped();
     } else if (opt.prepare) {
         bench_note(b, "the data set %s is there already", d->dir);
     }
@@ -351,7 +351,7 @@ static int run(struct bench *b, int argc, char **argv)
     snprintf(r.data.dir, sizeof r.data.dir, "%s/train-%s.%ufiles.scale%u", place.root,
              r.data.shape->name, r.data.files, opt.scale);
     rc = measure(b, &r);
-    if (rc < 0)
+    if (rc < 0 && !bench_stopped())
         bench_error("train: %s", err_text(rc));
     place_close(&place, false);
     return rc < 0;

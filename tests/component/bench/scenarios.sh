@@ -100,6 +100,29 @@ refused report --out "$dir/missing/s.html" "$dir/page/1.json"
 refused report
 [ ! -e "$dir/page/s.html" ] || fail "a page was written of nothing"
 
+# Interrupted at any place: nothing is left, and the exit status is that of a signal.
+interrupted() { # SIGNAL STATUS ARGUMENTS...: as soon as it has made something
+    local signal=$1 want=$2 pid code=0
+    shift 2
+    mkdir "$dir/stop"
+    timeout -k 5 120 env --default-signal=INT "$bench" "$@" "$dir/stop" >"$dir/out" 2>&1 &
+    pid=$!
+    until [ -n "$(find "$dir/stop" -mindepth 2)" ] || ! kill -0 "$pid" 2>/dev/null; do read -rt 0.01 <> <(:) || :; done
+    pkill "-$signal" -P "$pid" || :
+    wait "$pid" || code=$?
+    [ "$code" = "$want" ] || fail "aifs-bench $*, interrupted: exit $code instead of $want: $(cat "$dir/out")"
+    grep -q 'interrupted' "$dir/out" || fail "aifs-bench $*, interrupted, says only: $(cat "$dir/out")"
+    [ -z "$(ls "$dir/stop")" ] || fail "aifs-bench $*, interrupted, leaves: $(find "$dir/stop" | head -5)"
+    rm -rf "$dir/stop"
+}
+interrupted INT 130 io --size 64Mi --jobs 2 --seconds 100 --rw write,read
+interrupted TERM 143 io --size 64Mi --bs 4Ki --jobs 2 --rw randwrite --seconds 100
+interrupted INT 130 md --jobs 2 --files 1000000 --seconds 100
+interrupted TERM 143 small --files 200000 --dirs 2 --size 4Ki
+interrupted INT 130 ckpt --ranks 2 --size 20Gi --layouts n-n
+interrupted TERM 143 kv --blocks 20000 --min 1Mi --max 4Mi
+interrupted INT 130 train --workload resnet50 --scale 1 --files 1000 --steps 50
+
 refused io "$dir/missing"
 refused io --rw sideways "$dir"
 refused io --size 10 "$dir"
