@@ -288,11 +288,6 @@ static bool owner_is_late(const struct core_req *q)
     return false;
 }
 
-static void cancel_behind(struct core_req *q, int status)
-{
-    req_finish(q, status);
-}
-
 static void lock_ask(struct core_req *q)
 {
     struct core *c = q->p.core;
@@ -300,11 +295,10 @@ static void lock_ask(struct core_req *q)
 
     if (q->p.lock.type != MSG_LOCK_UNLOCK && owner_is_late(q)) {
         q->p.patient = true;
-        req_wait(q, "waits for an interrupted lock of its owner", cancel_behind);
+        req_wait(q, "waits for an interrupted lock of its owner", req_finish);
         list_push_back(&c->locks_behind, &q->p.wait);
         return;
     }
-
     q->p.patient = q->p.lock_woken = false;
     q->p.timed_ns = reactor_now_ns(c->reactor);
     if (!file_ready(q, lock_ask))

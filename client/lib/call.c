@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Blocking calls over the reactor: post, and turn it until it is done, or sleep on a semaphore
- * while another does. Failure: in the child of a
- * fork() the mount or the file may not come back to life (fork.c).
+ * while another does. Failure: in the child of a fork() the mount or the file may not come back to
+ * life (fork.c).
  */
 #include "client/lib/lib_int.h"
 
