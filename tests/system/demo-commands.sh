@@ -44,19 +44,34 @@ user=$!
 refuse "down while a mount is in use" 5 "used by process $user .tail." "$ADMIN" demo down --dir "$C"
 [ "$(cat "$M/f")" = data ] || fail "the refused down has stopped something"
 kill "$user" && wait "$user" 2>/dev/null
-expect "a mount that gives up soon" "$ADMIN" -q demo mount --dir "$C" -o umount_timeout=1 "$T/hasty"
-head -c 1000000 /dev/zero >"$T/hasty/unwritten"
-kill_daemon oss1 && kill_daemon oss2
-dd if=/dev/zero of="$T/hasty/unwritten" bs=1M count=8 oflag=append conv=notrunc status=none 2>/dev/null &
+hasty=("$T/hasty" "$T/hasty2") writers=()
+for m in "${hasty[@]}"; do
+    expect "a mount that gives up soon" "$ADMIN" -q demo mount --dir "$C" -o umount_timeout=1 "$m"
+    head -c 1000000 /dev/zero >"$m/unwritten.${m##*/}"
+done
+expect "a mount that will be in use" "$ADMIN" -q demo mount --dir "$C" "$T/busy"
+(cd "$T/busy" && exec tail -f /dev/null) &
 user=$!
-writes() { grep -q '^1 ' "/proc/$user/syscall"; } # it is in write(2)
-expect "a write that no server takes" wait_for 30 writes
-kill -KILL "$user" && wait "$user" 2>/dev/null
-refuse "an unmount that gives up" 3 'gave up writing back; [0-9]+ bytes are lost' "$ADMIN" demo umount --dir "$C" "$T/hasty"
-refuse "it is gone" 4 'no such file' "$ADMIN" demo umount --dir "$C" "$T/hasty"
+kill_daemon oss1 && kill_daemon oss2
+for m in "${hasty[@]}"; do
+    dd if=/dev/zero of="$m/unwritten.${m##*/}" bs=1M count=8 oflag=append conv=notrunc status=none 2>/dev/null &
+    writers+=($!)
+done
+writes() { grep -q '^1 ' "/proc/$1/syscall"; } # it is in write(2)
+for w in "${writers[@]}"; do
+    expect "a write that no server takes" wait_for 30 writes "$w"
+    kill -KILL "$w" && wait "$w" 2>/dev/null
+done
+refuse "an unmount that gives up" 3 'gave up writing back; [0-9]+ bytes are lost' "$ADMIN" demo umount --dir "$C" "$T/hasty2"
+refuse "it is gone" 4 'no such file' "$ADMIN" demo umount --dir "$C" "$T/hasty2"
+refuse "down while one gives up and another is in use" 5 'hasty is unmounted, but not all' "$ADMIN" demo down --dir "$C" --purge
+[ -e "$C/mds/run/pid" ] && [ -e "/proc/$(daemon_pid mds)" ] || fail "a mount that gave up hides one that is in use"
+kill "$user" && wait "$user" 2>/dev/null
+expect "it is forgotten" "$ADMIN" -q demo umount --dir "$C" "$T/hasty"
 "$ADMIN" demo down --dir "$C" >"$T/said" 2>&1 || fail "down without servers: $(cat "$T/said")"
 grep -q 'stopped: oss1, oss2. What mounts still have to write' "$T/said" || fail "down does not name the servers that are stopped: $(cat "$T/said")"
 start_again
+expect "the mount that was in use goes" "$ADMIN" -q demo umount --dir "$C" "$T/busy"
 # a demo takes no folder that others use, and purge removes nothing of others
 mkdir "$T/used" && echo mine >"$T/used/file"
 refuse "a folder with files" 5 'other files' "$ADMIN" demo up --dir "$T/used"

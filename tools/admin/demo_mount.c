@@ -274,7 +274,8 @@ int demo_umount_all(const struct demo *d)
     for (unsigned i = 0; i < d->n_mounts; i++) {
         int one = umount_path(d->mounts[i].path);
 
-        rc = rc == ADMIN_OK ? one : rc;
+        if (rc == ADMIN_OK || (rc == ADMIN_PARTIAL && one != ADMIN_OK)) /* one that stays tells */
+            rc = one;
     }
     return rc;
 }
