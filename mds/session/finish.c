@@ -195,6 +195,23 @@ static void finish_evicted(struct session_module *mod, struct session *s,
     }
 }
 
+/* The cut has taken the file out of the recovery queue: its size is known. What a dead session had
+ * of it is held until every target has the cut, and so refuses what that may still have sent. */
+static void finish_cut(struct session_module *mod, uint64_t ino)
+{
+    struct session_file *f = session_file_find(mod, ino);
+    struct list *l;
+
+    if (!f)
+        return;
+    list_for_each (l, &f->uses) {
+        struct session_use *u = list_entry(l, struct session_use, of_file);
+
+        if (u->held == KEY_RECOVER)
+            session_use_hold(u, KEY_PUNCH);
+    }
+}
+
 void session_finish(struct mds *m, struct mds_prepare *p, struct mds_outcome *o)
 {
     struct session_module *mod = session_module(m);
@@ -215,6 +232,8 @@ void session_finish(struct mds *m, struct mds_prepare *p, struct mds_outcome *o)
         else if (t->access == MDS_ACCESS_REPORT && o->status == 0)
             finish_report(mod, s, t);
     }
+    if (o->status == 0 && (o->result & SHARD_R_PUNCH) && !(o->result & SHARD_R_DUPLICATE))
+        finish_cut(mod, o->ino);
     if (o->status == 0 && (o->result & SHARD_R_DESTROY))
         file_destroyed(m, o->ino);
     if (o->status == 0 && (o->result & SHARD_R_ORPHANED) &&
