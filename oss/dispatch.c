@@ -12,7 +12,7 @@
 
 static const struct oss_op op_table[] = {
     {RPC_OP_OSS_READ, OSS_OP_DATA, oss_op_read},
-    {RPC_OP_OSS_WRITE, OSS_OP_DATA, oss_op_write},
+    {RPC_OP_OSS_WRITE, OSS_OP_DATA, oss_op_write, oss_place_write},
     {RPC_OP_OSS_COMMIT, OSS_OP_DATA, oss_op_commit},
     {RPC_OP_OSS_PUNCH, OSS_OP_DATA, oss_op_punch},
     {RPC_OP_OSS_SEEK, OSS_OP_DATA, oss_op_seek},
@@ -67,6 +67,13 @@ static void dispatch(struct rpc_req *req)
         rc = oss_session_enter(r);
     if (rc)
         oss_reply(r, rc, NULL);
+}
+
+static bool dispatch_place(struct rpc_req *req)
+{
+    const struct op_slot *slot = req->handler_arg;
+
+    return !slot->oss->stopping && op_table[slot->index].place(slot->oss, req);
 }
 
 static void request_end(struct oss_request *r, int status, uint64_t bytes)
@@ -141,6 +148,8 @@ int oss_dispatch_start(struct oss *o)
                               "payload received or sent");
         d->slots[i] = (struct op_slot){o, i};
         rpc_node_handle(o->rpc, op_table[i].number, dispatch, &d->slots[i]);
+        if (op_table[i].place)
+            rpc_node_place(o->rpc, op_table[i].number, dispatch_place);
     }
     return 0;
 }

@@ -87,5 +87,11 @@ const struct conf_option oss_options[] = {
      .default_value = "1h",
      .min = 60 * NS_PER_S,
      .help = "How long a destroyed file is remembered, against delayed writes to it."},
+    {.name = "target.mapped",
+     .type = CONF_SIZE,
+     .unit = "bytes",
+     .default_value = "512Mi",
+     .help = "Slots per target on tmpfs that are kept mapped to receive data into; 0: data is "
+             "received into buffers and copied."},
     {.name = NULL},
 };

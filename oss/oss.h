@@ -113,6 +113,7 @@ uint64_t oss_session_grant(struct oss_request *r, struct oss_target *t, uint64_t
 /* ---- dispatch.c ---- */
 
 typedef void oss_op_fn(struct oss_request *r);
+typedef bool oss_place_fn(struct oss *o, struct rpc_req *req); /* see rpc_place_fn */
 
 struct oss_request { /* in the arena of its rpc_req */
     struct list link;
@@ -134,6 +135,7 @@ struct oss_op {
     uint16_t number;
     uint8_t flags;
     oss_op_fn *run;
+    oss_place_fn *place; /* NULL: payloads land in buffers */
 };
 
 int oss_dispatch_start(struct oss *o) MUST_USE; /* registers all handlers */
@@ -182,6 +184,7 @@ void oss_fan_run(struct oss_fan *f);
 oss_op_fn oss_op_read, oss_op_write, oss_op_commit, oss_op_truncate, oss_op_punch, oss_op_destroy,
     oss_op_seal, oss_op_seek, oss_op_fence, oss_op_chunk_list, oss_op_stat, oss_op_target_add,
     oss_op_map_changed;
+bool oss_place_write(struct oss *o, struct rpc_req *req);
 /* Takes fences that came with a registration or heartbeat: in force at once, durable when done()
  * runs. */
 void oss_fences_take(struct oss *o, const struct msg_fence *fences, uint32_t n,

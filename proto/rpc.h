@@ -97,6 +97,11 @@ struct rpc_req {
     const void *body;   /* its encoded form, borrowed until the reply: what a log entry records */
     struct arena arena; /* memory of this request; gone after the reply was sent */
     struct buf *bulk;   /* payload; the handler may keep it with buf_ref() */
+    struct rpc_placed { /* payload, if it was placed: until the reply. Set by a rpc_place_fn */
+        void *data;     /* as many bytes as were announced */
+        void (*release)(void *arg); /* once, when the transport and the handler are done with it */
+        void *arg;
+    } placed;
     uint64_t received_ns, deadline_ns; /* reactor clock; 0: none */
     void *handler_arg;
     uint8_t reply_flags; /* RPC_FLAG_KEPT_*, _CUTS_TOLD: of the reply, set before it is sent */
@@ -105,6 +110,14 @@ struct rpc_req {
 /* Called on the reactor. Must lead to exactly one rpc_reply(), now or later. Role, session presence
  * and decoding have been checked. */
 typedef void rpc_handler_fn(struct rpc_req *req);
+/*
+ * Other memory than a buffer for the payload of a request whose handler will be called with it:
+ * asked when the request is decoded and its payload comes at once (struct net_rx). True:
+ * req->placed is filled in, and req->bulk is NULL. Called on the reactor; req->msg, header, arena
+ * and handler_arg are there.
+ */
+typedef bool rpc_place_fn(struct rpc_req *req);
+void rpc_node_place(struct rpc_node *n, unsigned op, rpc_place_fn *fn); /* NULL: none */
 /* PING and LOAD are answered unless a handler is set. */
 void rpc_node_handle(struct rpc_node *n, unsigned op, rpc_handler_fn *fn, void *arg);
 int rpc_node_listen(struct rpc_node *n, const struct net_addr *addr, uint16_t *ret_port) MUST_USE;

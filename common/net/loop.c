@@ -276,6 +276,7 @@ static bool deliver_message(struct net_conn *c, struct parcel *p)
 {
     struct net_rx rx;
 
+    rx.at_once = true;
     switch (conn_offer_head(c, p->data, p->head_len, p->bulk_len, &rx)) {
     case OFFERED_TAKEN:
         land_bulk(p, &rx);

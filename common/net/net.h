@@ -73,6 +73,9 @@ struct net_rx {
     void *token; /* handed to received() */
     struct iovec iov[NET_IOV_MAX];
     unsigned n_iov; /* 0 with a bulk on its way: receive and throw it away */
+    /* In: the bulk lands and received() runs before the transport does anything else, so that
+     * memory given for it is not kept waiting by a slow or silent peer. */
+    bool at_once;
 };
 
 struct net_conn_ops {

@@ -165,6 +165,7 @@ static enum taken take(struct net_ucx *u, const struct arrival *a)
 {
     struct net_rx rx;
 
+    rx.at_once = !a->desc;
     switch (conn_offer_head(u->conn, a->head, a->h.head_len, a->h.bulk_len, &rx)) {
     case OFFERED_TAKEN:
         break;

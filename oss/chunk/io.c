@@ -127,6 +127,7 @@ static void blocks_stored(struct fio_op *fio, int status)
     struct chunk_op *op = container_of(fio, struct chunk_op, fio);
     struct chunk_store *s = op->store;
 
+    chunk_place_written(s, op->slot);
     op->file->dirty = true; /* only now: a sync taken earlier would not have covered it */
     if (!status && FAULT("chunk.write"))
         status = -EIO;
@@ -156,5 +157,6 @@ void chunk_store_blocks(struct chunk_op *op, struct chunk_slot slot, uint32_t bl
                               .offset = offset + (uint64_t)block * CHUNK_BLOCK,
                               .done = blocks_stored};
     op->file = file;
+    op->slot = slot;
     fio_submit(s->fio, &op->fio);
 }

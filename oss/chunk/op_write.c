@@ -3,7 +3,8 @@
  * WRITE: bytes into a chunk, block by block one of three ways:
  *   in place   the block's home is referred to by no committed record: new blocks, unstable ones
  *   logged     it is, and few are: whole merged blocks, to be committed with the index
- *   new slot   too many for that, or the chunk outgrows its slot: the other blocks are copied along
+ *   new slot   too many for that, or the chunk outgrows its slot: the other blocks are copied
+ * along; or the data landed in one (place.c) and replaces all of the chunk
  *
  * check sums -> gate -> hold -> plan -> [merge edges] -> [copy] -> write -> apply -> [commit].
  * Readers see nothing of it before apply, which is one step. Fails with ENOSPC, AIFS_ECHECKSUM
@@ -232,19 +233,20 @@ static int write_plan(struct chunk_op *op)
     struct chunk *c = op->c;
     struct chunk_write *w = &op->write;
     uint32_t new_len = MAX(c->len, write_end_offset(op));
-    enum slots_use use;
+    enum slots_use use = SLOTS_NEW;
+    bool placed = chunk_place_fits(op);
     int rc = chunk_reserve(op->store, c, chunk_blocks(new_len));
 
     if (rc)
         return write_end(op, rc);
-    if (plan_needs_slot(op, new_len, &use)) {
+    if (placed || plan_needs_slot(op, new_len, &use)) {
         if (!w->whole) {
             w->whole = true;
             sm_move(&op->sm, W_HOLD);
             chunk_hold_upgrade(op);
             return STEP_WAIT;
         }
-        rc = plan_slot(op, new_len, use);
+        rc = placed ? chunk_place_take(op) : plan_slot(op, new_len, use);
         if (rc == -ENOSPC && !w->retried && !list_empty(&op->store->dirty))
             return write_wait_space(op);
         if (rc)
@@ -478,7 +480,7 @@ static int write_start_data(struct chunk_op *op)
 
     if (!w->aligned && write_is_misaligned(op))
         write_align(op);
-    w->next = w->from;
+    w->next = w->placed ? w->to : w->from; /* placed: it is there */
     return write_data(op);
 }
 

@@ -8,10 +8,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/base/err.h"
@@ -78,6 +81,13 @@ static int seg_file_create(struct seg_set *s, unsigned class, uint32_t n)
     return super_sync_dir(dir);
 }
 
+static bool lives_on_tmpfs(const char *dir)
+{
+    struct statfs fs;
+
+    return statfs(dir, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
 int seg_open(struct seg_set *s)
 {
     char path[4096];
@@ -86,6 +96,7 @@ int seg_open(struct seg_set *s)
     int rc = 0;
 
     snprintf(path, sizeof path, "%s/seg", s->dir);
+    s->in_memory = lives_on_tmpfs(path);
     d = opendir(path);
     if (!d) {
         rc = -errno;
@@ -115,6 +126,8 @@ void seg_close(struct seg_set *s)
         struct seg_class *c = &s->classes[i];
 
         for (uint32_t n = 0; n < c->n_files; n++) {
+            if (c->files[n] && c->files[n]->map)
+                munmap(c->files[n]->map, SEG_BYTES);
             if (c->files[n])
                 fio_close(&c->files[n]->file);
             mem_free(c->files[n]);
@@ -134,6 +147,36 @@ struct seg_file *seg_of_slot(struct seg_set *s, struct chunk_slot slot, uint64_t
         return NULL;
     *ret_offset = (uint64_t)(slot.number % per) << slot.class;
     return c->files[n];
+}
+
+uint8_t *seg_map(struct seg_set *s, struct chunk_slot slot)
+{
+    uint64_t offset;
+    struct seg_file *f = seg_of_slot(s, slot, &offset);
+    void *map;
+
+    if (!f || !s->in_memory)
+        return NULL;
+    if (!f->map) {
+        map = mmap(NULL, SEG_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, f->file.fd, 0);
+        if (map == MAP_FAILED) {
+            LOG_DEBUG(s->tag, "a segment file cannot be mapped: %m");
+            return NULL;
+        }
+        f->map = map;
+    }
+    return f->map + offset;
+}
+
+void seg_unmap_pages(struct seg_set *s)
+{
+    for (unsigned i = 0; i < SLOTS_CLASSES; i++)
+        for (uint32_t n = 0; n < s->classes[i].n_files; n++) {
+            struct seg_file *f = s->classes[i].files[n];
+
+            if (f && f->map && madvise(f->map, SEG_BYTES, MADV_DONTNEED) < 0)
+                LOG_DEBUG(s->tag, "pages of a segment file stay mapped: %m");
+        }
 }
 
 uint32_t seg_slots_on_disk(const struct seg_set *s, unsigned class)

@@ -22,6 +22,7 @@
 struct seg_file {
     struct fio_file file; /* fd -1: not there */
     bool dirty;           /* written since the last seg_take_dirty() */
+    uint8_t *map;         /* the whole of it, SEG_BYTES; NULL: not mapped */
 };
 
 struct seg_set {
@@ -34,6 +35,7 @@ struct seg_set {
     } classes[SLOTS_CLASSES];
     uint64_t fs_reserve_bytes; /* free bytes of the file system that are left alone */
     uint32_t n_open;
+    bool in_memory; /* on tmpfs */
 };
 
 int seg_open(struct seg_set *s) MUST_USE; /* opens every segment file there is */
@@ -41,6 +43,14 @@ void seg_close(struct seg_set *s);
 extern const struct slots_ops seg_slots_ops; /* arg: struct seg_set * */
 /* Where a slot is; NULL when its file does not exist: the index names space that is not there. */
 struct seg_file *seg_of_slot(struct seg_set *s, struct chunk_slot slot, uint64_t *ret_offset);
+/*
+ * Where a slot of a file on tmpfs is in memory; NULL: its file is elsewhere, or cannot be mapped.
+ * Stays valid until seg_close(). Allocated pages may be touched; what is not allocated is SIGBUS
+ * when the file system is full.
+ */
+uint8_t *seg_map(struct seg_set *s, struct chunk_slot slot);
+/* The pages of all mappings go out of this process, and come back when touched. */
+void seg_unmap_pages(struct seg_set *s);
 /* Slots that the files of a class can hold at their present size. */
 uint32_t seg_slots_on_disk(const struct seg_set *s, unsigned class);
 /* The descriptors written since the last call: up to max into fds; returns how many. */

@@ -190,18 +190,38 @@ static uint32_t group_first_free(const struct slots_class *c, uint32_t g)
     return n;
 }
 
+/* The first backed group with a free slot, or n_groups. */
+static uint32_t class_first_room(struct slots_class *c)
+{
+    uint32_t g = c->hint;
+
+    while (g < c->n_groups && (!c->groups[g].backed || c->groups[g].used == c->group_slots))
+        g++;
+    c->hint = g;
+    return g;
+}
+
+bool slots_next(struct slots *s, unsigned class, struct chunk_slot *ret_slot)
+{
+    struct slots_class *c = slots_class(s, class);
+    uint32_t g = class_first_room(c);
+
+    if (g == c->n_groups)
+        return false;
+    *ret_slot = (struct chunk_slot){.number = group_first_free(c, g), .class = (uint8_t) class};
+    return true;
+}
+
 int slots_alloc(struct slots *s, unsigned class, enum slots_use use, struct chunk_slot *ret_slot)
 {
     struct slots_class *c = slots_class(s, class);
     uint64_t reserve = use == SLOTS_NEW ? s->reserve_bytes : 0;
-    uint32_t g = c->hint, n;
+    uint32_t g, n;
     int rc;
 
     if (s->used_bytes + (1ull << class) + reserve > s->capacity_bytes)
         return -ENOSPC;
-    while (g < c->n_groups && (!c->groups[g].backed || c->groups[g].used == c->group_slots))
-        g++;
-    c->hint = g;
+    g = class_first_room(c);
     if (g == c->n_groups) {
         rc = group_back(s, class, &g);
         if (rc)
@@ -230,6 +250,17 @@ void slots_free(struct slots *s, struct chunk_slot slot)
         s->empty_bytes += group_bytes(c, slot.class);
         if (s->empty_bytes > s->keep_bytes)
             group_unback(s, slot.class, g);
+    }
+}
+
+void slots_trim(struct slots *s, uint64_t keep_bytes)
+{
+    for (unsigned i = SLOTS_CLASSES; i-- > 0;) {
+        struct slots_class *c = &s->classes[i];
+
+        for (uint32_t g = c->n_groups; g-- > 0 && s->empty_bytes > keep_bytes;)
+            if (c->groups[g].backed && !c->groups[g].used)
+                group_unback(s, i + CHUNK_CLASS_MIN, g);
     }
 }
 

@@ -63,7 +63,11 @@ void slots_fini(struct slots *s);
 int slots_mark(struct slots *s, struct chunk_slot slot) MUST_USE;
 int slots_alloc(struct slots *s, unsigned class, enum slots_use use,
                 struct chunk_slot *ret_slot) MUST_USE; /* -ENOSPC, -ENOMEM, or what back() said */
+/* The slot that slots_alloc() would take; false: it would have to back a group first. */
+bool slots_next(struct slots *s, unsigned class, struct chunk_slot *ret_slot);
 void slots_free(struct slots *s, struct chunk_slot slot);
+/* Gives empty groups back until no more than keep_bytes of them are left. */
+void slots_trim(struct slots *s, uint64_t keep_bytes);
 bool slots_is_used(const struct slots *s, struct chunk_slot slot);
 /* Bytes that new data can still take, were it to come in the largest slots. */
 uint64_t slots_free_bytes(const struct slots *s);

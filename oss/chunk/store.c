@@ -18,8 +18,13 @@
 #include "oss/chunk/store_int.h"
 
 #define SPACE_INTERVAL_NS (2 * NS_PER_S)
-#define EDGE_BUFFERS      64u
-#define COPY_BUFFERS      4u
+/* Empty groups of a target in memory: how much is kept while it is written to, how many turns of
+ * the space timer after that, and what one turn gives back at most. */
+#define READY_MAX_BYTES  (512ull * MIB)
+#define READY_IDLE_TURNS 15u
+#define READY_STEP_BYTES (64ull * MIB)
+#define EDGE_BUFFERS     64u
+#define COPY_BUFFERS     4u
 
 void chunk_store_options_default(struct chunk_store_options *o)
 {
@@ -32,6 +37,7 @@ void chunk_store_options_default(struct chunk_store_options *o)
         .memtable_bytes = 16ull * MIB,
         .block_cache_bytes = 32ull * MIB,
         .tombstone_ns = 3600 * NS_PER_S,
+        .mapped_bytes = 512ull * MIB,
     };
 }
 
@@ -56,11 +62,36 @@ static void space_update(struct chunk_store *s)
     s->slots.reserve_bytes = MIN(room / 32, 1ull * GIB);
 }
 
+/*
+ * Memory that was used before is cheaper to use again than to give back and get anew (page by page,
+ * and on a virtual machine from its host). So much of it is kept as the file system can spare, for
+ * a while.
+ */
+static void space_keep_ready(struct chunk_store *s)
+{
+    uint64_t least = MIN(64ull * MIB, s->slots.capacity_bytes / 8), keep = least;
+    struct statvfs v;
+    uint64_t avail;
+
+    if (!s->seg.in_memory || statvfs(s->path, &v) < 0)
+        return;
+    avail = (uint64_t)v.f_bavail * v.f_frsize;
+    s->ready_idle = s->seq == s->ready_seq ? s->ready_idle + 1 : 0;
+    s->ready_seq = s->seq;
+    if (s->ready_idle < READY_IDLE_TURNS)
+        keep = MAX(least, MIN(READY_MAX_BYTES, avail / 16));
+    s->slots.keep_bytes = keep;
+    if (avail > s->slots.empty_bytes && s->slots.empty_bytes > READY_STEP_BYTES)
+        keep = MAX(keep, s->slots.empty_bytes - READY_STEP_BYTES); /* it takes a while */
+    slots_trim(&s->slots, keep);
+}
+
 static void space_timer(struct reactor_timer *t)
 {
     struct chunk_store *s = container_of(t, struct chunk_store, space_timer);
 
     space_update(s);
+    space_keep_ready(s);
     chunk_metrics_update(s);
     chunk_fold_all(s);
     reactor_timer_start(s->reactor, t, reactor_now_ns(s->reactor) + SPACE_INTERVAL_NS);
@@ -199,7 +230,7 @@ static int store_init(struct chunk_store *s, const struct chunk_store_options *o
     s->encode = mem_alloc(chunk_record_max(CHUNK_MAX_BYTES));
     if (!s->encode || hmap_init(&s->inodes, 1024) || hmap_init(&s->chunks, 4096))
         return -ENOMEM;
-    rc = slots_init(&s->slots, seed_capacity, 0, &seg_slots_ops, &s->seg);
+    rc = slots_init(&s->slots, seed_capacity, 0, &chunk_place_slots_ops, &s->seg);
     if (!rc)
         rc = buf_pool_create("chunk-edges", 2 * CHUNK_BLOCK, EDGE_BUFFERS, &s->edges);
     if (!rc)
@@ -240,6 +271,7 @@ static void store_free(struct chunk_store *s)
         hmap_for_each (n, next, pos, &s->chunks)
             chunk_drop(s, container_of(n, struct chunk, node));
     index_close(&s->index);
+    chunk_places_free(s);
     seg_close(&s->seg);
     slots_fini(&s->slots);
     chunk_log_release_pool(s);
@@ -282,6 +314,7 @@ static int store_open(struct chunk_store *s, const struct chunk_store_options *o
         return rc;
     store_settle_space(s);
     space_update(s);
+    space_keep_ready(s);
     do {
         if (getrandom(&s->verifier, sizeof s->verifier, 0) < 0)
             return -errno;

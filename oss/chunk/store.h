@@ -52,6 +52,7 @@ struct chunk_store_options {
     uint64_t commit_interval_ns; /* unstable data is committed after that */
     uint64_t memtable_bytes, block_cache_bytes;
     uint64_t tombstone_ns; /* how long a destroyed inode is remembered */
+    uint64_t mapped_bytes; /* slots kept mapped as places for payloads (tmpfs only); 0: none */
 };
 void chunk_store_options_default(struct chunk_store_options *o);
 
@@ -83,6 +84,16 @@ enum chunk_op_kind {
     CHUNK_SEEK,     /* ino truncate_gen chunk_bytes stride start end hole -> ret_found ret_offset */
     CHUNK_FENCE,    /* fences n_fences: remember them */
     CHUNK_FOLD,     /* internal */
+};
+
+/*
+ * An unused slot as the buffer in which the payload of one write lands, on a target in memory: what
+ * is in it counts for nothing until a CHUNK_WRITE with it has checked the sums and taken it.
+ */
+struct chunk_place {
+    struct chunk_store *store;
+    struct chunk_slot slot; /* class 0: taken by a write, or given back */
+    uint8_t *data;
 };
 
 struct chunk_fence {
@@ -119,6 +130,7 @@ struct chunk_write {        /* private to oss/chunk: what a write has decided */
     struct buf_waiter waiter;
     bool head, tail; /* the edge comes from edges */
     bool copying;    /* blocks outside the write are being brought to the new slot */
+    bool placed;     /* the data is in the new slot already */
     bool retried;    /* no space: waited for the slots that a commit frees */
     uint32_t head_crc, tail_crc;
     uint32_t next, run;     /* progress of copying and writing */
@@ -138,6 +150,7 @@ struct chunk_op {
     void *data;     /* READ: page aligned, len bytes; a read writes whole blocks */
     uint32_t *crcs; /* READ: one per block; WRITE: crc_pieces(offset, len), borrowed */
     bool stable;
+    struct chunk_place *place; /* WRITE: data is in it; NULL: it is not */
     const struct chunk_fence *fences;
     uint32_t n_fences;
     /* out */
@@ -167,9 +180,20 @@ struct chunk_op {
     struct fio_op fio;
     struct iovec iov[3];
     struct seg_file *file;
+    struct chunk_slot slot; /* that is being written */
     struct chunk_write write;
     struct chunk_cut *cut; /* TRUNCATE PUNCH DESTROY SEAL SEEK */
 };
+
+/*
+ * A place for a payload that is about to come and will be written to [offset, offset + len) of a
+ * chunk. False: use a buffer. The caller lets it land, submits the write with op.data = place.data,
+ * and calls chunk_store_unplace() when that is done, or will not be; never while something may
+ * still write into it. No place may be out when the store is closed.
+ */
+bool chunk_store_place(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint32_t offset,
+                       uint32_t len, struct chunk_place *ret_place) MUST_USE;
+void chunk_store_unplace(struct chunk_place *p);
 
 void chunk_store_submit(struct chunk_store *s, struct chunk_op *op);
 

@@ -110,6 +110,12 @@ struct chunk_batch {
     int status;
 };
 
+/* What is known of the slots of a class, a byte each, as far as one was written. */
+struct chunk_slot_states {
+    uint8_t *state;
+    uint32_t n;
+};
+
 struct chunk_store {
     struct chunk_store_options options;
     char *path;
@@ -153,6 +159,12 @@ struct chunk_store {
     bool stop;                  /* under lock */
     bool committer_running;
 
+    struct chunk_slot_states slot_states[SLOTS_CLASSES];
+    uint64_t mapped_bytes;
+    uint64_t ready_seq;  /* seq when the space timer last saw writes */
+    unsigned ready_idle; /* its turns since */
+    uint32_t n_places;   /* given out, neither taken nor given back */
+
     struct buf_pool *edges;  /* two blocks each */
     struct buf_pool *copies; /* CHUNK_IO_MAX and two blocks */
     uint32_t zero_crc;
@@ -161,8 +173,9 @@ struct chunk_store {
     void *closed_arg;
     struct chunk_op close_op;
 
-    struct stat_counter n_commits, n_syncs, n_errors, n_logged, n_folded, n_moves, n_copied;
-    struct stat_gauge g_used, g_free, g_dirty, g_log;
+    struct stat_counter n_commits, n_syncs, n_errors, n_logged, n_folded, n_moves, n_copied,
+        n_placed;
+    struct stat_gauge g_used, g_free, g_dirty, g_log, g_ready, g_mapped;
     char labels[64];
     bool counted; /* registered */
 };
@@ -244,6 +257,19 @@ void chunk_store_blocks(struct chunk_op *op, struct chunk_slot slot, uint32_t bl
                         unsigned n_iov);
 void chunk_report_corrupt(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint32_t block,
                           const char *what);
+
+/* ---- place.c: slots as receive buffers ---- */
+
+#define CHUNK_PLACE_CLASS_MAX 20u /* CHUNK_IO_MAX */
+
+extern const struct slots_ops chunk_place_slots_ops; /* seg_slots_ops, and what is mapped with it */
+/* Something was written into a slot: its pages are there, and it may be a place when it is free. */
+void chunk_place_written(struct chunk_store *s, struct chunk_slot slot);
+/* May op, which holds its whole chunk or will, make its place the chunk's slot? */
+bool chunk_place_fits(const struct chunk_op *op);
+/* The place becomes op->write.slot, with the data in it. -EIO: a fault point. */
+int chunk_place_take(struct chunk_op *op) MUST_USE;
+void chunk_places_free(struct chunk_store *s);
 
 /* ---- commit.c ---- */
 

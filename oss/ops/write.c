@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * OSS_WRITE: ranges of chunks of one inode, straight from the buffer in which the payload landed.
+ * OSS_WRITE: ranges of chunks of one inode, straight from the buffer, or in the slot, in which the
+ * payload landed.
  * The reply names the target's verifier and what is left of the session's promise of space.
  */
 #include "common/base/err.h"
@@ -9,8 +10,10 @@
 struct write_state {
     struct oss_fan *fan;
     struct msg_write_rep rep;
-    uint32_t *at;      /* offset of each range in the payload */
-    uint32_t *crcs_at; /* of its sums */
+    uint8_t *data;             /* the payload */
+    struct chunk_place *place; /* of the one range; NULL: the payload is in a buffer */
+    uint32_t *at;              /* offset of each range in the payload */
+    uint32_t *crcs_at;         /* of its sums */
 };
 
 static int write_check(const struct oss_request *r)
@@ -18,7 +21,7 @@ static int write_check(const struct oss_request *r)
     const struct msg_write_req *m = r->msg;
     uint64_t bytes = 0, crcs = 0;
 
-    if (!m->n_ranges || m->n_ranges > MSG_RANGES_MAX || !r->rpc->bulk)
+    if (!m->n_ranges || m->n_ranges > MSG_RANGES_MAX || (!r->rpc->bulk && !r->rpc->placed.data))
         return -AIFS_EPROTO;
     for (uint32_t i = 0; i < m->n_ranges; i++) {
         const struct msg_range *g = &m->ranges[i];
@@ -45,7 +48,8 @@ static void write_fill(struct oss_fan *f, uint32_t i, struct chunk_op *op)
     op->chunk = m->ranges[i].chunk;
     op->offset = m->ranges[i].offset;
     op->len = m->ranges[i].len;
-    op->data = r->rpc->bulk->data + s->at[i];
+    op->data = s->data + s->at[i];
+    op->place = s->place;
     op->crcs = (uint32_t *)m->crcs + s->crcs_at[i]; /* only read */
 }
 
@@ -57,6 +61,27 @@ static void write_done(struct oss_request *r, int status)
     s->rep.verifier = chunk_store_verifier(r->target->store);
     s->rep.grant = oss_session_grant(r, r->target, r->rpc->header.bulk_len, m->want_grant);
     oss_reply(r, status, status ? NULL : &s->rep);
+}
+
+static void place_release(void *arg)
+{
+    chunk_store_unplace(arg);
+}
+
+bool oss_place_write(struct oss *o, struct rpc_req *req)
+{
+    const struct msg_write_req *m = req->msg;
+    const struct msg_range *g = m->ranges;
+    struct oss_target *t = oss_target_find(o, m->target);
+    struct chunk_place *p;
+
+    if (!t || m->n_ranges != 1 || g->len != req->header.bulk_len)
+        return false;
+    p = arena_zalloc(&req->arena, sizeof *p);
+    if (!p || !chunk_store_place(t->store, m->ino, g->chunk, g->offset, g->len, p))
+        return false;
+    req->placed = (struct rpc_placed){.data = p->data, .release = place_release, .arg = p};
+    return true;
 }
 
 void oss_op_write(struct oss_request *r)
@@ -76,6 +101,8 @@ void oss_op_write(struct oss_request *r)
         return;
     r->state = s;
     s->crcs_at = s->at + m->n_ranges;
+    s->data = r->rpc->bulk ? r->rpc->bulk->data : r->rpc->placed.data;
+    s->place = r->rpc->bulk ? NULL : r->rpc->placed.arg;
     for (uint32_t i = 0; i < m->n_ranges; i++) {
         s->at[i] = at;
         s->crcs_at[i] = crcs;

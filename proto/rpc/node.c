@@ -182,6 +182,12 @@ void rpc_node_handle(struct rpc_node *n, unsigned op, rpc_handler_fn *fn, void *
     n->handlers[op].arg = arg;
 }
 
+void rpc_node_place(struct rpc_node *n, unsigned op, rpc_place_fn *fn)
+{
+    ASSERT(op < RPC_OP_LIMIT && rpc_op_flags(op));
+    n->handlers[op].place = fn;
+}
+
 void rpc_node_on_link(struct rpc_node *n, void (*up)(struct rpc_link *l, void *arg),
                       void (*down)(struct rpc_link *l, void *arg), void *arg)
 {

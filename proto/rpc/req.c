@@ -44,6 +44,7 @@ static struct req *req_get(struct rpc_link *l)
     r->pub.from = rpc_link_ref(l);
     r->pub.msg = r->pub.body = NULL;
     r->pub.bulk = NULL;
+    r->pub.placed = (struct rpc_placed){0};
     r->pub.handler_arg = NULL;
     r->pub.reply_flags = 0;
     r->refused = 0;
@@ -53,6 +54,17 @@ static struct req *req_get(struct rpc_link *l)
     return r;
 }
 
+static void req_put_payload(struct req *r)
+{
+    struct rpc_placed p = r->pub.placed;
+
+    r->pub.placed = (struct rpc_placed){0};
+    if (p.release)
+        p.release(p.arg);
+    buf_put(r->pub.bulk);
+    r->pub.bulk = NULL;
+}
+
 static void req_put(struct req *r)
 {
     struct rpc_link *l = r->pub.from;
@@ -60,7 +72,7 @@ static void req_put(struct req *r)
 
     if (r->released)
         r->released(r->released_arg);
-    buf_put(r->pub.bulk);
+    req_put_payload(r);
     arena_reset(&r->pub.arena);
     arena_reset(&r->reply);
     l->n_requests--;
@@ -151,6 +163,23 @@ static int req_decode(struct req *r, const void *body)
     return rc == -ENOMEM ? -AIFS_EBUSY_SERVER : rc;
 }
 
+/* Where the payload goes. */
+static void req_land(struct req *r, struct net_rx *rx)
+{
+    struct rpc_node *n = r->pub.from->node;
+    rpc_place_fn *place = n->handlers[r->pub.header.op].place;
+    struct buf *bulk = r->pub.bulk;
+
+    rx->iov[0] = (struct iovec){bulk->data, bulk->size_bytes};
+    rx->n_iov = 1;
+    r->pub.handler_arg = n->handlers[r->pub.header.op].arg;
+    if (!place || !rx->at_once || !place(&r->pub))
+        return;
+    rx->iov[0] = (struct iovec){r->pub.placed.data, r->pub.header.bulk_len};
+    r->pub.bulk = NULL;
+    buf_put(bulk);
+}
+
 int req_head(struct rpc_link *l, const struct rpc_header *h, const void *body, struct net_rx *rx)
 {
     struct rpc_node *n = l->node;
@@ -181,10 +210,8 @@ int req_head(struct rpc_link *l, const struct rpc_header *h, const void *body, s
     if (r->refused)
         LOG_DEBUG("rpc", "%s: %s refused: %s", l->describe, rpc_op_name(h->op),
                   err_text(r->refused));
-    else if (bulk) {
-        rx->iov[0] = (struct iovec){bulk->data, bulk->size_bytes};
-        rx->n_iov = 1;
-    }
+    else if (bulk)
+        req_land(r, rx);
     return 0;
 }
 
@@ -277,10 +304,8 @@ static void req_send(struct req *r, int status, uint8_t *wire, uint32_t body_len
                             .iov = iov,
                             .n_iov = n_iov,
                             .done = req_sent};
-    if (!n_iov) { /* others need the buffer now, whenever this peer cares to read */
-        buf_put(r->pub.bulk);
-        r->pub.bulk = NULL;
-    }
+    if (!n_iov)
+        req_put_payload(r); /* others need it now, whenever this peer cares to read */
     net_send(l->conn, &r->tx);
 }
 

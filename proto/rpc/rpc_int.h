@@ -72,6 +72,7 @@ struct rpc_node {
     struct rpc_node_options options;
     struct {
         rpc_handler_fn *fn;
+        rpc_place_fn *place;
         void *arg;
     } handlers[RPC_OP_LIMIT];
     struct list links, peers, listeners;

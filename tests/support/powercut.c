@@ -13,8 +13,9 @@
  *
  * Written bytes are tracked per inode as a few ranges. Needs a file system that does not reuse
  * inode numbers (tmpfs), and programs that write with system calls the C library wraps (no
- * io_uring, no mmap). POWERCUT_DROP_SYNC=1: syncs do nothing: what a program without fdatasync
- * would be. Tests must fail then.
+ * io_uring), or to shared mappings that stay: of a file that has one, a sync takes all.
+ * POWERCUT_DROP_SYNC=1: syncs do nothing: what a program without fdatasync would be. Tests must
+ * fail then.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -27,7 +28,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -41,6 +44,7 @@ struct range {
 struct file {
     ino_t ino;
     unsigned n_ranges;
+    int is_mapped; /* anything may have been written, unseen */
     struct range ranges[MAX_RANGES];
 };
 
@@ -184,6 +188,18 @@ static void copy_range(int from, int to, uint64_t start, uint64_t end)
     }
 }
 
+/* What is there of a file, hole by hole. */
+static void copy_all(int from, int to)
+{
+    off_t start = 0, end;
+
+    while ((start = lseek(from, start, SEEK_DATA)) >= 0 &&
+           (end = lseek(from, start, SEEK_HOLE)) > start) {
+        copy_range(from, to, (uint64_t)start, (uint64_t)end);
+        start = end;
+    }
+}
+
 /*
  * Under the lock from the look at the size to the end: what a thread has written and not yet marked
  * stays for its own sync, what is marked lies within that size.
@@ -208,6 +224,8 @@ static void sync_file(int fd, ino_t ino)
     for (unsigned i = 0; i < f->n_ranges; i++)
         copy_range(from, to, f->ranges[i].start, f->ranges[i].end);
     f->n_ranges = 0;
+    if (f->is_mapped)
+        copy_all(from, to);
     if (real_ftruncate(to, st.st_size) != 0)
         abort();
     pthread_mutex_unlock(&lock);
@@ -364,6 +382,26 @@ int fallocate(int fd, int mode, off_t offset, off_t len)
 int fallocate64(int fd, int mode, off_t offset, off_t len)
 {
     return fallocate(fd, mode, offset, len);
+}
+
+void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
+{
+    void *map = (void *)syscall(SYS_mmap, at, len, prot, flags, fd, offset);
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (map != MAP_FAILED && (flags & MAP_SHARED) && (prot & PROT_WRITE) &&
+        tracked_path(fd, path, sizeof path) && fstat(fd, &st) == 0) {
+        pthread_mutex_lock(&lock);
+        file_get(st.st_ino)->is_mapped = 1;
+        pthread_mutex_unlock(&lock);
+    }
+    return map;
+}
+
+void *mmap64(void *at, size_t len, int prot, int flags, int fd, off_t offset)
+{
+    return mmap(at, len, prot, flags, fd, offset);
 }
 
 int fsync(int fd)

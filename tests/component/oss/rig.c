@@ -119,6 +119,8 @@ static void op_done(struct chunk_op *op, int status)
     struct rig_op *o = op->arg;
 
     MUST(!o->done);
+    if (o->place.store)
+        chunk_store_unplace(&o->place);
     o->done = true;
     o->status = status;
 }
@@ -129,6 +131,18 @@ void rig_submit(struct rig *r, struct rig_op *o)
     o->op.arg = o;
     o->done = false;
     chunk_store_submit(r->store, &o->op);
+}
+
+bool rig_place(struct rig *r, struct rig_op *o)
+{
+    struct chunk_op *op = &o->op;
+
+    if (!chunk_store_place(r->store, op->ino, op->chunk, op->offset, op->len, &o->place))
+        return false;
+    memcpy(o->place.data, op->data, op->len);
+    op->data = o->place.data;
+    op->place = &o->place;
+    return true;
 }
 
 int rig_run(struct rig *r, struct rig_op *o)

@@ -33,10 +33,14 @@ struct rig_op {
     bool done;
     int status;
     uint32_t crcs[260];
+    struct chunk_place place;
 };
 void rig_submit(struct rig *r, struct rig_op *o);
 int rig_run(struct rig *r, struct rig_op *o);
 
+/* Before a WRITE is submitted: moves its data into a slot, as if it had landed there, if the store
+ * gives one. It goes back when the write is done. */
+bool rig_place(struct rig *r, struct rig_op *o);
 int rig_write(struct rig *r, uint64_t ino, uint64_t chunk, uint64_t gen, uint32_t offset,
               const void *data, uint32_t len, bool stable);
 /* len bytes from offset on, zeros where there is nothing; the sums are checked. */

@@ -102,9 +102,15 @@ static void work_write(struct worker *w, unsigned i)
     uint32_t sizes[] = {200, 4096, 16384, 65536, 200000};
     uint32_t max = sizes[below(w, 5)], chunk = below(w, CHUNKS), offset = below(w, CHUNK_BYTES);
     uint32_t want = 1 + below(w, max), len = MIN(want, CHUNK_BYTES - offset);
-    struct note *n = note_new(K_WRITE, chunk * CHUNK_BYTES + offset, len, rig_rand(&w->seed));
+    bool whole = below(w, 4) == 0; /* may land in a slot */
     struct rig_op *o = &w->ops[i];
+    struct note *n;
 
+    if (whole) {
+        offset = 0;
+        len = CHUNK_BYTES - CHUNK_BLOCK * below(w, 3);
+    }
+    n = note_new(K_WRITE, chunk * CHUNK_BYTES + offset, len, rig_rand(&w->seed));
     memset(o, 0, sizeof *o);
     rig_fill(w->bufs[i], len, n->seed);
     o->op = (struct chunk_op){.kind = CHUNK_WRITE,
@@ -116,6 +122,7 @@ static void work_write(struct worker *w, unsigned i)
                               .data = w->bufs[i],
                               .stable = below(w, 3) == 0};
     w->used[i] = true;
+    (void)(whole && rig_place(&w->rig, o));
     rig_submit(&w->rig, o);
 }
 
@@ -162,7 +169,7 @@ static int worker_main(char **argv)
     snprintf(w.rig.dir, sizeof w.rig.dir, "%s", argv[1]);
     w.rig.options.path = w.rig.dir;
     w.rig.options.engine = "plain";
-    w.rig.options.capacity_bytes = 32 * MIB;
+    w.rig.options.capacity_bytes = 64 * MIB;
     w.rig.options.log_bytes = 256 * KIB;
     w.rig.options.commit_interval_ns = 3 * NS_PER_MS;
     w.gen = journal->gen;

@@ -28,6 +28,7 @@ struct model {
         uint32_t lens[CHUNKS]; /* as far as each chunk was written */
     } files[INOS];
     uint64_t next_ino;
+    unsigned placed;
     struct rig_op *ops[FLIGHT];
     uint8_t *bufs[FLIGHT];
 };
@@ -78,6 +79,10 @@ static void model_writes(struct model *m)
 
         if (below(m, 3) == 0)
             offset = offset / CHUNK_BLOCK * CHUNK_BLOCK;
+        if (below(m, 6) == 0) { /* what may land in a slot */
+            offset = 0;
+            len = (1 + below(m, CHUNK_BYTES / CHUNK_BLOCK)) * CHUNK_BLOCK;
+        }
         len = MIN(len, CHUNK_BYTES - offset);
         memset(o, 0, sizeof *o);
         rig_fill(m->bufs[i], len, rig_rand(&m->seed));
@@ -93,6 +98,7 @@ static void model_writes(struct model *m)
         crc32c_blocks(offset, m->bufs[i], len, o->crcs);
         memcpy(m->files[f].data + chunk * CHUNK_BYTES + offset, m->bufs[i], len);
         m->files[f].lens[chunk] = MAX(m->files[f].lens[chunk], offset + len);
+        m->placed += below(m, 4) && rig_place(&m->rig, o);
         rig_submit(&m->rig, o);
     }
     for (unsigned i = 0; i < n; i++) {
@@ -210,6 +216,8 @@ static void model_run(uint64_t seed, unsigned steps, uint64_t log_bytes)
     ck_assert_uint_eq(st.chunks, 0);
     ck_assert_uint_eq(st.log_bytes, 0);
     ck_assert_uint_eq(st.errors, 0);
+    if (!rig_on_disk)
+        ck_assert_uint_gt(m.placed, 5);
     rig_destroy(&m.rig);
     for (unsigned i = 0; i < FLIGHT; i++) {
         free(m.ops[i]);

@@ -47,6 +47,55 @@ START_TEST(classes_hold_what_they_say)
 }
 END_TEST
 
+START_TEST(the_next_slot_is_known_before_it_is_taken)
+{
+    struct disk d = {0};
+    struct chunk_slot next, got, first;
+    struct slots s;
+
+    ck_assert_int_eq(slots_init(&s, 512ull * MIB, 0, &disk_ops, &d), 0);
+    ck_assert(!slots_next(&s, 20, &next)); /* nothing is backed */
+    ck_assert_uint_eq(d.backed, 0);
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &first), 0);
+    for (unsigned i = 1; i < 8; i++) {
+        ck_assert(slots_next(&s, 20, &next));
+        ck_assert(!slots_is_used(&s, next));
+        ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &got), 0);
+        ck_assert_uint_eq(got.number, next.number);
+    }
+    ck_assert(!slots_next(&s, 20, &next)); /* the group is full */
+    slots_free(&s, first);
+    ck_assert(slots_next(&s, 20, &next));
+    ck_assert_uint_eq(next.number, first.number); /* what was used last goes first */
+    slots_fini(&s);
+}
+END_TEST
+
+START_TEST(empty_groups_are_given_back_until_few_enough_are_left)
+{
+    static struct chunk_slot held[64];
+    struct disk d = {0};
+    struct slots s;
+
+    ck_assert_int_eq(slots_init(&s, 512ull * MIB, 0, &disk_ops, &d), 0);
+    for (unsigned i = 0; i < 64; i++)
+        ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &held[i]), 0);
+    for (unsigned i = 1; i < 64; i++)
+        slots_free(&s, held[i]);
+    ck_assert_uint_eq(s.empty_bytes, 56 * MIB);
+    slots_trim(&s, 56 * MIB);
+    ck_assert_uint_eq(d.backed, 64 * MIB);
+    slots_trim(&s, 20 * MIB);
+    ck_assert_uint_eq(s.empty_bytes, 16 * MIB);
+    ck_assert_uint_eq(d.backed, 24 * MIB);
+    slots_trim(&s, 0);
+    ck_assert_uint_eq(d.backed, 8 * MIB); /* a slot of it is in use */
+    ck_assert(slots_is_used(&s, held[0]));
+    slots_free(&s, held[0]);
+    slots_fini(&s);
+}
+END_TEST
+
 START_TEST(no_slot_is_handed_out_twice_and_all_space_comes_back)
 {
     static struct chunk_slot held[4000];
@@ -158,7 +207,10 @@ int main(void)
     SRunner *r = srunner_create(s);
     int failed;
 
+    tcase_set_timeout(t, 60); /* a starved machine takes seconds for it */
     tcase_add_test(t, classes_hold_what_they_say);
+    tcase_add_test(t, the_next_slot_is_known_before_it_is_taken);
+    tcase_add_test(t, empty_groups_are_given_back_until_few_enough_are_left);
     tcase_add_test(t, no_slot_is_handed_out_twice_and_all_space_comes_back);
     tcase_add_test(t, new_data_leaves_the_reserve_to_moves);
     tcase_add_test(t, empty_groups_of_one_class_serve_another_when_space_is_short);

@@ -51,7 +51,7 @@ static void on_write(struct rpc_req *req)
     struct msg_write_rep rep = {.verifier = 7};
 
     note(p, req);
-    p->got_crc = crc32c(req->bulk->data, req->header.bulk_len);
+    p->got_crc = crc32c(req->bulk ? req->bulk->data : req->placed.data, req->header.bulk_len);
     if (p->hold)
         list_push_back(&p->held, &req->link);
     else

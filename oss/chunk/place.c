@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Unused slots as receive buffers, on targets that live in memory (tmpfs): the transport copies a
+ * payload into the mapped segment file, and the write that follows names the slot in the chunk's
+ * record instead of copying once more.
+ *
+ * Happy path: chunk_store_place() takes a free slot that was written before, so that its pages are
+ * there; its mapping is filled in (once: it stays), the payload lands, and the write takes the slot
+ * with chunk_place_take() after its sums were checked. What no write takes goes back with
+ * chunk_store_unplace().
+ *
+ * What is mapped and filled in is bounded: at the bound all is let go, and comes back as it is
+ * used. Nothing here is touched by our own code unless its pages are allocated, so there is no
+ * SIGBUS; a file system that is full, or a kernel that cannot fill in, means no place, and the
+ * write goes the ordinary way and meets the error there.
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/base/assert.h"
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/fault/fault.h"
+#include "oss/chunk/store_int.h"
+
+#define PLACE_MIN_BYTES  (64u * KIB)
+#define PLACE_FREE_BYTES (32ull * MIB) /* on a target with less room slots are for data only */
+#define PLACES_MAX       16u           /* given out and not taken */
+
+enum { SLOT_FRESH, SLOT_WRITTEN, SLOT_MAPPED };
+
+static struct chunk_slot_states *states_of(struct chunk_store *s, unsigned class)
+{
+    return &s->slot_states[class - CHUNK_CLASS_MIN];
+}
+
+static uint8_t state_get(struct chunk_store *s, struct chunk_slot slot)
+{
+    const struct chunk_slot_states *t = states_of(s, slot.class);
+
+    return slot.number < t->n ? t->state[slot.number] : SLOT_FRESH;
+}
+
+static void state_set(struct chunk_store *s, struct chunk_slot slot, uint8_t to)
+{
+    uint8_t *was = &states_of(s, slot.class)->state[slot.number];
+
+    if (*was == SLOT_MAPPED)
+        s->mapped_bytes -= 1ull << slot.class;
+    if (to == SLOT_MAPPED)
+        s->mapped_bytes += 1ull << slot.class;
+    *was = to;
+}
+
+void chunk_place_written(struct chunk_store *s, struct chunk_slot slot)
+{
+    struct chunk_slot_states *t = states_of(s, slot.class);
+
+    if (slot.class > CHUNK_PLACE_CLASS_MAX || !s->seg.in_memory || !s->options.mapped_bytes)
+        return;
+    if (slot.number >= t->n) {
+        uint32_t n = MAX(t->n, 256u);
+        uint8_t *state;
+
+        while (n <= slot.number)
+            n *= 2;
+        state = mem_realloc(t->state, n);
+        if (!state)
+            return; /* then it is never a place */
+        memset(state + t->n, SLOT_FRESH, n - t->n);
+        t->state = state;
+        t->n = n;
+    }
+    if (t->state[slot.number] == SLOT_FRESH)
+        t->state[slot.number] = SLOT_WRITTEN;
+}
+
+/* ---- the mapping ---- */
+
+static void let_go_of_all(struct chunk_store *s)
+{
+    for (unsigned class = CHUNK_CLASS_MIN; class <= CHUNK_PLACE_CLASS_MAX; class ++) {
+        struct chunk_slot_states *t = states_of(s, class);
+
+        for (uint32_t k = 0; k < t->n; k++)
+            if (t->state[k] == SLOT_MAPPED)
+                t->state[k] = SLOT_WRITTEN;
+    }
+    s->mapped_bytes = 0;
+    seg_unmap_pages(&s->seg);
+}
+
+/* The slot's memory, every page of it there and writable. */
+static uint8_t *slot_memory(struct chunk_store *s, struct chunk_slot slot)
+{
+    size_t bytes = (size_t)1 << slot.class;
+    uint8_t *at = seg_map(&s->seg, slot);
+
+    if (!at || state_get(s, slot) == SLOT_MAPPED)
+        return at;
+    if (s->mapped_bytes + bytes > s->options.mapped_bytes)
+        let_go_of_all(s);
+    if (FAULT("chunk.map") || madvise(at, bytes, MADV_POPULATE_WRITE) < 0) {
+        LOG_DEBUG(s->tag, "a slot cannot be mapped: %m");
+        return NULL;
+    }
+    state_set(s, slot, SLOT_MAPPED);
+    return at;
+}
+
+/* ---- places ---- */
+
+/* Would a write of the first len bytes replace all that the chunk has? */
+static bool replaces(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint32_t len)
+{
+    const struct chunk *c = chunk_find(s, ino, chunk);
+
+    return !c || c->len <= len;
+}
+
+bool chunk_store_place(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint32_t offset,
+                       uint32_t len, struct chunk_place *ret_place)
+{
+    unsigned class = slots_class_for(len);
+    struct chunk_slot slot, got;
+    uint8_t *data;
+
+    if (offset || len < PLACE_MIN_BYTES || len > CHUNK_IO_MAX || len % CHUNK_BLOCK ||
+        !s->seg.in_memory || (1ull << class) > s->options.mapped_bytes || s->failed ||
+        s->n_places >= PLACES_MAX || slots_free_bytes(&s->slots) < PLACE_FREE_BYTES ||
+        !replaces(s, ino, chunk, len))
+        return false;
+    if (!slots_next(&s->slots, class, &slot) || state_get(s, slot) == SLOT_FRESH)
+        return false;
+    data = slot_memory(s, slot);
+    if (!data || slots_alloc(&s->slots, class, SLOTS_NEW, &got) < 0)
+        return false;
+    ASSERT(got.class == slot.class && got.number == slot.number);
+    s->n_places++;
+    *ret_place = (struct chunk_place){.store = s, .slot = slot, .data = data};
+    return true;
+}
+
+void chunk_store_unplace(struct chunk_place *p)
+{
+    struct chunk_store *s = p->store;
+
+    if (!p->slot.class)
+        return;
+    /* Whatever kept the payload from landing: the mapping is looked at again before the next. */
+    state_set(s, p->slot, SLOT_WRITTEN);
+    s->n_places--;
+    slots_free(&s->slots, p->slot);
+    p->slot.class = 0;
+}
+
+bool chunk_place_fits(const struct chunk_op *op)
+{
+    const struct chunk_place *p = op->place;
+
+    return p && p->slot.class && p->data == op->data && !op->offset && op->len % CHUNK_BLOCK == 0 &&
+           op->len >= op->c->len && op->len <= 1u << p->slot.class;
+}
+
+int chunk_place_take(struct chunk_op *op)
+{
+    struct chunk_store *s = op->store;
+    uint64_t offset;
+
+    op->write.slot = op->place->slot;
+    op->write.placed = true;
+    op->place->slot.class = 0;
+    s->n_places--;
+    stat_inc(&s->n_placed);
+    /* The payload landed before: whatever sync follows covers it. */
+    seg_of_slot(&s->seg, op->write.slot, &offset)->dirty = true;
+    if (!FAULT("chunk.write"))
+        return 0;
+    stat_inc(&s->n_errors);
+    return -EIO;
+}
+
+/* ---- space that comes and goes ---- */
+
+static int places_back(void *arg, unsigned class, uint32_t first, uint32_t n)
+{
+    return seg_slots_ops.back(arg, class, first, n);
+}
+
+static void places_unback(void *arg, unsigned class, uint32_t first, uint32_t n)
+{
+    struct chunk_store *s = container_of(arg, struct chunk_store, seg);
+    const struct chunk_slot_states *t = states_of(s, class);
+
+    for (uint32_t k = first; k < first + n && k < t->n; k++)
+        state_set(s, (struct chunk_slot){.number = k, .class = (uint8_t) class}, SLOT_FRESH);
+    seg_slots_ops.unback(arg, class, first, n);
+}
+
+const struct slots_ops chunk_place_slots_ops = {places_back, places_unback};
+
+void chunk_places_free(struct chunk_store *s)
+{
+    ASSERT(!s->n_places);
+    for (unsigned i = 0; i < SLOTS_CLASSES; i++)
+        mem_free(s->slot_states[i].state);
+}
