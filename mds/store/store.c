@@ -61,21 +61,37 @@ static rocksdb_options_t *store_near_inserts(rocksdb_options_t *r)
     return near;
 }
 
-static rocksdb_options_t *store_make_options(struct store *s, const struct store_options *o)
+/*
+ * Indexes and filters are within the cache's bound, and in parts of 4 KiB: a filter in one piece is
+ * a MiB of each table file, and once they are more than the cache has room for, each read of a name
+ * that is not there would bring in, and check, several of them.
+ */
+static void store_table_options(struct store *s, uint64_t cache_bytes, rocksdb_options_t *r)
 {
-    uint64_t cache = o->cache_bytes ? o->cache_bytes : STORE_CACHE_DEFAULT;
-    uint64_t memtable = o->memtable_bytes ? o->memtable_bytes : STORE_MEMTABLE_DEFAULT;
-    rocksdb_options_t *r = rocksdb_options_create();
     rocksdb_block_based_table_options_t *b = rocksdb_block_based_options_create();
 
-    s->cache = rocksdb_cache_create_lru(cache);
+    s->cache = rocksdb_cache_create_lru(cache_bytes);
     rocksdb_block_based_options_set_block_cache(b, s->cache);
     rocksdb_block_based_options_set_filter_policy(b, rocksdb_filterpolicy_create_bloom_full(10));
     rocksdb_block_based_options_set_block_size(b, 4096);
+    rocksdb_block_based_options_set_index_type(
+        b, rocksdb_block_based_table_index_type_two_level_index_search);
+    rocksdb_block_based_options_set_partition_filters(b, 1);
+    rocksdb_block_based_options_set_metadata_block_size(b, 4096);
     rocksdb_block_based_options_set_cache_index_and_filter_blocks(b, 1);
+    rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(b, 1);
+    rocksdb_block_based_options_set_pin_top_level_index_and_filter(b, 1);
     rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(b, 1);
     rocksdb_options_set_block_based_table_factory(r, b);
     rocksdb_block_based_options_destroy(b);
+}
+
+static rocksdb_options_t *store_make_options(struct store *s, const struct store_options *o)
+{
+    uint64_t memtable = o->memtable_bytes ? o->memtable_bytes : STORE_MEMTABLE_DEFAULT;
+    rocksdb_options_t *r = rocksdb_options_create();
+
+    store_table_options(s, o->cache_bytes ? o->cache_bytes : STORE_CACHE_DEFAULT, r);
     rocksdb_options_set_create_if_missing(r, o->create);
     rocksdb_options_set_error_if_exists(r, o->create);
     rocksdb_options_set_compression(r, rocksdb_no_compression);
