@@ -248,6 +248,37 @@ START_TEST(a_hundred_thousand_entries_in_one_directory)
 }
 END_TEST
 
+static void expect_links(struct view *v, const uint64_t inos[2], unsigned a, unsigned b)
+{
+    struct mds_inode in[2];
+    bool found[2];
+
+    ck_ok(view_inodes(v, 2, inos, in, found));
+    ck_assert(found[0] && found[1]);
+    ck_assert_uint_eq(in[0].nlink, a);
+    ck_assert_uint_eq(in[1].nlink, b);
+}
+
+START_TEST(attributes_are_of_the_state_that_is_listed_though_the_cache_knows_newer)
+{
+    const uint64_t inos[2] = {bed_file(&bed, ROOT, "a"), bed_file(&bed, ROOT, "b")};
+    struct mds_inode in;
+    struct view v;
+
+    ck_ok(bed_inode(&bed, inos[0], &in));
+    view_pin(bed.shard, &v);
+    expect_links(&v, inos, 1, 1);
+    ck_ok(bed_link(&bed, inos[0], ROOT, "c"));
+    ck_ok(bed_name(&bed, RPC_OP_UNLINK, ROOT, "b"));
+    expect_links(&v, inos, 1, 1);
+    view_unpin(&v);
+    view_pin(bed.shard, &v);
+    ck_ok(view_inodes(&v, 1, inos, &in, &(bool){false}));
+    ck_assert_uint_eq(in.nlink, 2);
+    view_unpin(&v);
+}
+END_TEST
+
 static Suite *readdir_suite(void)
 {
     Suite *s = suite_create("readdir");
@@ -259,6 +290,7 @@ static Suite *readdir_suite(void)
     tcase_add_test(t, an_empty_directory_has_an_empty_page);
     tcase_add_test(t, what_stays_is_listed_once_while_others_come_and_go);
     tcase_add_test(t, names_with_one_hash_come_in_the_order_of_their_ordinals);
+    tcase_add_test(t, attributes_are_of_the_state_that_is_listed_though_the_cache_knows_newer);
     tcase_add_test(t, a_hundred_thousand_entries_in_one_directory);
     suite_add_tcase(s, t);
     return s;
