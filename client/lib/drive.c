@@ -98,7 +98,7 @@ static bool is_crowded(struct lib_drive *d)
     return d->crowded_ns && clock_mono_ns(clock_real()) - d->crowded_ns < CROWD_NS;
 }
 
-/* Is it the own thread's alone for now? */
+/* Is it left to the own thread, as long as it is like this? */
 static bool own_only(struct lib_drive *d)
 {
     return d->shy || atomic_load_explicit(&d->flying, memory_order_relaxed) > LARGE_BYTES ||
