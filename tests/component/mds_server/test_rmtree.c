@@ -2,7 +2,7 @@
 /* Whole trees removed: the name at once, the content behind it. */
 #include <stdio.h>
 
-#include "tests/component/mds2/rig.h"
+#include "tests/component/mds_server/rig.h"
 
 static struct rig rig;
 

@@ -2,7 +2,7 @@
 /* Object storage servers that the test plays: see rig.h. */
 #include <stdio.h>
 
-#include "tests/component/mds2/rig_int.h"
+#include "tests/component/mds_server/rig_int.h"
 
 static struct rig_note *note(struct rig_oss *o, unsigned op)
 {

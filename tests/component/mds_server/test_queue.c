@@ -2,7 +2,7 @@
 /* The workers of the destroy and punch queues. */
 #include <stdio.h>
 
-#include "tests/component/mds2/rig.h"
+#include "tests/component/mds_server/rig.h"
 
 static struct rig rig;
 

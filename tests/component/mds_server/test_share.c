@@ -2,7 +2,7 @@
 /* Opens, leases, recalls and glimpses between clients that behave. */
 #include <stdio.h>
 
-#include "tests/component/mds2/rig.h"
+#include "tests/component/mds_server/rig.h"
 
 static struct rig rig;
 

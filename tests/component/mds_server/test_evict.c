@@ -2,7 +2,7 @@
 /* Sessions that end: in good order, by silence, by not answering, by coming back. */
 #include "common/fault/fault.h"
 #include "mds/cluster/cluster.h"
-#include "tests/component/mds2/rig.h"
+#include "tests/component/mds_server/rig.h"
 
 static struct rig rig;
 static uint64_t ino, open_id, lease_seq, dead;

@@ -2,7 +2,7 @@
 /* What a client was writing when it died together with the server, and what is believed of what
  * clients reclaim. */
 #include "mds/session/session.h"
-#include "tests/component/mds2/rig.h"
+#include "tests/component/mds_server/rig.h"
 
 static struct rig rig;
 

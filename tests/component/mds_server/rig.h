@@ -5,8 +5,8 @@
  * passes only in rig_pass() and rig_until(): servers that are up send heartbeats, clients that are
  * alive renew their sessions.
  */
-#ifndef AIFS_TESTS_COMPONENT_MDS2_RIG_H
-#define AIFS_TESTS_COMPONENT_MDS2_RIG_H
+#ifndef AIFS_TESTS_COMPONENT_MDS_SERVER_RIG_H
+#define AIFS_TESTS_COMPONENT_MDS_SERVER_RIG_H
 
 #include <check.h>
 #include <fcntl.h>

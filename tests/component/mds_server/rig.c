@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The server's side of the rig, time, and what is committed: see rig.h. */
-#include "tests/component/mds2/rig.h"
+#include "tests/component/mds_server/rig.h"
 
 #include <dirent.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 #include "mds/locks/locks.h"
 #include "mds/ops/exec.h"
 #include "mds/session/session.h"
-#include "tests/component/mds2/rig_int.h"
+#include "tests/component/mds_server/rig_int.h"
 
 static const struct mds_module *const modules[] = {&mds_cluster_module, &mds_session_module,
                                                    &mds_locks_module, &mds_gc_module,
@@ -200,7 +200,7 @@ void rig_open(struct rig *r, const char *root)
     struct reactor_options ro = {.name = "rig", .clock = &r->clock.clock};
 
     memset(r, 0, sizeof *r);
-    snprintf(r->root, sizeof r->root, "%s/aifs-mds2-XXXXXX", tmp ? tmp : "/tmp");
+    snprintf(r->root, sizeof r->root, "%s/aifs-mds-XXXXXX", tmp ? tmp : "/tmp");
     if (root)
         snprintf(r->root, sizeof r->root, "%s", root);
     else

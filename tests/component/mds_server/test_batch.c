@@ -9,7 +9,7 @@
 #include "common/fault/fault.h"
 #include "mds/store/key_fmt.h"
 #include "proto/header_fmt.h"
-#include "tests/component/mds2/rig_int.h"
+#include "tests/component/mds_server/rig_int.h"
 
 #define ROOT         KEY_ROOT_INO
 #define CRASH_STATUS 137
@@ -357,7 +357,7 @@ static void come_back(const struct rig_client *who)
 
 START_TEST(a_batch_whose_answer_died_with_the_server_is_executed_once)
 {
-    char root[] = "/tmp/aifs-mds2-XXXXXX";
+    char root[] = "/tmp/aifs-mds-XXXXXX";
     struct rig_client *who =
         mmap(NULL, sizeof *who, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct msg_batch_req req;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between the files of the rig. */
-#ifndef AIFS_TESTS_COMPONENT_MDS2_RIG_INT_H
-#define AIFS_TESTS_COMPONENT_MDS2_RIG_INT_H
+#ifndef AIFS_TESTS_COMPONENT_MDS_SERVER_RIG_INT_H
+#define AIFS_TESTS_COMPONENT_MDS_SERVER_RIG_INT_H
 
-#include "tests/component/mds2/rig.h"
+#include "tests/component/mds_server/rig.h"
 
 void rig_node(struct rig *r, const struct crypto_key *key, const char *name,
               const struct uuid *node, struct rpc_node **ret);

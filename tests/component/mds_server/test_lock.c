@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Locks between sessions: who gets one, who waits, who is told, and what a crash, an eviction or a
  * repeated request makes of it. Three clients have one file open. */
-#include "tests/component/mds2/rig.h"
+#include "tests/component/mds_server/rig.h"
 
 #define R MSG_LOCK_READ
 #define W MSG_LOCK_WRITE

@@ -6,7 +6,7 @@
 
 #include "common/fault/fault.h"
 #include "mds/session/session.h"
-#include "tests/component/mds2/rig.h"
+#include "tests/component/mds_server/rig.h"
 
 static struct rig rig;
 
@@ -280,7 +280,7 @@ static bool all_is_done(void *arg)
 START_TEST(a_crash_at_any_step_is_made_good_after_the_restart)
 {
     const struct crash *c = &crashes[_i];
-    char root[] = "/tmp/aifs-mds2-XXXXXX";
+    char root[] = "/tmp/aifs-mds-XXXXXX";
     struct msg_name_req name = {.parent = KEY_ROOT_INO, .name = str("f")};
     const struct msg_inode_rep *rep;
     const void *any;

@@ -4,7 +4,7 @@
 
 #include "mds/store/key_fmt.h"
 #include "proto/header_fmt.h"
-#include "tests/component/mds2/rig_int.h"
+#include "tests/component/mds_server/rig_int.h"
 
 static struct rig rig;
 static struct rig_call change;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "mds/store/dump_fmt.h"
-#include "tests/component/mds2/rig.h"
+#include "tests/component/mds_server/rig.h"
 
 static struct rig rig;
 

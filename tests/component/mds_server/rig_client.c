@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "mds/store/key_fmt.h"
-#include "tests/component/mds2/rig_int.h"
+#include "tests/component/mds_server/rig_int.h"
 
 static struct rig_note *note(struct rig_client *c, unsigned op)
 {
