@@ -258,7 +258,7 @@ void cluster_kill_mds(struct cluster *c, int signal)
     end(&c->mds, signal);
 }
 
-bool cluster_programs(struct cluster *c)
+static bool find_programs(struct cluster *c)
 {
     const char *env = getenv("AIFS_BUILD");
     char self[PATH_MAX], path[PATH_MAX];
@@ -280,12 +280,29 @@ bool cluster_programs(struct cluster *c)
     return access(path, X_OK) == 0;
 }
 
+bool cluster_built(void)
+{
+    struct cluster c;
+    bool built = find_programs(&c);
+
+    if (!built)
+        printf("skipped: aifs-mds and aifs-oss are not built\n");
+    return built;
+}
+
+unsigned cluster_number(const char *env, unsigned otherwise)
+{
+    const char *value = getenv(env);
+
+    return value ? (unsigned)atoi(value) : otherwise;
+}
+
 bool cluster_start(struct cluster *c, unsigned n_oss)
 {
     struct crypto_key key;
     unsigned k;
 
-    if (!cluster_programs(c))
+    if (!find_programs(c))
         return false;
     c->n_oss = n_oss;
     tmp_make(&c->tmp);

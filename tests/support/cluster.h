@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tests/support/suite.h"
 #include "tests/support/tmp.h"
 
 #define CLUSTER_OSS_MAX 4u
@@ -29,12 +30,25 @@ struct cluster {
     const char *net; /* "auto", "tcp"; NULL: auto */
 };
 
-bool cluster_programs(struct cluster *c);              /* are there daemons to start? */
 bool cluster_start(struct cluster *c, unsigned n_oss); /* false: no programs to start */
 void cluster_stop(struct cluster *c);
 void cluster_kill_oss(struct cluster *c, unsigned k, int signal); /* and waits until it is gone */
 void cluster_start_oss(struct cluster *c, unsigned k);            /* at the port it had */
 void cluster_kill_mds(struct cluster *c, int signal);
 void cluster_start_mds(struct cluster *c);
+
+/* For main(), before Check forks. */
+bool cluster_built(void); /* are there daemons to start? If not it says so: the test ends with 77 */
+unsigned cluster_number(const char *env, unsigned otherwise); /* what a variable asks for */
+
+#define CLUSTER_SUITE_MAIN(name, setup, teardown, ...)                                             \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        const TTest *const tests[] = {__VA_ARGS__};                                                \
+                                                                                                   \
+        if (!cluster_built())                                                                      \
+            return 77;                                                                             \
+        return suite_run(name, setup, teardown, tests, sizeof tests / sizeof tests[0]);            \
+    }
 
 #endif

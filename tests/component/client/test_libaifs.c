@@ -489,37 +489,12 @@ START_TEST(wrong_input_says_what_is_wrong)
 }
 END_TEST
 
-int main(void)
-{
-    struct cluster probe = {0};
-    Suite *s = suite_create("libaifs");
-    TCase *tc = tcase_create("libaifs");
-    SRunner *runner = srunner_create(s);
-    int failed;
-
-    if (!cluster_programs(&probe)) {
-        printf("skipped: aifs-mds and aifs-oss are not built\n");
-        return 77;
-    }
-    suite_add_tcase(s, tc);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, advice_changes_no_bytes_and_nonsense_is_refused);
-    tcase_add_test(tc, files_of_all_sizes_come_back_as_they_were);
-    tcase_add_test(tc, ranges_behave_like_posix);
-    tcase_add_test(tc, names_behave_like_posix);
-    tcase_add_test(tc, attributes_and_extended_attributes);
-    tcase_add_test(tc, a_time_set_on_an_open_file_survives_its_close);
-    tcase_add_test(tc, a_directory_of_three_thousand_is_listed_once_each);
-    tcase_add_test(tc, many_threads_share_a_mount);
-    tcase_add_test(tc, a_batch_of_reads_and_writes_runs_at_once);
-    tcase_add_test(tc, open_files_lock_each_other_out);
-    tcase_add_test(tc, data_that_was_synced_survives_the_kill_of_every_daemon);
-    tcase_add_test(tc, writes_go_on_over_the_kill_of_a_data_server);
-    tcase_add_test(tc, two_mounts_see_each_others_writes);
-    tcase_add_test(tc, wrong_input_says_what_is_wrong);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+CLUSTER_SUITE_MAIN("libaifs", setup, teardown, advice_changes_no_bytes_and_nonsense_is_refused,
+                   files_of_all_sizes_come_back_as_they_were, ranges_behave_like_posix,
+                   names_behave_like_posix, attributes_and_extended_attributes,
+                   a_time_set_on_an_open_file_survives_its_close,
+                   a_directory_of_three_thousand_is_listed_once_each, many_threads_share_a_mount,
+                   a_batch_of_reads_and_writes_runs_at_once, open_files_lock_each_other_out,
+                   data_that_was_synced_survives_the_kill_of_every_daemon,
+                   writes_go_on_over_the_kill_of_a_data_server, two_mounts_see_each_others_writes,
+                   wrong_input_says_what_is_wrong)

@@ -259,31 +259,9 @@ START_TEST(what_was_listed_in_pieces_and_removed_is_gone)
 }
 END_TEST
 
-int main(void)
-{
-    struct cluster probe = {0};
-    Suite *s = suite_create("libaifs-batch");
-    TCase *tc = tcase_create("libaifs-batch");
-    SRunner *runner = srunner_create(s);
-    int failed;
-
-    if (!cluster_programs(&probe)) {
-        printf("skipped: aifs-mds and aifs-oss are not built\n");
-        return 77;
-    }
-    suite_add_tcase(s, tc);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, thousands_of_files_are_made_seen_and_removed);
-    tcase_add_test(tc, names_that_are_known_and_others_mix);
-    tcase_add_test(tc, directories_come_and_go_too);
-    tcase_add_test(tc, each_call_has_its_own_result);
-    tcase_add_test(tc, what_is_no_batch_is_refused_and_nothing_begins);
-    tcase_add_test(tc, a_batch_goes_on_while_nobody_waits_and_over_a_restart_of_the_server);
-    tcase_add_test(tc, what_was_listed_in_pieces_and_removed_is_gone);
-    tcase_add_test(tc, a_child_leaves_the_batch_to_its_parent);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+CLUSTER_SUITE_MAIN("libaifs-batch", setup, teardown, thousands_of_files_are_made_seen_and_removed,
+                   names_that_are_known_and_others_mix, directories_come_and_go_too,
+                   each_call_has_its_own_result, what_is_no_batch_is_refused_and_nothing_begins,
+                   a_batch_goes_on_while_nobody_waits_and_over_a_restart_of_the_server,
+                   what_was_listed_in_pieces_and_removed_is_gone,
+                   a_child_leaves_the_batch_to_its_parent)

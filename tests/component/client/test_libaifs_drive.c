@@ -263,30 +263,9 @@ START_TEST(the_own_thread_does_it_all_where_it_is_asked_to)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("libaifs-drive");
-    TCase *tc = tcase_create("drive");
-    struct cluster probe = {0};
-    SRunner *sr;
-    int failed;
-
-    if (!cluster_programs(&probe)) {
-        fprintf(stderr, "the daemons have not been built\n");
-        return 77;
-    }
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, what_one_thread_submits_it_gets);
-    tcase_add_test(tc, many_threads_get_what_is_theirs_with_other_calls_in_between);
-    tcase_add_test(tc, who_only_looks_or_polls_the_descriptor_gets_it_too);
-    tcase_add_test(tc, a_recall_is_answered_by_a_program_that_is_not_in_the_library);
-    tcase_add_test(tc, a_fork_beside_a_thread_that_drives_works_on_both_sides);
-    tcase_add_test(tc, the_own_thread_does_it_all_where_it_is_asked_to);
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
-}
+CLUSTER_SUITE_MAIN("libaifs-drive", setup, teardown, what_one_thread_submits_it_gets,
+                   many_threads_get_what_is_theirs_with_other_calls_in_between,
+                   who_only_looks_or_polls_the_descriptor_gets_it_too,
+                   a_recall_is_answered_by_a_program_that_is_not_in_the_library,
+                   a_fork_beside_a_thread_that_drives_works_on_both_sides,
+                   the_own_thread_does_it_all_where_it_is_asked_to)

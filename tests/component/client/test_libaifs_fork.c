@@ -332,31 +332,12 @@ START_TEST(buffers_are_used_again_and_bounded_and_on_the_host)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("libaifs and forks");
-    TCase *tc = tcase_create("libaifs and forks");
-    SRunner *runner = srunner_create(s);
-    struct cluster c = {0};
-    int failed;
-
-    if (!cluster_programs(&c)) {
-        fprintf(stderr, "skipped: the daemons have not been built\n");
-        return 77;
-    }
-    suite_add_tcase(s, tc);
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, many_children_go_on_reading_while_the_parent_does);
-    tcase_add_test(tc, a_child_that_uses_nothing_leaves_everything_alone);
-    tcase_add_test(tc, what_a_child_writes_the_parent_reads_and_the_other_way_round);
-    tcase_add_test(tc, a_child_of_a_child_and_a_queue_of_the_parent_work_too);
-    tcase_add_test(tc, a_child_without_a_descriptor_to_spare_never_uses_the_parents);
-    tcase_add_test(tc, a_child_has_none_of_the_parents_sockets);
-    tcase_add_test(tc, a_file_that_is_gone_is_an_error_in_the_child);
-    tcase_add_test(tc, buffers_are_used_again_and_bounded_and_on_the_host);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+CLUSTER_SUITE_MAIN("libaifs-fork", setup, teardown,
+                   many_children_go_on_reading_while_the_parent_does,
+                   a_child_that_uses_nothing_leaves_everything_alone,
+                   what_a_child_writes_the_parent_reads_and_the_other_way_round,
+                   a_child_of_a_child_and_a_queue_of_the_parent_work_too,
+                   a_child_without_a_descriptor_to_spare_never_uses_the_parents,
+                   a_child_has_none_of_the_parents_sockets,
+                   a_file_that_is_gone_is_an_error_in_the_child,
+                   buffers_are_used_again_and_bounded_and_on_the_host)

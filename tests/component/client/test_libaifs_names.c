@@ -51,13 +51,6 @@ struct world {
     bool verbose;
 };
 
-static unsigned number_of(const char *name, unsigned otherwise)
-{
-    const char *value = getenv(name);
-
-    return value ? (unsigned)atoi(value) : otherwise;
-}
-
 static unsigned pick(struct world *w, unsigned n)
 {
     return (unsigned)rand_r(&w->seed) % n;
@@ -514,9 +507,9 @@ END_TEST
 START_TEST(both_mounts_see_what_a_tree_in_memory_says)
 {
     struct world *w = calloc(1, sizeof *w);
-    unsigned steps = number_of("AIFS_STEPS", STEPS);
+    unsigned steps = cluster_number("AIFS_STEPS", STEPS);
 
-    w->seed = number_of("AIFS_SEED", (unsigned)_i + 1);
+    w->seed = cluster_number("AIFS_SEED", (unsigned)_i + 1);
     w->verbose = getenv("AIFS_SEED") != NULL;
     w->root.kind = 'd';
     printf("seed %u\n", w->seed);
@@ -533,24 +526,14 @@ END_TEST
 
 int main(void)
 {
-    struct cluster probe = {0};
-    Suite *s = suite_create("libaifs-names");
     TCase *tc = tcase_create("libaifs-names");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
-    if (!cluster_programs(&probe)) {
-        printf("skipped: aifs-mds and aifs-oss are not built\n");
+    if (!cluster_built())
         return 77;
-    }
-    suite_add_tcase(s, tc);
     tcase_set_timeout(tc, 100);
     tcase_add_test(tc, a_directory_that_was_empty_before_a_restart_may_have_names_after_it);
     tcase_add_test(tc, a_rename_over_a_name_never_looked_at_is_seen_in_the_other_name);
     tcase_add_loop_test(tc, both_mounts_see_what_a_tree_in_memory_says, 0,
-                        getenv("AIFS_SEED") ? 1 : (int)number_of("AIFS_SEEDS", 1));
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+                        getenv("AIFS_SEED") ? 1 : (int)cluster_number("AIFS_SEEDS", 1));
+    return suite_run_case("libaifs-names", tc);
 }

@@ -246,25 +246,12 @@ END_TEST
 
 int main(void)
 {
-    const char *seeds = getenv("AIFS_SEEDS");
-    struct cluster probe = {0};
-    Suite *s = suite_create("libaifs-random");
     TCase *tc = tcase_create("libaifs-random");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
-    if (!cluster_programs(&probe)) {
-        printf("skipped: aifs-mds and aifs-oss are not built\n");
+    if (!cluster_built())
         return 77;
-    }
-    suite_add_tcase(s, tc);
     tcase_set_timeout(tc, 100);
     tcase_add_loop_test(tc, a_file_system_in_memory_agrees, 0,
-                        getenv("AIFS_SEED") ? 1
-                        : seeds             ? atoi(seeds)
-                                            : 3);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+                        getenv("AIFS_SEED") ? 1 : (int)cluster_number("AIFS_SEEDS", 3));
+    return suite_run_case("libaifs-random", tc);
 }

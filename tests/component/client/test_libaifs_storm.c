@@ -26,13 +26,6 @@ struct world {
     unsigned seed, step;
 };
 
-static unsigned number_of(const char *name, unsigned otherwise)
-{
-    const char *value = getenv(name);
-
-    return value ? (unsigned)atoi(value) : otherwise;
-}
-
 static void mount_all(struct world *w)
 {
     ck_assert(cluster_start(&w->cluster, 1));
@@ -166,11 +159,11 @@ START_TEST(after_changes_at_the_same_time_both_mounts_see_what_a_new_one_sees)
     struct storm storms[2 * MOUNTS];
     char path[16] = "";
 
-    w->seed = number_of("AIFS_SEED", (unsigned)_i + 1);
+    w->seed = cluster_number("AIFS_SEED", (unsigned)_i + 1);
     printf("seed %u\n", w->seed);
     fflush(stdout);
     mount_all(w);
-    for (w->step = 0; w->step < number_of("AIFS_ROUNDS", 8); w->step++) {
+    for (w->step = 0; w->step < cluster_number("AIFS_ROUNDS", 8); w->step++) {
         struct aifs *fresh;
 
         for (unsigned i = 0; i < ARRAY_LEN(storms); i++) {
@@ -191,22 +184,12 @@ END_TEST
 
 int main(void)
 {
-    struct cluster probe = {0};
-    Suite *s = suite_create("libaifs-storm");
     TCase *tc = tcase_create("libaifs-storm");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
-    if (!cluster_programs(&probe)) {
-        printf("skipped: aifs-mds and aifs-oss are not built\n");
+    if (!cluster_built())
         return 77;
-    }
-    suite_add_tcase(s, tc);
     tcase_set_timeout(tc, 100);
     tcase_add_loop_test(tc, after_changes_at_the_same_time_both_mounts_see_what_a_new_one_sees, 0,
-                        getenv("AIFS_SEED") ? 1 : (int)number_of("AIFS_SEEDS", 1));
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+                        getenv("AIFS_SEED") ? 1 : (int)cluster_number("AIFS_SEEDS", 1));
+    return suite_run_case("libaifs-storm", tc);
 }
