@@ -290,6 +290,10 @@ void core_readdir(struct core *c, struct core_req *q, uint64_t ino, uint64_t coo
 int core_dirent_next(struct core_req *q, struct core_dirent *ret_entry) MUST_USE;
 uint64_t core_readdir_last(const struct core_req *q); /* the cookie behind the page; 0: none */
 void core_readdir_done(struct core_req *q);
+uint32_t core_readdir_bytes(const struct core_req *q); /* memory that the page takes until then */
+/* How much of it pages that nobody waits for may take together: whoever keeps more lets go of some
+ * and asks for them again. */
+uint64_t core_readdir_memory(const struct core *c);
 
 /* ---- files ---- */
 

@@ -8,6 +8,8 @@
 #include "common/base/bytes.h"
 #include "proto/dirent_fmt.h"
 
+#define KEPT_MAX_BYTES (16u * MIB)
+
 void dir_page_take(struct core_req *q, struct mds_op *op)
 {
     const struct msg_readdir_rep *rep = op->call.rep;
@@ -197,6 +199,16 @@ uint64_t core_readdir_last(const struct core_req *q)
         cookie = le64toh(w.cookie);
     }
     return cookie;
+}
+
+uint32_t core_readdir_bytes(const struct core_req *q)
+{
+    return q->p.n_pins ? q->p.pins[0]->size_bytes : 0;
+}
+
+uint64_t core_readdir_memory(const struct core *c)
+{
+    return MIN(c->o.memory_limit / 16, KEPT_MAX_BYTES);
 }
 
 void core_readdir_done(struct core_req *q)

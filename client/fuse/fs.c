@@ -199,6 +199,7 @@ static void on_inval_all(void *arg)
 void fs_events(struct fs *fs, struct core_events *ret_events)
 {
     list_init(&fs->invals);
+    list_init(&fs->dirs);
     fs->setid_epoch = 1;
     *ret_events = (struct core_events){.inval_inode = on_inval_inode,
                                        .inval_entry = on_inval_entry,
@@ -265,6 +266,8 @@ void fs_stats_register(struct fs *fs)
                                 "Time from reading a FUSE request to its reply");
     stat_counter_register(&fs->errors, "aifs_fuse_errors_total", NULL,
                           "FUSE requests answered with an error other than ENOENT");
+    stat_counter_register(&fs->dir_drops, "aifs_fuse_directory_drops_total", NULL,
+                          "Open directories read in part whose pages went, to be asked for again");
 }
 
 void fs_stats_unregister(struct fs *fs)
@@ -272,4 +275,5 @@ void fs_stats_unregister(struct fs *fs)
     for (unsigned i = 0; i < CHANNEL_N_OPS; i++)
         stat_unregister(&fs->latency[i].stat);
     stat_unregister(&fs->errors.stat);
+    stat_unregister(&fs->dir_drops.stat);
 }

@@ -24,9 +24,12 @@ struct fs {
     struct core *core;
     struct channel *channel;
     uint64_t root;
-    uint32_t setid_epoch; /* from 1; counts set-id bits set through this mount */
-    unsigned dir_pages;   /* under way or held, of all open directories */
-    struct list invals;   /* struct core_inval that found the notification queue full */
+    uint32_t setid_epoch;          /* from 1; counts set-id bits set through this mount */
+    unsigned dir_pages;            /* under way or held, of all open directories */
+    struct list dirs;              /* those that hold pages, the longest unread first */
+    uint64_t dir_bytes;            /* memory of what they hold */
+    struct stat_counter dir_drops; /* so often one gave its pages back */
+    struct list invals;            /* struct core_inval that found the notification queue full */
     struct stat_histogram latency[CHANNEL_N_OPS];
     struct stat_counter errors;
     char mount_text[1024]; /* "SOURCE\nOPTIONS" of libaifs, to get at the same files without us */
@@ -75,7 +78,8 @@ struct fs_dir {    /* an open directory: ops/readdir.c */
     bool plus, begun; /* begun: the first one, which tells nothing about the next */
     struct fs_dir_page pages[FS_DIR_PAGES]; /* a ring */
     unsigned current;                       /* the page that is read from */
-    unsigned asked;                         /* pages under way */
+    unsigned asked, held;                   /* pages under way; pages here */
+    struct list link;                       /* fs.dirs */
     bool busy, closed;
     bool no_ahead; /* the caller's groups matter: nothing is asked for in advance */
     bool has_next;

@@ -55,3 +55,27 @@ for n in range(4000):
 assert len([e.stat() for e in os.scandir(top)]) == 4018
 EOF
 check "open files, scattered writes, a mapping, names"
+python3 - "$M" <<'EOF' || fail "directories read in part"
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+SYS_getdents64 = {"x86_64": 217, "aarch64": 61}[os.uname().machine]
+buf = ctypes.create_string_buffer(32768)
+def names(fd):
+    n, at, out = libc.syscall(SYS_getdents64, fd, buf, len(buf)), 0, []
+    assert n >= 0, os.strerror(ctypes.get_errno())
+    while at < n:
+        size = int.from_bytes(buf.raw[at + 16:at + 18], "little")
+        out.append(buf.raw[at + 19:at + size].split(b"\0")[0])
+        at += size
+    return out
+opened = [os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECTORY) for _ in range(500)]
+seen = [names(fd) + names(fd) for fd in opened]
+assert len(open(sys.argv[1] + "/long", "rb").read(10)) == 10
+for fd, first in zip(opened, seen):
+    while more := names(fd):
+        first += more
+    assert len(set(first)) == len(first) == 4020, len(first)
+    os.close(fd)
+EOF
+check "directories read in part"

@@ -9,8 +9,10 @@ void op_opendir(struct channel_req *q)
 {
     struct fs_dir *d = mem_zalloc(sizeof(*d));
 
-    if (!d)
+    if (!d) {
         channel_reply_err(q, -ENOMEM);
-    else
-        channel_reply_open(q, (uintptr_t)d, 0);
+        return;
+    }
+    list_init(&d->link);
+    channel_reply_open(q, (uintptr_t)d, 0);
 }

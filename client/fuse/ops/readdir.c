@@ -14,6 +14,9 @@
  * size with attributes. The page behind it is short and without: a reader who goes on with
  * attributes throws it away.
  *
+ * Many directories that are read in part and stay open would hold all memory there is: beyond what
+ * the core grants for that, those that have not been read for longest lose their pages.
+ *
  * Failure modes: a page asked for in advance that fails, or has become old, is forgotten, and asked
  * for again when the kernel wants it.
  */
@@ -59,13 +62,34 @@ static void page_gone(struct fs_dir_page *p)
     p->dir->fs->dir_pages--;
 }
 
+static void page_hold(struct fs_dir_page *p)
+{
+    struct fs_dir *d = p->dir;
+
+    p->state = FS_PAGE_HERE;
+    d->held++;
+    d->fs->dir_bytes += core_readdir_bytes(&p->req);
+    list_remove(&d->link);
+    list_push_back(&d->fs->dirs, &d->link);
+}
+
+static void page_let_go(struct fs_dir_page *p)
+{
+    struct fs_dir *d = p->dir;
+
+    d->fs->dir_bytes -= core_readdir_bytes(&p->req);
+    if (!--d->held)
+        list_remove(&d->link);
+    core_readdir_done(&p->req);
+    page_gone(p);
+}
+
 static void page_drop(struct fs_dir_page *p)
 {
     if (p->state == FS_PAGE_ASKED) {
         p->state = FS_PAGE_STALE;
     } else if (p->state == FS_PAGE_HERE) {
-        core_readdir_done(&p->req);
-        page_gone(p);
+        page_let_go(p);
     } else if (p->state == FS_PAGE_END) {
         p->state = FS_PAGE_NONE;
     }
@@ -85,6 +109,25 @@ static void pages_drop(struct fs_dir *d, unsigned first)
 {
     for (unsigned n = first; n < FS_DIR_PAGES; n++)
         page_drop(page_behind(d, n));
+}
+
+/* Those that have not been read for longest give their pages back, until the rest may stay: who
+ * goes on with one of them asks again, from its cookie. Not while a request waits for one. */
+static void dirs_trim(struct fs *fs)
+{
+    struct list *l, *tmp;
+
+    list_for_each_safe (l, tmp, &fs->dirs) {
+        struct fs_dir *d = list_entry(l, struct fs_dir, link);
+
+        if (fs->dir_bytes <= core_readdir_memory(fs->core))
+            return;
+        if (d->busy)
+            continue;
+        pages_drop(d, 0);
+        d->has_next = false; /* it was in the page */
+        stat_inc(&fs->dir_drops);
+    }
 }
 
 static void dir_free_unused(struct fs_dir *d)
@@ -164,7 +207,8 @@ static void on_page(struct core_req *req, int status)
         core_readdir_done(req);
         page_gone(p);
     } else {
-        p->state = FS_PAGE_HERE;
+        page_hold(p);
+        dirs_trim(d->fs);
     }
     p->op = NULL;
     if (o)
@@ -304,6 +348,10 @@ static void dir_request(const struct channel_req *q, struct fs_dir *d)
     d->gid = q->gid;
     d->plus = q->io.plus;
     d->begun = q->io.offset <= COOKIE_DOTDOT;
+    if (d->held) {
+        list_remove(&d->link);
+        list_push_back(&d->fs->dirs, &d->link);
+    }
 }
 
 void op_readdir(struct channel_req *q)

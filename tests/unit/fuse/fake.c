@@ -20,6 +20,7 @@ void fake_reset(struct fs *fs)
     fs->root = 100;
     fs_events(fs, &events);
     fake.dir_room = FAKE_ENTRIES;
+    fake.dir_memory = 16 * MIB;
 }
 
 struct channel_req *fake_request(struct fs *fs, enum channel_op op, uint64_t node)
@@ -215,6 +216,16 @@ int core_dirent_next(struct core_req *q, struct core_dirent *e)
 uint64_t core_readdir_last(const struct core_req *q UNUSED)
 {
     return fake.page_len ? fake.page[fake.page_len - 1].cookie : 0;
+}
+
+uint32_t core_readdir_bytes(const struct core_req *q UNUSED)
+{
+    return FAKE_PAGE_BYTES;
+}
+
+uint64_t core_readdir_memory(const struct core *c UNUSED)
+{
+    return fake.dir_memory;
 }
 
 void core_readdir_done(struct core_req *q UNUSED)

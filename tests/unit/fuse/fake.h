@@ -9,7 +9,8 @@
 
 #include "client/fuse/fs.h"
 
-#define FAKE_ENTRIES 64
+#define FAKE_ENTRIES    64
+#define FAKE_PAGE_BYTES (64u * KIB)
 
 struct fake {
     char calls[4096]; /* "lookup 7 name;" */
@@ -33,6 +34,7 @@ struct fake {
     struct core_dirent page[FAKE_ENTRIES];
     unsigned page_len;
     uint32_t page_bytes; /* that the latest was to have at most */
+    uint64_t dir_memory; /* what all pages may take */
     bool eof;
 };
 extern struct fake fake;

@@ -278,6 +278,96 @@ START_TEST(a_directory_closed_early_outlives_what_is_under_way)
 }
 END_TEST
 
+START_TEST(directories_read_in_part_give_pages_back_beyond_a_bound)
+{
+    uint64_t a = open_dir(), b = open_dir(), c = open_dir();
+
+    fake.at_once = true;
+    fake.dir_memory = (uint64_t)2 * FAKE_PAGE_BYTES;
+    page(4, 16, true);
+    read_dir(a, 0, 3);
+    read_dir(b, 0, 3);
+    read_dir(a, 0x80001, 1); /* of these two b has not been read for longer */
+    ck_assert_uint_eq(fake.page_done, 0);
+    read_dir(c, 0, 3);
+    ck_assert_uint_eq(fake.page_done, 1);
+    ck_assert_uint_eq(fs.dir_bytes, fake.dir_memory);
+    fake.calls[0] = '\0';
+    read_dir(a, 0x88001, 9);
+    ck_assert_str_eq(fake.names, "n18@0x90001+ n19@0x98001+ ");
+    ck_assert_str_eq(fake.calls, "");
+    page(3, 17, true);
+    read_dir(b, 0x80001, 9);
+    ck_assert_str_eq(fake.names, "n17@0x88001+ n18@0x90001+ n19@0x98001+ ");
+    ck_assert_str_eq(fake.calls, "readdir 9 0x100001 plus;");
+    close_dir(a);
+    close_dir(b);
+    close_dir(c);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+    ck_assert_uint_eq(fs.dir_bytes, 0);
+    ck_assert(list_empty(&fs.dirs));
+}
+END_TEST
+
+START_TEST(an_entry_that_did_not_fit_does_not_outlive_its_page)
+{
+    uint64_t a = open_dir(), b = open_dir();
+
+    fake.at_once = true;
+    fake.dir_memory = FAKE_PAGE_BYTES;
+    page(4, 16, true);
+    read_dir(a, 0, 3); /* n17 was read from the page and did not fit */
+    read_dir(b, 0, 3);
+    page(3, 17, true);
+    read_dir(a, 0x80001, 1);
+    ck_assert_str_eq(fake.names, "n17@0x88001+ ");
+    close_dir(a);
+    close_dir(b);
+    ck_assert_uint_eq(fs.dir_bytes, 0);
+}
+END_TEST
+
+START_TEST(what_was_asked_in_advance_for_who_lost_its_pages_is_thrown_away)
+{
+    uint64_t a = open_dir(), b = open_dir();
+    struct core_req *ahead;
+
+    fake.dir_memory = FAKE_PAGE_BYTES;
+    page(4, 16, false);
+    read_names(a, 0, 3);
+    fake_complete(0); /* the first page; the second is under way */
+    ahead = fake.waiting;
+    fake.at_once = true;
+    page(4, 16, true);
+    read_names(b, 0, 3);
+    ck_assert_uint_eq(fake.page_done, 1);
+    ahead->done(ahead, 0);
+    ck_assert_uint_eq(fake.page_done, 2);
+    page(3, 17, true);
+    read_names(a, 0x80001, 9);
+    ck_assert_str_eq(fake.names, "n17@0x88001 n18@0x90001 n19@0x98001 ");
+    close_dir(a);
+    close_dir(b);
+    ck_assert_uint_eq(fs.dir_bytes, 0);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+}
+END_TEST
+
+START_TEST(a_page_that_somebody_waits_for_is_given_out_before_it_goes)
+{
+    uint64_t a = open_dir();
+
+    fake.dir_memory = 0;
+    page(2, 16, true);
+    read_dir(a, 0, 3);
+    fake_complete(0);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ ");
+    close_dir(a);
+    ck_assert_uint_eq(fake.page_done, 1);
+    ck_assert_uint_eq(fs.dir_bytes, 0);
+}
+END_TEST
+
 SUITE_MAIN("fuse-readdir", setup, NULL, a_page_is_given_out_piece_by_piece,
            a_directory_that_was_listed_and_stays_open_holds_no_memory,
            the_next_page_begins_where_the_last_ended,
@@ -286,4 +376,8 @@ SUITE_MAIN("fuse-readdir", setup, NULL, a_page_is_given_out_piece_by_piece,
            many_open_directories_have_a_page_in_advance_each,
            a_page_in_advance_that_fails_is_asked_for_when_it_is_wanted, rewinding_asks_again,
            the_page_behind_is_asked_for_in_advance, a_seek_forgets_what_was_asked_for_in_advance,
-           a_directory_closed_early_outlives_what_is_under_way)
+           a_directory_closed_early_outlives_what_is_under_way,
+           directories_read_in_part_give_pages_back_beyond_a_bound,
+           an_entry_that_did_not_fit_does_not_outlive_its_page,
+           what_was_asked_in_advance_for_who_lost_its_pages_is_thrown_away,
+           a_page_that_somebody_waits_for_is_given_out_before_it_goes)
