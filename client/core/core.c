@@ -460,9 +460,14 @@ void core_unmount(struct core *c, struct core_req *q, bool force)
 
 /* ---- observation ---- */
 
+bool core_holds_writes(const struct core *c)
+{
+    return c->dirty_bytes || c->uncommitted_bytes;
+}
+
 bool core_moves_data(const struct core *c)
 {
-    return !list_empty(&c->ios) || c->dirty_bytes || c->uncommitted_bytes;
+    return !list_empty(&c->ios) || core_holds_writes(c);
 }
 
 void core_get_stats(const struct core *c, struct core_stats *ret_stats)

@@ -376,7 +376,8 @@ struct core_stats {
     uint64_t paced_writes; /* how often one waited for memory under way instead of taking more */
     uint64_t prelists, prereads; /* what came in advance: pages of directories, small files */
 };
-bool core_moves_data(const struct core *c); /* reads, or what is not yet durable */
+bool core_holds_writes(const struct core *c); /* not yet durable */
+bool core_moves_data(const struct core *c);   /* reads, or what is not yet durable */
 void core_get_stats(const struct core *c, struct core_stats *ret_stats);
 /* A line per request in flight: operation, inode, age, state; then calls to servers. */
 void core_print_requests(struct core *c, struct strbuf *out);

@@ -31,6 +31,7 @@
 #define STAND_BY_NS (2 * NS_PER_MS)
 #define CROWD_NS    (20 * NS_PER_MS) /* several waited: it is the own thread's for so long */
 #define LARGE_BYTES (256u * KIB)     /* under way together */
+#define SPIN_BYTES  (32u * KIB)      /* servers that have more to do keep the cores busy */
 #define TURNS_MAX   16               /* what was begun is sent */
 
 static void cond_init(pthread_cond_t *cond)
@@ -249,6 +250,16 @@ bool lib_drive_is_mine(struct aifs *fs)
 
     AUTO_LOCK(&d->lock);
     return d->driven && !d->own && pthread_equal(d->driver, pthread_self());
+}
+
+/* A program's thread waits for little, which is near. Where it is more, or is to become durable,
+ * it is others' work, who may want this core. `own` changes only while nobody drives. */
+bool lib_drive_may_spin(void *arg)
+{
+    struct aifs *fs = arg;
+
+    return !fs->drive.own && !core_holds_writes(fs->core) &&
+           atomic_load_explicit(&fs->drive.flying, memory_order_relaxed) <= SPIN_BYTES;
 }
 
 void lib_drive_turn(struct aifs *fs, uint64_t max_wait_ns)

@@ -18,7 +18,8 @@
 #include "common/net/device.h"
 #include "common/rt/thread.h"
 
-#define KEY_FILE "/etc/aifs/client.key"
+#define KEY_FILE     "/etc/aifs/client.key"
+#define SPIN_AWAY_NS (NS_PER_S / 2) /* a program is often one of many that try */
 
 struct mount_args {
     struct core_options core;
@@ -27,7 +28,7 @@ struct mount_args {
     char text[1024];
     const char *key_file;
     const char *devices;
-    uint64_t timeout_ns;
+    uint64_t timeout_ns, spin_ns;
     bool shy; /* drive=own */
 };
 
@@ -131,6 +132,7 @@ static int set_option(struct mount_args *m, const char *name, const char *value)
         {"negative_timeout", &m->core.negative_ns, text_parse_duration},
         {"hung_log", &m->core.hung_log_ns, text_parse_duration},
         {"mount_timeout", &m->timeout_ns, text_parse_duration},
+        {"spin", &m->spin_ns, text_parse_duration},
     };
     unsigned k;
 
@@ -286,7 +288,11 @@ static int take_down(struct aifs *fs, bool force)
 /* Reactor, thread and core, connected. When it fails nothing is left of them. */
 static int engine_start(struct aifs *fs, struct mount_args *m)
 {
-    struct reactor_options ro = {.name = "aifs-lib"};
+    struct reactor_options ro = {.name = "aifs-lib",
+                                 .spin_ns = m->spin_ns,
+                                 .spin_away_ns = SPIN_AWAY_NS,
+                                 .may_spin = lib_drive_may_spin,
+                                 .may_spin_arg = fs};
     struct mount_call call = {0};
     int err;
 
@@ -321,6 +327,7 @@ static int args_prepare(struct mount_args *m, const char *source, const char *op
     core_options_default(&m->core);
     m->key_file = KEY_FILE;
     m->timeout_ns = 30 * NS_PER_S;
+    m->spin_ns = reactor_spin_watches_ns();
     m->core.mount = "libaifs";
     err = parse_source(m, source);
     err = err ? err : parse_options(m, options);

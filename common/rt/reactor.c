@@ -85,7 +85,7 @@ int reactor_create(const struct reactor_options *options, struct reactor **ret_r
     for (unsigned i = 0; options->name && options->name[i] && i < sizeof(r->name) - 1; i++)
         r->name[i] = options->name[i];
     r->clock = options->clock ? options->clock : clock_real();
-    spin_init(&r->spin, options->spin_ns);
+    spin_init(&r->spin, options->spin_ns, options->spin_away_ns);
     r->may_spin = options->may_spin;
     r->may_spin_arg = options->may_spin_arg;
     r->max_sleep_ns = options->max_sleep_ns ? options->max_sleep_ns : NS_PER_S;

@@ -41,6 +41,7 @@ struct reactor_options {
     /* Is what comes next worth spinning for? NULL: as long as a source has requests in flight. */
     bool (*may_spin)(void *arg);
     void *may_spin_arg;
+    uint64_t spin_away_ns; /* how long others get the core at least (spin.h); 0: 20 ms */
     uint64_t max_sleep_ns; /* 0: 1 s. Never sleeps longer, whatever a source promises */
 };
 

@@ -11,12 +11,13 @@
 #define GAIN_NS     (10 * NS_PER_US)  /* what an event may cost that waking would have cost more */
 #define LOSS_NS     (200 * NS_PER_US) /* no more than that beyond what was gained */
 #define AWAY_MIN_NS (20 * NS_PER_MS)
-#define AWAY_MAX_NS (1 * NS_PER_S)
+#define AWAY_GROWTH 50u
 #define FORGIVE     64u /* each spin that pays takes this part off what away has grown to */
 
-void spin_init(struct spin *s, uint64_t max_ns)
+void spin_init(struct spin *s, uint64_t max_ns, uint64_t away_ns)
 {
-    *s = (struct spin){.max_ns = max_ns, .now_ns = max_ns};
+    *s = (struct spin){
+        .max_ns = max_ns, .now_ns = max_ns, .away_min_ns = away_ns ? away_ns : AWAY_MIN_NS};
 }
 
 bool spin_wanted(struct spin *s, uint64_t now_ns)
@@ -36,7 +37,7 @@ void spin_yielded(struct spin *s, uint64_t before_ns, uint64_t after_ns)
     if (s->lost_ns < LOSS_NS)
         return;
     s->lost_ns = 0;
-    s->away_ns = MIN(MAX(s->away_ns * 2, AWAY_MIN_NS), AWAY_MAX_NS);
+    s->away_ns = MIN(MAX(s->away_ns * 2, s->away_min_ns), s->away_min_ns * AWAY_GROWTH);
     s->away_until_ns = after_ns + s->away_ns;
 }
 

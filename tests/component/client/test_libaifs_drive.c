@@ -263,9 +263,31 @@ START_TEST(the_own_thread_does_it_all_where_it_is_asked_to)
 }
 END_TEST
 
+START_TEST(it_works_the_same_whether_who_waits_looks_again_for_long_or_never)
+{
+    static const char *const spins[] = {"0", "1ms"};
+    char options[sizeof cluster.options + 16];
+    struct aifs *was = fs;
+
+    for (unsigned k = 0; k < ARRAY_LEN(spins); k++) {
+        struct reader *r;
+
+        snprintf(options, sizeof options, "%s,spin=%s", cluster.options, spins[k]);
+        ck_assert_int_eq(aifs_mount(cluster.source, options, &fs), 0);
+        r = reader_new(7, 1000);
+        read_rounds(r);
+        ck_assert_uint_eq(r->wrong, 0);
+        reader_free(r);
+        ck_assert_int_eq(aifs_unmount(fs), 0);
+    }
+    fs = was;
+}
+END_TEST
+
 CLUSTER_SUITE_MAIN("libaifs-drive", setup, teardown, what_one_thread_submits_it_gets,
                    many_threads_get_what_is_theirs_with_other_calls_in_between,
                    who_only_looks_or_polls_the_descriptor_gets_it_too,
                    a_recall_is_answered_by_a_program_that_is_not_in_the_library,
                    a_fork_beside_a_thread_that_drives_works_on_both_sides,
-                   the_own_thread_does_it_all_where_it_is_asked_to)
+                   the_own_thread_does_it_all_where_it_is_asked_to,
+                   it_works_the_same_whether_who_waits_looks_again_for_long_or_never)

@@ -14,7 +14,7 @@ static uint64_t now;
 
 static void setup(void)
 {
-    spin_init(&s, MAX_NS);
+    spin_init(&s, MAX_NS, 0);
     now = NS_PER_S;
 }
 
@@ -47,7 +47,7 @@ END_TEST
 
 START_TEST(without_a_maximum_there_is_no_spinning)
 {
-    spin_init(&s, 0);
+    spin_init(&s, 0, 0);
     for (int i = 0; i < 10; i++)
         ck_assert_uint_eq(wait_for(NS_PER_US, 100), 0);
 }
@@ -70,6 +70,17 @@ START_TEST(a_core_that_others_keep_is_left_to_them)
     now += 20 * NS_PER_MS;
     ck_assert_uint_eq(wait_for(10 * NS_PER_US, 3 * NS_PER_MS), 3 * NS_PER_MS);
     now += 39 * NS_PER_MS;
+    ck_assert_uint_eq(wait_for(10 * NS_PER_US, NS_PER_US), 0);
+    now += NS_PER_MS;
+    ck_assert_uint_gt(wait_for(10 * NS_PER_US, NS_PER_US), 0);
+}
+END_TEST
+
+START_TEST(how_long_it_is_left_to_them_is_the_owners_choice)
+{
+    spin_init(&s, MAX_NS, NS_PER_S);
+    ck_assert_uint_gt(wait_for(10 * NS_PER_US, 3 * NS_PER_MS), 0);
+    now += NS_PER_S - NS_PER_MS;
     ck_assert_uint_eq(wait_for(10 * NS_PER_US, NS_PER_US), 0);
     now += NS_PER_MS;
     ck_assert_uint_gt(wait_for(10 * NS_PER_US, NS_PER_US), 0);
@@ -108,6 +119,7 @@ SUITE_MAIN("rt-spin", setup, teardown, what_comes_soon_is_waited_for_without_sle
            without_a_maximum_there_is_no_spinning,
            where_nothing_comes_soon_spins_become_short_and_long_again_when_it_does,
            a_core_that_others_keep_is_left_to_them,
+           how_long_it_is_left_to_them_is_the_owners_choice,
            others_on_the_core_all_the_time_leave_less_than_a_hundredth_to_spinning,
            many_short_stays_of_others_count_as_one_long_one,
            others_that_stay_for_less_than_a_wake_up_takes_do_not_end_it)
