@@ -69,16 +69,16 @@ int exec_name_add(struct txn *t, uint64_t dir_ino, const struct msg_bytes *name,
     struct mds_inode *dir;
     int rc = txn_inode_modify(t, dir_ino, &dir);
 
+    if (rc == 0 && S_ISDIR(mode) && dir->nlink >= NS_LINK_MAX)
+        rc = -EMLINK;
+    if (rc == 0)
+        rc = txn_dirent_put(t, dir_ino, name->data, name->len, ino, ns_type_of(mode));
     if (rc < 0)
         return rc;
-    if (S_ISDIR(mode)) {
-        if (dir->nlink >= NS_LINK_MAX)
-            return -EMLINK;
-        dir->nlink++;
-    }
-    dir->entries++;
+    dir->nlink += S_ISDIR(mode) ? 1 : 0;
+    dir->entries++; /* behind the name: by their number the overlay knows whether it has them all */
     ns_modified(dir, txn_now(t));
-    return txn_dirent_put(t, dir_ino, name->data, name->len, ino, ns_type_of(mode));
+    return 0;
 }
 
 int exec_name_remove(struct txn *t, uint64_t dir_ino, const struct msg_bytes *name, uint32_t mode)
@@ -90,11 +90,13 @@ int exec_name_remove(struct txn *t, uint64_t dir_ino, const struct msg_bytes *na
         return rc;
     if (dir->entries == 0 || (S_ISDIR(mode) && dir->nlink <= 2))
         return -AIFS_ECORRUPT;
-    if (S_ISDIR(mode))
-        dir->nlink--;
-    dir->entries--;
+    rc = txn_dirent_delete(t, dir_ino, name->data, name->len);
+    if (rc < 0)
+        return rc;
+    dir->nlink -= S_ISDIR(mode) ? 1 : 0;
+    dir->entries--; /* behind the name */
     ns_modified(dir, txn_now(t));
-    return txn_dirent_delete(t, dir_ino, name->data, name->len);
+    return 0;
 }
 
 int exec_parent_set(struct txn *t, uint64_t ino, uint64_t parent, const struct msg_bytes *name,

@@ -9,32 +9,88 @@
 #include "mds/shard/overlay.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"
 
 #define HASH_SEED_GROUP  0x67726f7570ull
 #define HASH_SEED_RECORD 0x7265636full
+#define HASH_SEED_DIR    0x646972ull
 
 int overlay_init(struct overlay *v, struct store *s, uint64_t limit_bytes)
 {
+    int rc;
+
     memset(v, 0, sizeof(*v));
     v->store = s;
     v->limit_bytes = limit_bytes;
     list_init(&v->clean);
     list_init(&v->dirty);
     arena_init(&v->undo_arena, 0);
-    return hmap_init(&v->map, 1024);
+    rc = hmap_init(&v->map, 1024);
+    if (rc < 0)
+        return rc;
+    rc = hmap_init(&v->dirs, 64);
+    if (rc < 0)
+        hmap_fini(&v->map);
+    return rc;
 }
 
-static void group_free_names(struct obj_group *g)
+/* ---- directories ---- */
+
+static struct overlay_dir *dir_obtain(struct overlay *v, uint64_t ino)
+{
+    const uint64_t hash = hash_u64(ino ^ HASH_SEED_DIR);
+    struct overlay_dir *d;
+
+    for (struct hmap_node *n = hmap_first(&v->dirs, hash); n; n = hmap_next(n)) {
+        d = container_of(n, struct overlay_dir, node);
+        if (d->ino == ino) {
+            d->groups++;
+            return d;
+        }
+    }
+    d = mem_zalloc(sizeof(*d));
+    if (!d)
+        return NULL;
+    d->ino = ino;
+    d->groups = 1;
+    hmap_insert(&v->dirs, &d->node, hash);
+    return d;
+}
+
+static void dir_leave(struct overlay *v, struct overlay_dir *d)
+{
+    if (--d->groups > 0)
+        return;
+    hmap_remove(&v->dirs, &d->node);
+    mem_free(d);
+}
+
+void overlay_name_exists(struct obj_group *g, struct obj_name *n, bool exists)
+{
+    if (n->exists == exists)
+        return;
+    n->exists = exists;
+    if (exists)
+        g->dir->names++;
+    else
+        g->dir->names--;
+}
+
+/* ---- objects ---- */
+
+static void group_free(struct overlay *v, struct obj_group *g)
 {
     while (g->names) {
         struct obj_name *n = g->names;
 
+        overlay_name_exists(g, n, false);
         g->names = n->next;
         mem_free(n);
     }
+    dir_leave(v, g->dir);
 }
 
 static void obj_drop(struct overlay *v, struct obj *o)
@@ -43,7 +99,7 @@ static void obj_drop(struct overlay *v, struct obj *o)
     list_remove(&o->link);
     v->bytes -= o->bytes;
     if (o->kind == OBJ_GROUP)
-        group_free_names(container_of(o, struct obj_group, o));
+        group_free(v, container_of(o, struct obj_group, o));
     else if (o->kind == OBJ_RECORD)
         mem_free(container_of(o, struct obj_record, o)->value);
     mem_free(o); /* o is the first member of each kind */
@@ -56,8 +112,10 @@ void overlay_fini(struct overlay *v)
     list_splice(&v->clean, &v->dirty);
     while ((l = v->clean.next) != &v->clean)
         obj_drop(v, list_entry(l, struct obj, link));
+    overlay_pause(v);
     arena_reset(&v->undo_arena);
     hmap_fini(&v->map);
+    hmap_fini(&v->dirs);
 }
 
 static void obj_add(struct overlay *v, struct obj *o, enum obj_kind kind, uint64_t hash,
@@ -98,21 +156,27 @@ static int inode_load(struct overlay *v, struct obj_inode *i)
     return rc;
 }
 
+static struct obj_inode *inode_have(const struct overlay *v, uint64_t ino)
+{
+    for (struct hmap_node *n = hmap_first(&v->map, hash_u64(ino)); n; n = hmap_next(n)) {
+        struct obj *o = container_of(n, struct obj, node);
+        struct obj_inode *i = container_of(o, struct obj_inode, o);
+
+        if (o->kind == OBJ_INODE && i->in.ino == ino)
+            return i;
+    }
+    return NULL;
+}
+
 static int inode_find(struct overlay *v, uint64_t ino, bool load, struct obj_inode **ret_obj)
 {
-    uint64_t hash = hash_u64(ino);
-    struct obj_inode *i;
+    struct obj_inode *i = inode_have(v, ino);
     int rc;
 
-    for (struct hmap_node *n = hmap_first(&v->map, hash); n; n = hmap_next(n)) {
-        struct obj *o = container_of(n, struct obj, node);
-
-        i = container_of(o, struct obj_inode, o);
-        if (o->kind == OBJ_INODE && i->in.ino == ino) {
-            obj_used(v, o);
-            *ret_obj = i;
-            return 0;
-        }
+    if (i) {
+        obj_used(v, &i->o);
+        *ret_obj = i;
+        return 0;
     }
     i = mem_zalloc(sizeof(*i));
     if (!i)
@@ -123,7 +187,7 @@ static int inode_find(struct overlay *v, uint64_t ino, bool load, struct obj_ino
         mem_free(i);
         return rc;
     }
-    obj_add(v, &i->o, OBJ_INODE, hash, sizeof(*i) + 64);
+    obj_add(v, &i->o, OBJ_INODE, hash_u64(ino), sizeof(*i) + 64);
     *ret_obj = i;
     return 0;
 }
@@ -154,36 +218,89 @@ static struct obj_name *group_add(struct overlay *v, struct obj_group *g, const 
     return n;
 }
 
+static int group_add_stored(struct overlay *v, struct obj_group *g, const void *name,
+                            size_t name_len, const void *value, size_t len)
+{
+    struct obj_name *n = group_add(v, g, name, (uint32_t)name_len);
+    int rc = n ? rec_dirent_decode(value, len, &n->d) : -ENOMEM;
+
+    if (rc == 0)
+        overlay_name_exists(g, n, true);
+    else
+        LOG_ERROR("shard", "entry %.*s of directory %llu: %s", (int)name_len, (const char *)name,
+                  (unsigned long long)g->parent, err_text(rc));
+    return rc;
+}
+
+/* What a batch loads comes by one iterator: making one costs as much as using it. */
+static int scan_move(struct overlay *v, const struct key *k)
+{
+    if (!v->scan)
+        return store_iter_create(v->store, NULL, k->b, k->len, &v->scan);
+    store_iter_move(v->scan, k->b, k->len);
+    return 0;
+}
+
 static int group_load(struct overlay *v, struct obj_group *g)
 {
-    struct store_iter *it = NULL;
     struct key k;
     int rc;
 
     key_dirent_hash(&k, g->parent, g->hash);
-    rc = store_iter_create(v->store, NULL, k.b, k.len, &it);
-    for (; rc == 0 && store_iter_valid(it); store_iter_next(it)) {
+    rc = scan_move(v, &k);
+    for (; rc == 0 && store_iter_valid(v->scan); store_iter_next(v->scan)) {
         size_t key_len, len;
-        const uint8_t *key = store_iter_key(it, &key_len);
-        const void *value = store_iter_value(it, &len);
-        struct obj_name *n;
+        const uint8_t *key = store_iter_key(v->scan, &key_len);
+        const void *value = store_iter_value(v->scan, &len);
 
-        if (key_len <= k.len || key_len > KEY_MAX_BYTES) {
-            rc = -AIFS_ECORRUPT;
-            break;
-        }
-        n = group_add(v, g, key + k.len, (uint32_t)(key_len - k.len));
-        rc = n ? rec_dirent_decode(value, len, &n->d) : -ENOMEM;
-        if (rc == 0)
-            n->exists = true;
-        else
-            LOG_ERROR("shard", "entry %.*s of directory %llu: %s", (int)(key_len - k.len),
-                      (const char *)key + k.len, (unsigned long long)g->parent, err_text(rc));
+        rc = key_len <= k.len || key_len > KEY_MAX_BYTES
+                 ? -AIFS_ECORRUPT
+                 : group_add_stored(v, g, key + k.len, key_len - k.len, value, len);
     }
     if (rc == 0)
-        rc = store_iter_error(it);
-    store_iter_destroy(it);
+        rc = store_iter_error(v->scan);
+    if (rc < 0)
+        overlay_pause(v);
     return rc;
+}
+
+void overlay_pause(struct overlay *v)
+{
+    store_iter_destroy(v->scan);
+    v->scan = NULL;
+}
+
+/* Every name of its directory is here, so that another group has none. */
+static bool dir_is_whole(const struct overlay *v, const struct overlay_dir *d)
+{
+    const struct obj_inode *i = inode_have(v, d->ino);
+
+    return i && i->exists && S_ISDIR(i->in.mode) && i->in.entries == d->names;
+}
+
+static int group_make(struct overlay *v, uint64_t parent, uint64_t name_hash, uint64_t hash,
+                      struct obj_group **ret_obj)
+{
+    struct obj_group *g = mem_zalloc(sizeof(*g));
+    int rc;
+
+    if (!g)
+        return -ENOMEM;
+    g->parent = parent;
+    g->hash = name_hash;
+    g->dir = dir_obtain(v, parent);
+    if (!g->dir) {
+        mem_free(g);
+        return -ENOMEM;
+    }
+    obj_add(v, &g->o, OBJ_GROUP, hash, sizeof(*g) + 64);
+    rc = dir_is_whole(v, g->dir) ? 0 : group_load(v, g);
+    if (rc < 0) {
+        obj_drop(v, &g->o);
+        return rc;
+    }
+    *ret_obj = g;
+    return 0;
 }
 
 int overlay_group(struct overlay *v, uint64_t parent, uint64_t name_hash,
@@ -191,7 +308,6 @@ int overlay_group(struct overlay *v, uint64_t parent, uint64_t name_hash,
 {
     uint64_t hash = hash_u64(parent ^ hash_u64(name_hash ^ HASH_SEED_GROUP));
     struct obj_group *g;
-    int rc;
 
     for (struct hmap_node *n = hmap_first(&v->map, hash); n; n = hmap_next(n)) {
         struct obj *o = container_of(n, struct obj, node);
@@ -203,19 +319,7 @@ int overlay_group(struct overlay *v, uint64_t parent, uint64_t name_hash,
             return 0;
         }
     }
-    g = mem_zalloc(sizeof(*g));
-    if (!g)
-        return -ENOMEM;
-    g->parent = parent;
-    g->hash = name_hash;
-    obj_add(v, &g->o, OBJ_GROUP, hash, sizeof(*g) + 64);
-    rc = group_load(v, g);
-    if (rc < 0) {
-        obj_drop(v, &g->o);
-        return rc;
-    }
-    *ret_obj = g;
-    return 0;
+    return group_make(v, parent, name_hash, hash, ret_obj);
 }
 
 static uint64_t record_hash(const void *key, size_t len)

@@ -44,9 +44,22 @@ struct obj_name { /* one directory entry */
     char name[];
 };
 
+/*
+ * What the overlay has of one directory. When that are as many names as the directory's inode says
+ * that it has, a group that is not here is empty, and is not looked for in the store: so it is with
+ * directories that were made a while ago, and filled since.
+ */
+struct overlay_dir {
+    struct hmap_node node;
+    uint64_t ino;
+    uint64_t groups; /* that are here; with the last of them this goes */
+    uint64_t names;  /* in them, that exist */
+};
+
 struct obj_group {
     struct obj o;
     uint64_t parent, hash;
+    struct overlay_dir *dir;
     struct obj_name *names;
 };
 
@@ -63,7 +76,9 @@ struct overlay_undo;
 struct overlay {
     struct store *store;
     struct hmap map;
-    struct list clean; /* most recently used last */
+    struct hmap dirs;        /* struct overlay_dir */
+    struct store_iter *scan; /* for the groups that one batch loads */
+    struct list clean;       /* most recently used last */
     struct list dirty;
     uint64_t bytes, limit_bytes;
     uint64_t op; /* number of the current operation */
@@ -93,6 +108,8 @@ int overlay_touch_name(struct overlay *v, struct obj_group *g, struct obj_name *
 struct obj_name *
 overlay_add_name(struct overlay *v, struct obj_group *g, const void *name,
                  uint32_t name_len); /* not existing yet, touched; NULL: out of memory */
+/* Of a touched name: whether there is one. */
+void overlay_name_exists(struct obj_group *g, struct obj_name *n, bool exists);
 /* Replaces the value; value NULL and exists false: deletes. */
 int overlay_set_record(struct overlay *v, struct obj_record *r, bool exists, const void *value,
                        uint32_t len) MUST_USE;
@@ -104,6 +121,8 @@ void overlay_op_undo(struct overlay *v);
 struct overlay_undo *overlay_op_next(struct overlay *v);
 void overlay_op_undo_to(struct overlay *v, struct overlay_undo *before);
 
+/* Execution pauses: the store may change, and need not keep what it had. */
+void overlay_pause(struct overlay *v);
 /* Puts every dirty object into the batch. */
 void overlay_flush(struct overlay *v, struct store_batch *b);
 /* After the commit: everything is clean; drops what is over the limit. */

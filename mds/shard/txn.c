@@ -185,7 +185,7 @@ int txn_dirent_put(struct txn *t, uint64_t parent, const void *name, uint32_t na
     }
     if (rc < 0)
         return rc;
-    n->exists = true;
+    overlay_name_exists(g, n, true);
     n->d = (struct mds_dirent){.ino = ino, .type = type, .ordinal = ordinal};
     return 0;
 }
@@ -203,7 +203,7 @@ int txn_dirent_delete(struct txn *t, uint64_t parent, const void *name, uint32_t
         return -ENOENT;
     rc = overlay_touch_name(t->overlay, g, n);
     if (rc == 0)
-        n->exists = false;
+        overlay_name_exists(g, n, false);
     return rc;
 }
 

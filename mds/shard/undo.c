@@ -151,7 +151,8 @@ void overlay_op_undo_to(struct overlay *v, struct overlay_undo *before)
             break;
         case OBJ_GROUP:
             u->u.name.name->d = u->u.name.d;
-            u->u.name.name->exists = u->u.name.exists;
+            overlay_name_exists(container_of(u->obj, struct obj_group, o), u->u.name.name,
+                                u->u.name.exists);
             break;
         case OBJ_RECORD:
             undo_record(v, u);

@@ -102,6 +102,7 @@ static int writer_commit(struct shard *s)
     uint8_t applied[8];
     int rc;
 
+    overlay_pause(&s->overlay);
     if (list_empty(&s->overlay.dirty))
         return 0;
     overlay_flush(&s->overlay, s->batch);

@@ -4,8 +4,9 @@
  *
  * Happy path: an iterator bounded above by the prefix's successor, so that RocksDB never walks over
  * deleted keys behind it, and placed once, so that it does not walk over those before it; a scan of
- * one hash of one directory uses the prefix bloom filters. Failure modes: read errors make the
- * iterator invalid; store_iter_error() tells them from the end.
+ * one hash of one directory uses the prefix bloom filters, ends with the prefix by itself, and may
+ * go on to another hash. Failure modes: read errors make the iterator invalid; store_iter_error()
+ * tells them from the end.
  */
 #include <string.h>
 
@@ -15,7 +16,6 @@ struct store_iter {
     rocksdb_iterator_t *it;
     rocksdb_readoptions_t *read;
     size_t prefix_len;
-    size_t upper_len;
     bool placed; /* else it is at the prefix, without having gone there yet */
     uint8_t prefix[KEY_MAX_BYTES], upper[KEY_MAX_BYTES];
 };
@@ -32,6 +32,21 @@ static size_t prefix_successor(const uint8_t *prefix, size_t len, uint8_t *out)
     return len;
 }
 
+/* Names of one hash end where the filters' prefix does; the bound only keeps RocksDB from asking
+ * for the prefix of what is no name, and is the same for all of them. */
+static void iter_bound(struct store_iter *it)
+{
+    const bool names = it->prefix_len == STORE_GROUP_BYTES;
+    size_t len = prefix_successor(it->prefix, names ? 1 : it->prefix_len, it->upper);
+
+    if (names)
+        rocksdb_readoptions_set_prefix_same_as_start(it->read, 1);
+    else
+        rocksdb_readoptions_set_total_order_seek(it->read, 1);
+    if (len)
+        rocksdb_readoptions_set_iterate_upper_bound(it->read, (const char *)it->upper, len);
+}
+
 int store_iter_create(struct store *s, const struct store_snapshot *snap, const void *prefix,
                       size_t prefix_len, struct store_iter **ret_iter)
 {
@@ -44,17 +59,10 @@ int store_iter_create(struct store *s, const struct store_snapshot *snap, const 
         return -ENOMEM;
     memcpy(it->prefix, prefix, prefix_len);
     it->prefix_len = prefix_len;
-    it->upper_len = prefix_successor(it->prefix, prefix_len, it->upper);
     it->read = rocksdb_readoptions_create();
     if (snap)
         rocksdb_readoptions_set_snapshot(it->read, snap->snap);
-    if (prefix_len == STORE_GROUP_BYTES)
-        rocksdb_readoptions_set_prefix_same_as_start(it->read, 1);
-    else
-        rocksdb_readoptions_set_total_order_seek(it->read, 1);
-    if (it->upper_len)
-        rocksdb_readoptions_set_iterate_upper_bound(it->read, (const char *)it->upper,
-                                                    it->upper_len);
+    iter_bound(it);
     it->it = rocksdb_create_iterator(s->db, it->read);
     it->placed = false;
     *ret_iter = it;
@@ -65,6 +73,14 @@ void store_iter_seek(struct store_iter *it, const void *key, size_t key_len)
 {
     rocksdb_iter_seek(it->it, key, key_len);
     it->placed = true;
+}
+
+void store_iter_move(struct store_iter *it, const void *prefix, size_t prefix_len)
+{
+    ASSERT(prefix_len == STORE_GROUP_BYTES && prefix_len == it->prefix_len &&
+           *(const uint8_t *)prefix == it->prefix[0]);
+    memcpy(it->prefix, prefix, prefix_len);
+    it->placed = false;
 }
 
 bool store_iter_valid(struct store_iter *it)

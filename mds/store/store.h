@@ -52,6 +52,8 @@ int store_multi_get(struct store *s, const struct store_snapshot *snap, size_t n
 int store_iter_create(struct store *s, const struct store_snapshot *snap, const void *prefix,
                       size_t prefix_len, struct store_iter **ret_iter) MUST_USE;
 void store_iter_seek(struct store_iter *it, const void *key, size_t key_len); /* first key >= key */
+/* To another hash of a directory, as of the same moment; only for prefixes that are one. */
+void store_iter_move(struct store_iter *it, const void *prefix, size_t prefix_len);
 bool store_iter_valid(struct store_iter *it); /* still within the prefix */
 void store_iter_next(struct store_iter *it);
 const void *store_iter_key(struct store_iter *it, size_t *ret_len);

@@ -233,6 +233,13 @@ void store_iter_seek(struct store_iter *it, const void *key, size_t key_len)
     settle(it);
 }
 
+void store_iter_move(struct store_iter *it, const void *prefix, size_t prefix_len)
+{
+    SIM_CHECK(prefix_len == it->prefix_len);
+    memcpy(it->prefix, prefix, prefix_len);
+    store_iter_seek(it, prefix, prefix_len);
+}
+
 bool store_iter_valid(struct store_iter *it)
 {
     return it->now != NULL;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
+#include "common/base/hmap.h"
 #include "mds/ops/exec.h"
 #include "mds/shard/format.h"
 #include "tests/component/mds/bed.h"
@@ -262,6 +263,98 @@ START_TEST(a_small_cache_is_only_slower)
 }
 END_TEST
 
+/* ---- what is known of directories ---- */
+
+enum { DIRS = 3, NAMES = 24 };
+
+struct known {
+    uint64_t dir[DIRS], ino[DIRS][NAMES]; /* 0: no such name */
+    uint64_t seed;
+};
+
+static unsigned known_random(struct known *k, unsigned below)
+{
+    k->seed = hash_u64(k->seed);
+    return (unsigned)(k->seed % below);
+}
+
+/* Fails when the name has been added already, and is undone. */
+static void known_fail(uint64_t dir, const char *name)
+{
+    struct msg_create_req req = {
+        .parent = dir, .name = str(name), .mode = 0644, .flags = MSG_CREATE_EXCL};
+    struct shard_entry e;
+
+    shard_entry_init(&e, RPC_OP_CREATE, &req, NULL, NULL);
+    e.layout_status = -ENOSPC;
+    ck_assert_int_eq(shard_run(bed.shard, &e), -ENOSPC);
+    shard_entry_fini(&e);
+}
+
+static void known_move(struct known *k, uint64_t *from, uint64_t dir, const char *name)
+{
+    const unsigned d = known_random(k, DIRS), n = known_random(k, NAMES);
+    char to[16];
+    int rc;
+
+    snprintf(to, sizeof(to), "n%u", n);
+    rc = bed_rename(&bed, dir, name, k->dir[d], to, 0);
+    ck_assert_int_eq(rc, *from ? 0 : -ENOENT);
+    if (rc < 0 || from == &k->ino[d][n])
+        return;
+    k->ino[d][n] = *from;
+    *from = 0;
+}
+
+static void known_step(struct known *k)
+{
+    const unsigned d = known_random(k, DIRS), n = known_random(k, NAMES);
+    uint64_t *ino = &k->ino[d][n];
+    char name[16];
+    int rc;
+
+    snprintf(name, sizeof(name), "n%u", n);
+    switch (known_random(k, 4)) {
+    case 0:
+        rc = bed_make(&bed, RPC_OP_MKNOD, k->dir[d], name, 0644, *ino ? NULL : ino);
+        ck_assert(rc == 0 || (rc == -EEXIST && *ino));
+        break;
+    case 1:
+        rc = bed_name(&bed, RPC_OP_UNLINK, k->dir[d], name);
+        ck_assert_int_eq(rc, *ino ? 0 : -ENOENT);
+        *ino = 0;
+        break;
+    case 2:
+        known_move(k, ino, k->dir[d], name);
+        break;
+    default:
+        if (!*ino)
+            known_fail(k->dir[d], name);
+        break;
+    }
+    ck_assert_uint_eq(bed_lookup(&bed, k->dir[d], name), *ino);
+}
+
+START_TEST(names_are_found_whatever_is_known_of_their_directory)
+{
+    static const uint64_t bytes[] = {1, 2000, 8000, 20000, 1u << 20};
+    struct known k = {.seed = 1};
+    char name[16];
+
+    for (unsigned d = 0; d < DIRS; d++) {
+        snprintf(name, sizeof(name), "d%u", d);
+        k.dir[d] = bed_dir(&bed, ROOT, name);
+    }
+    for (unsigned i = 0; i < 2 * ARRAY_LEN(bytes); i++) {
+        for (unsigned step = 0; step < 400; step++)
+            known_step(&k);
+        bed_stop(&bed); /* from now on it has to ask the store */
+        bed.options.overlay_bytes = bytes[i % ARRAY_LEN(bytes)];
+        bed_start(&bed);
+    }
+}
+END_TEST
+
 /* ---- the queue ---- */
 
 static _Atomic unsigned answered;
@@ -310,6 +403,7 @@ static Suite *shard_suite(void)
     tcase_add_test(t, a_full_disk_refuses_all_but_deletions);
     tcase_add_test(t, readers_see_an_exchange_as_a_whole);
     tcase_add_test(t, a_small_cache_is_only_slower);
+    tcase_add_test(t, names_are_found_whatever_is_known_of_their_directory);
     tcase_add_test(t, a_full_queue_refuses_before_anything_happens);
     suite_add_tcase(s, t);
     tcase_add_test(f, a_file_system_is_made_once_and_in_an_empty_folder);
