@@ -8,6 +8,7 @@
  */
 #include "mds/shard/overlay.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -17,6 +18,7 @@
 #define HASH_SEED_GROUP  0x67726f7570ull
 #define HASH_SEED_RECORD 0x7265636full
 #define HASH_SEED_DIR    0x646972ull
+#define FLUSH_SORT_MIN   16u
 
 int overlay_init(struct overlay *v, struct store *s, uint64_t limit_bytes)
 {
@@ -437,23 +439,78 @@ static void flush_inode(const struct obj_inode *i, struct store_batch *b)
     }
 }
 
+static void flush_obj(const struct obj *o, struct store_batch *b)
+{
+    const struct obj_record *r = container_of(o, struct obj_record, o);
+
+    if (o->kind == OBJ_INODE)
+        flush_inode(container_of(o, struct obj_inode, o), b);
+    else if (o->kind == OBJ_GROUP)
+        flush_group(container_of(o, struct obj_group, o), b);
+    else if (r->exists)
+        store_batch_put(b, r->key, r->key_len, r->value ? r->value : "", r->len);
+    else
+        store_batch_delete(b, r->key, r->key_len);
+}
+
+struct flush_item {
+    uint64_t major, minor;
+    const struct obj *o;
+};
+
+/* About as the keys are in the store: neighbours by kind are enough. */
+static struct flush_item flush_place(const struct obj *o)
+{
+    const struct obj_group *g = container_of(o, struct obj_group, o);
+    const struct obj_record *r = container_of(o, struct obj_record, o);
+    struct flush_item f = {.o = o};
+    uint8_t head[16] = {0};
+
+    if (o->kind == OBJ_INODE) {
+        f.major = container_of(o, struct obj_inode, o)->in.ino;
+    } else if (o->kind == OBJ_GROUP) {
+        f.major = g->parent;
+        f.minor = g->hash;
+    } else {
+        memcpy(head, r->key, MIN(r->key_len, sizeof(head)));
+        f.major = be64_load(head);
+        f.minor = be64_load(head + 8);
+    }
+    return f;
+}
+
+static int flush_compare(const void *a, const void *b)
+{
+    const struct flush_item *x = a, *y = b;
+
+    if (x->o->kind != y->o->kind)
+        return x->o->kind < y->o->kind ? -1 : 1;
+    if (x->major != y->major)
+        return x->major < y->major ? -1 : 1;
+    return (x->minor > y->minor) - (x->minor < y->minor);
+}
+
 void overlay_flush(struct overlay *v, struct store_batch *b)
 {
+    struct flush_item *items;
     struct list *l;
+    size_t n = 0;
 
-    list_for_each (l, &v->dirty) {
-        struct obj *o = list_entry(l, struct obj, link);
-        const struct obj_record *r = container_of(o, struct obj_record, o);
-
-        if (o->kind == OBJ_INODE)
-            flush_inode(container_of(o, struct obj_inode, o), b);
-        else if (o->kind == OBJ_GROUP)
-            flush_group(container_of(o, struct obj_group, o), b);
-        else if (r->exists)
-            store_batch_put(b, r->key, r->key_len, r->value ? r->value : "", r->len);
-        else
-            store_batch_delete(b, r->key, r->key_len);
+    list_for_each (l, &v->dirty)
+        n++;
+    items = n >= FLUSH_SORT_MIN ? mem_array(n, sizeof(*items)) : NULL;
+    if (!items) {
+        list_for_each (l, &v->dirty)
+            flush_obj(list_entry(l, struct obj, link), b);
+        return;
     }
+    n = 0;
+    list_for_each (l, &v->dirty)
+        items[n++] = flush_place(list_entry(l, struct obj, link));
+    qsort(items, n, sizeof(*items), flush_compare);
+    for (size_t i = 0; i < n; i++)
+        flush_obj(items[i].o, b);
+    mem_free(items);
 }
 
 /* Names that are gone from the store need not be remembered one by one: an empty group says it

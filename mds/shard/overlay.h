@@ -123,7 +123,7 @@ void overlay_op_undo_to(struct overlay *v, struct overlay_undo *before);
 
 /* Execution pauses: the store may change, and need not keep what it had. */
 void overlay_pause(struct overlay *v);
-/* Puts every dirty object into the batch. */
+/* Puts every dirty object into the batch, neighbours side by side. */
 void overlay_flush(struct overlay *v, struct store_batch *b);
 /* After the commit: everything is clean; drops what is over the limit. */
 void overlay_settle(struct overlay *v);

@@ -187,7 +187,7 @@ static bool writer_batch(struct shard *s)
     answer_all(&batch);
     if (rc < 0)
         return false;
-    writer_took(s, t2, t2 - t0, sleeps() != slept);
+    writer_took(s, t2, t2 - t0, t2 - t0 > SLOW_BATCH_NS && sleeps() != slept);
     if (t2 - s->checked_ns > CHECK_INTERVAL_NS) {
         s->checked_ns = t2;
         shard_check_space(s);
