@@ -202,12 +202,17 @@ const struct name_entry *names_get(struct core *c, uint64_t parent, const char *
     return session_believed(c) ? find(c, parent, name, len) : NULL;
 }
 
-bool names_is_absent(struct core *c, uint64_t parent, const char *name, uint32_t len)
+bool names_is_absent(struct core *c, uint64_t parent, const char *name, uint32_t len, bool keep)
 {
-    const struct core_inode *dir = inode_find(c, parent);
+    struct core_inode *dir = inode_find(c, parent);
+    uint64_t hash;
 
-    return dir && dir->complete && session_believed(c) && !is_dots(name, len) &&
-           !find(c, parent, name, len);
+    if (!dir || !dir->complete || !session_believed(c) || is_dots(name, len))
+        return false;
+    hash = hash_bytes(name, len, parent);
+    if (find_hash(c, parent, name, len, hash))
+        return false;
+    return !keep || put(c, dir, NULL, name, len, hash, 0);
 }
 
 /* ---- directories that are complete ---- */

@@ -31,8 +31,9 @@ bool names_learn(struct core *c, const struct answer *a, uint64_t parent, const 
 bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_t parent,
                    const char *name, uint32_t len, uint64_t ino);
 const struct name_entry *names_get(struct core *c, uint64_t parent, const char *name, uint32_t len);
-bool names_is_absent(struct core *c, uint64_t parent, const char *name,
-                     uint32_t len); /* its directory is complete, and it is not in it */
+/* Its directory is complete, and it is not in it. keep: the kernel will believe so too, so it is
+ * remembered: when all of the directory is to be forgotten the kernel has to hear of it. */
+bool names_is_absent(struct core *c, uint64_t parent, const char *name, uint32_t len, bool keep);
 /* told: the kernel forgets it too. */
 void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len, bool told);
 void names_drop_dir(struct core_inode *dir);

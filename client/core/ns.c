@@ -77,7 +77,7 @@ static bool lookup_cached(struct core *c, struct core_req *q, uint64_t parent, c
     const struct name_entry *e = names_get(c, parent, name, len);
     struct core_inode *i;
 
-    if (e ? !e->ino : names_is_absent(c, parent, name, len)) {
+    if (e ? !e->ino : names_is_absent(c, parent, name, len, q->want_negative)) {
         answer_absent(c, q);
         return true;
     }

@@ -59,6 +59,19 @@ for i in range(300):
     os.unlink(f"{b}/{g}")
     rule("the other way round", not there(f"{a}/{g}"))
 P
+python3 - "$M" "$M2" <<'P' || fail "a name that was not there"
+import os, sys
+one, two = sys.argv[1:]
+for k in range(20):
+    here, there = (one, two) if k % 2 else (two, one)
+    os.mkdir(f"{here}/made{k}")  # so here every name of it is known
+    assert not os.path.lexists(f"{here}/made{k}/s")
+    for i in range(12):  # again and again, until nobody keeps names of it
+        open(f"{there}/made{k}/x", "w").close()
+        os.unlink(f"{there}/made{k}/x")
+    os.mkdir(f"{there}/made{k}/s")
+    assert os.path.isdir(f"{here}/made{k}/s"), k
+P
 python3 - "$M" "$M2" <<'P' || fail "two mounts in one directory"
 import os, sys, time
 one, two = sys.argv[1:]
