@@ -445,7 +445,11 @@ def tree(root):
     for folder, dirs, files in os.walk(root):
         for name in sorted(dirs) + sorted(files):
             path = os.path.join(folder, name)
-            st = os.lstat(path)
+            try:
+                st = os.lstat(path)
+            except FileNotFoundError:
+                found[os.path.relpath(path, root)] = "listed, and not there"
+                continue
             what = [look(st)]
             if stat.S_ISLNK(st.st_mode):
                 what.append(os.readlink(path))
