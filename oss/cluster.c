@@ -69,6 +69,19 @@ static void cluster_retry(struct oss_cluster *c)
 
 /* ---- registration ---- */
 
+/* It is not served. Said once: a server that has nothing else asks once a second. */
+static void target_refused(struct oss_target *t, uint32_t instead_of)
+{
+    if (instead_of && instead_of != t->instead_of)
+        LOG_ERROR(
+            "oss",
+            "%s: target %u lived here and is not there: a new one in its place is refused. Is "
+            "its disk mounted? Mount it and start this server again; if it is lost: "
+            "aifs-admin target replace %u",
+            chunk_store_path(t->store), instead_of, instead_of);
+    t->instead_of = instead_of;
+}
+
 static int register_targets(struct oss_cluster *c, const struct msg_register_rep *rep)
 {
     struct oss *o = c->oss;
@@ -80,10 +93,13 @@ static int register_targets(struct oss_cluster *c, const struct msg_register_rep
         return -AIFS_EPROTO;
     }
     for (uint32_t i = 0; i < rep->n_targets; i++) {
-        rc = chunk_store_set_id(o->targets[i].store, rep->target_ids[i]);
+        uint32_t id = rep->target_ids[i];
+
+        rc = id ? chunk_store_set_id(o->targets[i].store, id) : 0;
         if (rc)
             return rc;
-        o->targets[i].id = rep->target_ids[i];
+        o->targets[i].id = id;
+        target_refused(&o->targets[i], i < rep->n_instead_of ? rep->instead_of[i] : 0);
     }
     return 0;
 }
@@ -100,13 +116,13 @@ static void register_fenced(void *arg, int status)
         return;
     }
     o->fence_seq = MAX(o->fence_seq, c->seq_coming);
-    if (!c->registered || !o->ready)
+    c->registered = c->node_id != 0; /* else nothing of this server was taken */
+    if (c->registered && !o->ready)
         LOG_INFO("oss", "registered as node %u with %u targets", c->node_id, o->n_targets);
-    c->registered = true;
-    o->ready = true;
+    o->ready = c->registered;
     if (c->reg.n_targets != o->n_targets) /* one was added meanwhile */
         c->want_register = true;
-    if (c->want_register)
+    if (c->want_register && c->registered)
         cluster_next(c);
     else
         cluster_retry(c);

@@ -31,8 +31,9 @@
 
 struct oss_target {
     struct chunk_store *store;
-    uint32_t id;      /* 0: the cluster has not numbered it yet */
-    uint64_t granted; /* promised to sessions and not used yet */
+    uint32_t id;         /* 0: the cluster has not numbered it yet, or has refused it */
+    uint32_t instead_of; /* refused: the target that lived here; 0: not refused */
+    uint64_t granted;    /* promised to sessions and not used yet */
     char pool[SUPER_POOL_BYTES];
 };
 

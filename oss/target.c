@@ -90,13 +90,15 @@ static int target_prepare(struct oss *o, const char *dir, const char *pool, char
 static int target_parse(const char *spec, char *dir, size_t dir_len, char *pool, size_t pool_len)
 {
     const char *colon = strrchr(spec, ':');
-    size_t len = colon && !strchr(colon, '/') ? (size_t)(colon - spec) : strlen(spec);
+    size_t len = colon && !strchr(colon, '/') ? (size_t)(colon - spec) : strlen(spec), all = len;
 
+    while (len > 1 && spec[len - 1] == '/') /* one path, one text: the metadata server compares */
+        len--;
     if (!len || len >= dir_len || strpbrk(spec, "\n\r") || spec[0] != '/')
         return -EINVAL;
     memcpy(dir, spec, len);
     dir[len] = 0;
-    snprintf(pool, pool_len, "%s", spec[len] == ':' ? spec + len + 1 : "default");
+    snprintf(pool, pool_len, "%s", spec[all] == ':' ? spec + all + 1 : "default");
     return 0;
 }
 

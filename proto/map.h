@@ -17,6 +17,7 @@
 #define MAP_NAME_BYTES 64
 #define MAP_ADDRS      4
 #define MAP_ADDR_BYTES 108
+#define MAP_PATH_BYTES 256
 #define MAP_ITEMS_MAX  65536u /* of any array in a map */
 
 enum map_node_type { MAP_NODE_MDS = 1, MAP_NODE_OSS = 2 };
@@ -36,6 +37,7 @@ struct map_target {
     struct uuid uuid;
     char alias[MAP_NAME_BYTES];
     enum map_target_state state;
+    char path[MAP_PATH_BYTES]; /* where on its server; "": not known, given up, or too long */
 };
 
 struct map_pool {

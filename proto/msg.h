@@ -432,7 +432,9 @@ struct msg_fence {
 struct msg_register_rep {
     uint32_t node_id;
     uint32_t n_targets;
-    const uint32_t *target_ids; /* in the order asked */
+    const uint32_t *target_ids; /* in the order asked; 0: refused, see instead_of */
+    uint32_t n_instead_of;      /* 0, or as many as targets */
+    const uint32_t *instead_of; /* the target that lived where the refused one is; 0: not refused */
     uint64_t map_epoch, fence_seq;
     uint32_t n_fences;
     const struct msg_fence *fences;
@@ -469,7 +471,7 @@ struct msg_map_rep {
     const struct cluster_map *map; /* in the arena; see proto/map.h for a counted copy */
 };
 
-struct msg_pool_req { /* POOL_CREATE, POOL_ADD, POOL_REMOVE */
+struct msg_pool_req { /* POOL_CREATE, POOL_ADD, POOL_REMOVE; TARGET_REPLACE without a name */
     struct msg_bytes name;
     uint32_t n_targets;
     const uint32_t *targets;

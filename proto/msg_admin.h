@@ -36,15 +36,22 @@ struct msg_session_info {
     uint32_t opens, leases;
 };
 
+/* A server offers a new target where one of the map lived that is not there any more. */
+struct msg_refused_target {
+    uint32_t instead_of;
+    struct msg_bytes alias, path; /* of the server */
+};
+
 struct msg_status_rep {
     struct uuid fs;
     struct msg_bytes fs_name, version;
     uint64_t uptime_ns, inodes, map_epoch, commits, operations;
     uint64_t destroy_queue, punch_queue, recovery_queue, orphans, trash_queue;
-    uint32_t n_nodes, n_sessions, n_trees;
+    uint32_t n_nodes, n_sessions, n_trees, n_refused;
     const struct msg_node_live *nodes;
     const struct msg_session_info *sessions;
     const struct msg_trash_tree *trees; /* the oldest, at most MSG_TREES_MAX */
+    const struct msg_refused_target *refused;
 };
 
 /*

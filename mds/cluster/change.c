@@ -142,6 +142,17 @@ static bool alias_taken(const struct cluster_map *m, const char *alias)
     return false;
 }
 
+/* Shorter than what a map can hold, or not kept: what is cut off could be another's. */
+static bool keep_path(struct map_target *t, struct msg_bytes path)
+{
+    struct map_target was = *t;
+
+    memset(t->path, 0, sizeof t->path);
+    if (text_fits(path, sizeof t->path))
+        text_copy(t->path, path);
+    return memcmp(was.path, t->path, sizeof was.path) != 0;
+}
+
 static int register_new(struct cluster_map *m, const struct map_node *node,
                         const struct msg_target_stat *s)
 {
@@ -156,6 +167,7 @@ static int register_new(struct cluster_map *m, const struct map_node *node,
     if (uuid_is_zero(&s->uuid))
         return -EINVAL;
     t.pool = pool->id;
+    (void)keep_path(&t, s->path);
     for (uint32_t i = 1; i <= m->n_targets + 1u; i++) {
         int n = snprintf(t.alias, sizeof t.alias, "%.50s-%u", node->alias, i);
 
@@ -175,21 +187,70 @@ static bool req_has_target(const struct msg_register_req *req, const struct uuid
     return false;
 }
 
+static bool text_equal(struct msg_bytes b, const char *text)
+{
+    return b.len == strlen(text) && (b.len == 0 || !memcmp(b.data, text, b.len));
+}
+
+static bool same_server(const struct map_node *n, const struct msg_register_req *req)
+{
+    if (uuid_equal(&n->uuid, &req->node))
+        return true;
+    for (uint32_t i = 0; n->type == MAP_NODE_OSS && i < req->n_addresses; i++) {
+        for (uint32_t k = 0; k < n->n_addresses; k++) {
+            if (text_equal(req->addresses[i], n->addresses[k]))
+                return true;
+        }
+    }
+    return false;
+}
+
+uint32_t change_instead_of(const struct cluster_map *m, const struct msg_register_req *req,
+                           uint32_t i)
+{
+    const struct msg_target_stat *s = &req->targets[i];
+
+    if (s->path.len == 0 || target_by_uuid(m, &s->uuid))
+        return 0;
+    for (uint32_t k = 0; k < m->n_targets; k++) {
+        const struct map_target *t = &m->targets[k];
+        const struct map_node *n = map_node(m, t->node);
+
+        if (text_equal(s->path, t->path) && n && same_server(n, req) &&
+            !req_has_target(req, &t->uuid))
+            return t->id;
+    }
+    return 0;
+}
+
+static bool nothing_to_take(const struct cluster_map *m, const struct msg_register_req *req)
+{
+    for (uint32_t i = 0; i < req->n_targets; i++) {
+        if (!change_instead_of(m, req, i))
+            return false;
+    }
+    return req->n_targets > 0 && !node_by_uuid(m, &req->node);
+}
+
 int change_register(struct cluster_map *m, const struct msg_register_req *req)
 {
     struct map_node node;
     bool changed = false;
-    int rc = register_node(m, req, &node, &changed);
+    int rc;
 
+    if (nothing_to_take(m, req))
+        return CHANGE_NONE;
+    rc = register_node(m, req, &node, &changed);
     for (uint32_t i = 0; rc == 0 && i < req->n_targets; i++) {
         struct map_target *t = target_by_uuid(m, &req->targets[i].uuid);
 
-        if (!t) {
-            rc = register_new(m, &node, &req->targets[i]);
-            changed = true;
-        } else if (t->node != node.id || t->state != MAP_TARGET_ONLINE) {
+        if (t) {
+            changed = keep_path(t, req->targets[i].path) || changed;
+            changed = t->node != node.id || t->state != MAP_TARGET_ONLINE || changed;
             t->node = node.id;
             t->state = MAP_TARGET_ONLINE;
+        } else if (!change_instead_of(m, req, i)) {
+            rc = register_new(m, &node, &req->targets[i]);
             changed = true;
         }
     }
@@ -217,6 +278,20 @@ int change_offline(struct cluster_map *m, uint32_t node)
         }
     }
     return rc;
+}
+
+int change_replace(struct cluster_map *m, uint32_t target)
+{
+    struct map_target *t = (struct map_target *)map_target(m, target);
+
+    if (!t)
+        return -ENOENT;
+    if (t->state == MAP_TARGET_ONLINE)
+        return -EBUSY;
+    if (!t->path[0])
+        return CHANGE_NONE;
+    memset(t->path, 0, sizeof t->path);
+    return 0;
 }
 
 /* ---- pools ---- */

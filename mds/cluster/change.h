@@ -25,7 +25,19 @@ int change_self(struct cluster_map *m, const struct change_self *self) MUST_USE;
  * the pool they ask for ("" is the default one) and get their chains. -ENOENT: no such pool;
  * -EEXIST: the uuid is another kind of server's; -EINVAL: names or addresses that no map can hold.
  */
+/*
+ * A new target is refused, and left out of the map, where a target of this server lived (same path;
+ * the server is known by its uuid, or by an address, since one that misses its only disk has a new
+ * uuid) that the server does not have any more: most likely a disk is not mounted, and files would
+ * go below its mount point. A server that has nothing else is not taken into the map either.
+ */
 int change_register(struct cluster_map *m, const struct msg_register_req *req) MUST_USE;
+/* The target that keeps number i of this request from being taken; 0: none. Before or after
+ * change_register(). */
+uint32_t change_instead_of(const struct cluster_map *m, const struct msg_register_req *req,
+                           uint32_t i);
+/* Its disk is lost: a new one may be where it was. -EBUSY: it is there. */
+int change_replace(struct cluster_map *m, uint32_t target) MUST_USE;
 int change_offline(struct cluster_map *m, uint32_t node) MUST_USE;
 
 /*

@@ -6,6 +6,7 @@
  *   log.c     changes become durable, one entry for all that wait
  *   node.c    NODE_REGISTER, HEARTBEAT, who is up; peer.c connections to them
  *   push.c    fences to every OSS
+ *   lost.c    targets that are not where they lived, TARGET_REPLACE
  *   pool.c    POOL_*; status.c STATUS and statfs; dump.c DUMP; map.c MAP_GET, start, stop
  */
 #ifndef AIFS_MDS_CLUSTER_CLUSTER_INT_H
@@ -32,6 +33,14 @@
 struct cluster_target {
     struct msg_target_stat stat; /* texts point to the buffers below */
     char path[CLUSTER_PATH_BYTES], pool[MAP_NAME_BYTES];
+};
+
+/* What a server offers where a target lived that is not there. */
+struct cluster_refused {
+    struct list link;
+    uint32_t instead_of;
+    struct uuid node;
+    char alias[MAP_NAME_BYTES], path[CLUSTER_PATH_BYTES];
 };
 
 /* An OSS of the map. */
@@ -80,6 +89,7 @@ struct cluster {
     bool fence_queued, forgetting;
     struct mds_submit forget_submit;
     struct session_fence_forget forget;
+    struct list refused; /* struct cluster_refused; at most one for each target of the map */
     struct list dumps;
     uint32_t n_dumps;
     uint64_t next_dump;
@@ -134,6 +144,13 @@ void cluster_fence_check(struct cluster *c); /* some server knows more, or is no
 void cluster_fence_acked(struct cluster_node *n, uint64_t fence); /* it knows all up to this */
 void cluster_fence_send(struct cluster_node *n);
 void cluster_fence_forget(struct cluster *c);
+
+/* lost.c */
+void cluster_refused_note(struct cluster *c, const struct msg_register_req *req);
+void cluster_refused_fini(struct cluster *c);
+int cluster_refused_list(struct cluster *c, struct arena *a,
+                         struct msg_status_rep *rep) MUST_USE; /* -ENOMEM */
+void cluster_serve_replace(struct rpc_req *req);
 
 /* pool.c, status.c, dump.c */
 void cluster_serve_pool(struct rpc_req *req);

@@ -97,6 +97,7 @@ static void serve_start(struct mds *m)
     rpc_node_handle(m->node, RPC_OP_POOL_CREATE, cluster_serve_pool, m);
     rpc_node_handle(m->node, RPC_OP_POOL_ADD, cluster_serve_pool, m);
     rpc_node_handle(m->node, RPC_OP_POOL_REMOVE, cluster_serve_pool, m);
+    rpc_node_handle(m->node, RPC_OP_TARGET_REPLACE, cluster_serve_replace, m);
     rpc_node_handle(m->node, RPC_OP_DUMP, cluster_serve_dump, m);
 }
 
@@ -107,6 +108,7 @@ static void cluster_free(struct cluster *c)
     cluster_nodes_fini(c);
     cluster_fences_fini(c);
     cluster_log_fini(c);
+    cluster_refused_fini(c);
     hmap_fini(&c->nodes);
     stats_unregister(c);
     mem_free(c);
@@ -125,6 +127,7 @@ static int cluster_start(struct mds *m)
     list_init(&c->committing);
     list_init(&c->fence_waits);
     list_init(&c->dumps);
+    list_init(&c->refused);
     arena_init(&c->encoded, 0);
     stats_register(c);
     rc = hmap_init(&c->nodes, 16);

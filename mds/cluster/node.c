@@ -133,13 +133,17 @@ static int registration_apply(struct map_change *change, struct cluster_map *m)
     return change_register(m, r->req->msg);
 }
 
+/* *ret_node: NULL when nothing of it was taken. */
 static int registration_node(struct registration *r, struct cluster_node **ret_node)
 {
     const struct msg_register_req *msg = r->req->msg;
     uint32_t id = change_node_id(r->c->map, &msg->node);
-    int rc = cluster_node_add(r->c, id, ret_node);
+    int rc = 0;
 
-    if (rc == 0) {
+    *ret_node = NULL;
+    if (id)
+        rc = cluster_node_add(r->c, id, ret_node);
+    if (rc == 0 && *ret_node) {
         struct cluster_node *n = *ret_node;
 
         stat_gauge_add(&r->c->stats.nodes_up, !n->up);
@@ -159,14 +163,19 @@ static int registration_reply(struct registration *r, const struct cluster_node 
     const struct msg_register_req *msg = r->req->msg;
     struct cluster *c = r->c;
     uint32_t *ids = arena_alloc(&r->req->arena, (msg->n_targets + 1u) * sizeof *ids);
+    uint32_t *instead_of = arena_alloc(&r->req->arena, (msg->n_targets + 1u) * sizeof *ids);
 
-    if (!ids)
+    if (!ids || !instead_of)
         return -ENOMEM;
-    for (uint32_t i = 0; i < msg->n_targets; i++)
+    for (uint32_t i = 0; i < msg->n_targets; i++) {
         ids[i] = change_target_id(c->map, &msg->targets[i].uuid);
-    *rep = (struct msg_register_rep){.node_id = n->id,
+        instead_of[i] = change_instead_of(c->map, msg, i);
+    }
+    *rep = (struct msg_register_rep){.node_id = n ? n->id : 0,
                                      .n_targets = msg->n_targets,
                                      .target_ids = ids,
+                                     .n_instead_of = msg->n_targets,
+                                     .instead_of = instead_of,
                                      .map_epoch = c->map->epoch};
     rep->n_fences = fence_list_after(&c->fences, 0, MSG_ITEMS_MAX, &rep->fences, &rep->fence_seq);
     return 0;
@@ -184,11 +193,13 @@ static void registration_done(struct map_change *change, int status)
         status = registration_node(r, &n);
     if (status == 0)
         status = registration_reply(r, n, &rep);
-    if (status == 0) {
+    if (status == 0)
+        cluster_refused_note(c, msg);
+    if (status == 0 && n) {
         stat_inc(&c->stats.registered);
         LOG_INFO("cluster", "%s registers as node %u with %u targets",
                  rpc_link_describe(r->req->from), n->id, msg->n_targets);
-    } else {
+    } else if (status < 0) {
         LOG_WARN("cluster", "%s may not register: %s", rpc_link_describe(r->req->from),
                  status == -ENOENT ? "there is no such pool" : err_text(status));
     }
@@ -228,6 +239,30 @@ void cluster_serve_register(struct rpc_req *req)
 
 /* ---- HEARTBEAT ---- */
 
+/* Something that was refused would be taken by now. */
+static bool has_new_target(const struct cluster *c, const struct cluster_node *n,
+                           const struct msg_heartbeat_req *msg)
+{
+    const struct map_node *mn = map_node(c->map, n->id);
+    struct msg_bytes addresses[MAP_ADDRS];
+    struct msg_register_req as = {
+        .addresses = addresses, .n_targets = msg->n_targets, .targets = msg->targets};
+
+    if (!mn)
+        return false;
+    as.node = mn->uuid;
+    for (; as.n_addresses < mn->n_addresses; as.n_addresses++) {
+        const char *text = mn->addresses[as.n_addresses];
+
+        addresses[as.n_addresses] = (struct msg_bytes){text, (uint32_t)strlen(text)};
+    }
+    for (uint32_t i = 0; i < msg->n_targets; i++) {
+        if (!change_target_id(c->map, &msg->targets[i].uuid) && !change_instead_of(c->map, &as, i))
+            return true;
+    }
+    return false;
+}
+
 void cluster_serve_heartbeat(struct rpc_req *req)
 {
     struct mds *m = req->handler_arg;
@@ -243,6 +278,7 @@ void cluster_serve_heartbeat(struct rpc_req *req)
         if (msg->fence_seq <= fence_list_last(&c->fences))
             cluster_fence_acked(n, msg->fence_seq);
         node_stats(n, msg->n_targets, msg->targets);
+        rep.register_again = has_new_target(c, n, msg);
         rep.n_fences = fence_list_after(&c->fences, msg->fence_seq, MSG_ITEMS_MAX, &rep.fences,
                                         &rep.fence_seq);
     }

@@ -156,6 +156,8 @@ static void status_done(struct worker_job *j)
         rc = status_nodes(s);
     if (rc == 0)
         rc = status_trees(s);
+    if (rc == 0)
+        rc = cluster_refused_list(c, &s->req->arena, &s->rep);
     if (rc == 0 && m->session)
         rc = session_list(m, &s->req->arena, &s->rep.sessions, &s->rep.n_sessions);
     rpc_reply(s->req, rc, rc ? NULL : &s->rep);
@@ -191,6 +193,8 @@ void cluster_statfs(struct mds *m, struct msg_statfs_rep *ret_rep)
         const struct cluster_node *n = list_entry(l, struct cluster_node, all);
 
         for (uint32_t i = 0; i < n->n_targets; i++) {
+            if (!n->targets[i].stat.id)
+                continue; /* refused */
             ret_rep->total_bytes += n->targets[i].stat.total_bytes;
             ret_rep->free_bytes += n->targets[i].stat.free_bytes;
         }
@@ -209,7 +213,7 @@ bool cluster_space_short(struct mds *m)
         for (uint32_t i = 0; n->up && i < n->n_targets; i++) {
             const struct msg_target_stat *t = &n->targets[i].stat;
 
-            if (t->free_bytes < MAX(t->total_bytes / 8, (uint64_t)GIB))
+            if (t->id && t->free_bytes < MAX(t->total_bytes / 8, (uint64_t)GIB))
                 return true;
         }
     }

@@ -45,7 +45,8 @@ CODEC_MSG(fence, Fence, FENCE)
     F(ids, target_ids, n_targets)                                                                  \
     F(num, map_epoch)                                                                              \
     F(num, fence_seq)                                                                              \
-    F(subs, fence, fences, MSG_ITEMS_MAX)
+    F(subs, fence, fences, MSG_ITEMS_MAX)                                                          \
+    F(ids, instead_of, n_instead_of)
 CODEC_MSG(register_rep, RegisterRep, REGISTER_REP)
 
 #define HEARTBEAT_REQ(F)                                                                           \
@@ -100,7 +101,8 @@ static const struct codec codec_map_node = {&aifs__map_node__descriptor, sizeof(
     m->f = (enum map_target_state)p->f;                                                            \
     ok = ok && (p->f == MAP_TARGET_ONLINE || p->f == MAP_TARGET_OFFLINE);
 #define MAP_TARGET(F)                                                                              \
-    F(num, id) F(num, node) F(num, pool) F(uuid, uuid) F(chars, alias) F(state, state)
+    F(num, id)                                                                                     \
+    F(num, node) F(num, pool) F(uuid, uuid) F(chars, alias) F(state, state) F(chars, path)
 CODEC_DEFINE(map_target, struct map_target, Aifs__MapTarget, aifs__map_target, MAP_TARGET)
 
 #define MAP_POOL(F) F(num, id) F(chars, name)
@@ -226,6 +228,10 @@ CODEC_MSG(rmtree_req, RmtreeReq, RMTREE_REQ)
     F(num, started_ns_ago) F(num, directories) F(num, objects) F(num, removed)
 CODEC_MSG(trash_tree, TrashTree, TRASH_TREE)
 
+#define REFUSED_TARGET(F)                                                                          \
+    F(num, instead_of) F(text, alias, MAP_NAME_BYTES - 1) F(bytes, path, MSG_PATH_MAX)
+CODEC_MSG(refused_target, RefusedTarget, REFUSED_TARGET)
+
 #define STATUS_REP(F)                                                                              \
     F(uuid, fs)                                                                                    \
     F(text, fs_name, CODEC_TEXT_MAX)                                                               \
@@ -242,7 +248,8 @@ CODEC_MSG(trash_tree, TrashTree, TRASH_TREE)
     F(subs, node_live, nodes, MSG_ITEMS_MAX)                                                       \
     F(subs, session_info, sessions, MSG_ITEMS_MAX)                                                 \
     F(num, trash_queue)                                                                            \
-    F(subs, trash_tree, trees, MSG_TREES_MAX)
+    F(subs, trash_tree, trees, MSG_TREES_MAX)                                                      \
+    F(subs, refused_target, refused, MSG_ITEMS_MAX)
 CODEC_MSG(status_rep, StatusRep, STATUS_REP)
 
 #define LOAD(F)                                                                                    \

@@ -147,6 +147,7 @@ int cmd_net_show(struct admin *a, int argc, char **argv);
 int cmd_target_list(struct admin *a, int argc, char **argv);
 int cmd_target_show(struct admin *a, int argc, char **argv);
 int cmd_target_add(struct admin *a, int argc, char **argv);
+int cmd_target_replace(struct admin *a, int argc, char **argv);
 int cmd_df(struct admin *a, int argc, char **argv);
 int cmd_pool_list(struct admin *a, int argc, char **argv);
 int cmd_pool_show(struct admin *a, int argc, char **argv);

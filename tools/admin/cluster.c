@@ -64,6 +64,21 @@ const char *cluster_target_state(const struct map_target *t, const struct msg_ta
     return t->state == MAP_TARGET_ONLINE ? "online" : "offline";
 }
 
+void cluster_target_missing(struct out *o, const struct cluster *c, const struct map_target *t)
+{
+    for (uint32_t i = 0; i < c->status->n_refused; i++) {
+        const struct msg_refused_target *r = &c->status->refused[i];
+
+        if (r->instead_of == t->id)
+            out_warning(
+                o,
+                "target %u lived at %.*s on %.*s and is not there, but a new target, which "
+                "was refused: is its disk mounted? If it is lost: aifs-admin target replace %u",
+                t->id, (int)r->path.len, (const char *)r->path.data, (int)r->alias.len,
+                (const char *)r->alias.data, t->id);
+    }
+}
+
 /* ---- status ---- */
 
 struct sums {
@@ -184,6 +199,7 @@ static void status_warn(struct out *o, const struct cluster *c)
         if (strcmp(state, "online") != 0)
             out_warning(o, "target %u (%s) is %s", c->map->targets[i].id, c->map->targets[i].alias,
                         state);
+        cluster_target_missing(o, c, &c->map->targets[i]);
     }
 }
 

@@ -19,6 +19,8 @@ const struct msg_node_live *cluster_node_live(const struct cluster *c, uint32_t 
 /* NULL when its server has not reported it. */
 const struct msg_target_stat *cluster_target_live(const struct cluster *c, uint32_t target,
                                                   uint64_t *ret_seen_ns_ago);
+/* A warning when its server has found another directory where it lived. */
+void cluster_target_missing(struct out *o, const struct cluster *c, const struct map_target *t);
 const char *cluster_target_state(const struct map_target *t, const struct msg_target_stat *live,
                                  uint64_t seen_ns_ago);
 

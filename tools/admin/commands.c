@@ -17,6 +17,8 @@ const struct admin_command admin_commands[] = {
     {"target", "show", "TARGET", "one target", cmd_target_show},
     {"target", "add", "--node N --path DIR [--pool P]", "format DIR on server N as a new target",
      cmd_target_add},
+    {"target", "replace", "TARGET --yes", "give up a lost target: a new one may be where it was",
+     cmd_target_replace},
     {"pool", "list", "", "pools with their targets", cmd_pool_list},
     {"pool", "show", "POOL", "one pool", cmd_pool_show},
     {"pool", "create", "POOL [TARGET ...]", "a new pool; targets come with target add --pool",

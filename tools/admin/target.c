@@ -50,6 +50,7 @@ static bool target_row(struct out *o, const struct cluster *c, const struct map_
     if (!strcmp(state, "unreachable"))
         out_warning(o, "target %u (%s) on %s is unreachable", t->id, t->alias,
                     node ? node->alias : "an unknown server");
+    cluster_target_missing(o, c, t);
     return strcmp(state, "unreachable") != 0;
 }
 
@@ -194,4 +195,48 @@ int cmd_target_add(struct admin *a, int argc, char **argv)
     }
     map_put(map);
     return rc;
+}
+
+int cmd_target_replace(struct admin *a, int argc, char **argv)
+{
+    struct msg_pool_req req = {.n_targets = 1, .dry_run = !a->yes};
+    const struct msg_text_rep *text;
+    const struct map_target *t;
+    struct cluster_map *map;
+    char said[512];
+    const void *rep;
+    uint32_t id = 0;
+    int rc;
+
+    if (argc != 1)
+        return admin_usage("target", "replace", "say which target is lost");
+    rc = admin_connect(a);
+    if (rc == ADMIN_OK)
+        rc = admin_get_map(a, &map);
+    if (rc != ADMIN_OK)
+        return rc;
+    t = admin_find_target(map, argv[0]);
+    id = t ? t->id : 0;
+    map_put(map);
+    if (!id) {
+        admin_error("there is no target %s", argv[0]);
+        return ADMIN_NOT_FOUND;
+    }
+    req.targets = &id;
+    rc = rpc_sync_call(a->sync, a->mds_peer, RPC_OP_TARGET_REPLACE, &req, a->timeout_ns, &rep);
+    if (rc == -EBUSY) {
+        admin_error("target %s is there and serves: nothing to replace", argv[0]);
+        return ADMIN_CONFLICT;
+    }
+    if (rc < 0)
+        return admin_fail(rc, "target %s", argv[0]);
+    text = rep;
+    snprintf(said, sizeof said, "%.*s", (int)text->text.len, (const char *)text->text.data);
+    if (!a->json)
+        puts(said);
+    out_fields(a, "aifs.target.replace/1",
+               (struct out_field[]){{"target", argv[0], 0}, {"message", said, 0}}, 2);
+    if (!a->yes && !a->json)
+        fprintf(stderr, "nothing was changed: add --yes\n");
+    return a->yes ? ADMIN_OK : ADMIN_CONFIRM;
 }

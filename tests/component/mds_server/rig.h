@@ -44,6 +44,8 @@ struct rig_oss {
     uint32_t node_id, target_id[2], n_targets;
     uint64_t fence_seq, high_water, chunks;
     const char *pool; /* asked for when it registers */
+    const char *path; /* of all its targets; NULL: "/data" */
+    uint8_t disks;    /* changed: its targets are others, and so is the server itself */
     bool alive;       /* sends heartbeats */
     bool roomy;       /* they tell of much free space */
     bool mute;        /* keeps requests without an answer */

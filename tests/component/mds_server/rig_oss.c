@@ -129,7 +129,7 @@ static void stats_of(struct rig_oss *o, struct msg_target_stat *stats)
     for (uint32_t i = 0; i < o->n_targets; i++)
         stats[i] = (struct msg_target_stat){.id = o->target_id[i],
                                             .uuid = o->target[i],
-                                            .path = str("/data"),
+                                            .path = str(o->path ? o->path : "/data"),
                                             .pool = o->pool ? str(o->pool) : str(""),
                                             .total_bytes = 1000 * unit,
                                             .free_bytes = 600 * unit,
@@ -180,9 +180,11 @@ int rig_oss_try(struct rig *r, unsigned i, uint32_t n_targets)
     int rc;
 
     o->n_targets = n_targets;
+    o->node.b[1] = o->disks;
     for (uint32_t k = 0; k < n_targets; k++) {
         o->target[k].b[0] = (uint8_t)(100 + i);
         o->target[k].b[1] = (uint8_t)(k + 1);
+        o->target[k].b[2] = o->disks;
     }
     o->alive = false;
     rc = oss_register(o);

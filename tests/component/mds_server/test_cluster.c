@@ -160,6 +160,67 @@ START_TEST(status_and_statfs_say_what_there_is)
 }
 END_TEST
 
+START_TEST(a_new_target_where_one_lived_is_refused_until_that_is_given_up)
+{
+    const struct msg_status_rep *s;
+    struct msg_pool_req lost = {.n_targets = 1, .dry_run = true};
+    const void *any;
+    uint32_t id;
+
+    rig_oss_start(&rig, 0, 1);
+    rig_oss_start(&rig, 1, 1);
+    id = rig.oss[1].target_id[0];
+    lost.targets = &id;
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_TARGET_REPLACE, &lost, NULL), -EBUSY);
+    rig_mds_stop(&rig); /* it is in the map, not only remembered */
+    rig_mds_start(&rig);
+    rig_oss_restart(&rig, 0);
+    rig.oss[1].disks = 1; /* the mount point of its only disk, so it does not know who it was */
+    rig_oss_start(&rig, 1, 1);
+    ck_assert_uint_eq(rig.oss[1].node_id, 0);
+    ck_assert_uint_eq(rig.oss[1].target_id[0], 0);
+    ck_assert_uint_eq(get_map(0)->n_targets, 2);
+    ck_assert_uint_eq(get_map(0)->n_nodes, 3);
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    s = any;
+    ck_assert_uint_eq(s->n_refused, 1);
+    ck_assert_uint_eq(s->refused[0].instead_of, id);
+    ck_assert_int_eq(memcmp(s->refused[0].path.data, "/data", 5), 0);
+    rig_pass(&rig, 6000); /* it goes on asking */
+    ck_assert_uint_eq(rig.oss[1].node_id, 0);
+    ck_ok(rig_admin(&rig, RPC_OP_TARGET_REPLACE, &lost, &any));
+    rig_pass(&rig, 2000);
+    ck_assert_uint_eq(get_map(0)->n_targets, 2);
+    lost.dry_run = false;
+    ck_ok(rig_admin(&rig, RPC_OP_TARGET_REPLACE, &lost, &any));
+    rig_pass(&rig, 2000);
+    ck_assert_uint_ne(rig.oss[1].node_id, 0);
+    ck_assert_uint_eq(rig.oss[1].target_id[0], 3);
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    ck_assert_uint_eq(((const struct msg_status_rep *)any)->n_refused, 0);
+    id = 9;
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_TARGET_REPLACE, &lost, NULL), -ENOENT);
+    lost.n_targets = 0;
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_TARGET_REPLACE, &lost, NULL), -EINVAL);
+}
+END_TEST
+
+START_TEST(what_was_refused_is_forgotten_when_the_target_is_there_again)
+{
+    const void *any;
+
+    rig_oss_start(&rig, 0, 1);
+    rig.oss[0].disks = 1;
+    rig_oss_start(&rig, 0, 1);
+    ck_assert_uint_eq(rig.oss[0].target_id[0], 0);
+    rig.oss[0].disks = 0;
+    rig_oss_start(&rig, 0, 1);
+    ck_assert_uint_eq(rig.oss[0].target_id[0], 1);
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    ck_assert_uint_eq(((const struct msg_status_rep *)any)->n_refused, 0);
+}
+END_TEST
+
 /* ---- dump ---- */
 
 static unsigned parse_page(unsigned *n_inodes, uint8_t *key, uint32_t *key_len)
@@ -309,6 +370,8 @@ static void add(TCase *t)
     tcase_add_test(t, sessions_are_told_of_a_new_map);
     tcase_add_test(t, pools_are_made_and_filled_with_new_targets_only);
     tcase_add_test(t, status_and_statfs_say_what_there_is);
+    tcase_add_test(t, a_new_target_where_one_lived_is_refused_until_that_is_given_up);
+    tcase_add_test(t, what_was_refused_is_forgotten_when_the_target_is_there_again);
     tcase_add_test(t, the_load_is_told_by_session_and_what_waits_with_it);
     tcase_add_test(t, a_dump_is_one_moment_whatever_happens_meanwhile);
     tcase_add_test(t, dumps_are_bounded_and_given_back_when_their_caller_is_gone);

@@ -106,6 +106,78 @@ START_TEST(a_target_that_is_found_in_another_server_keeps_its_id_and_chain)
 }
 END_TEST
 
+START_TEST(a_new_target_where_a_missing_one_lived_is_left_out)
+{
+    server(2, "oss1", 2);
+    targets[0].path = text("/disk1");
+    targets[1].path = text("/disk2");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_str_eq(map_target(map, 2)->path, "/disk2");
+    targets[1].uuid = id(7, 1);
+    ck_assert_uint_eq(change_instead_of(map, &req, 0), 0);
+    ck_assert_uint_eq(change_instead_of(map, &req, 1), 2);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_targets, 2);
+    ck_assert_int_eq(map_target(map, 1)->state, MAP_TARGET_ONLINE);
+    ck_assert_int_eq(map_target(map, 2)->state, MAP_TARGET_OFFLINE);
+    ck_assert_int_eq(change_register(map, &req), CHANGE_NONE);
+    ck_assert_int_eq(change_replace(map, 1), -EBUSY);
+    ck_assert_int_eq(change_replace(map, 2), 0);
+    ck_assert_int_eq(change_replace(map, 2), CHANGE_NONE);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(change_target_id(map, &targets[1].uuid), 3);
+    targets[1].uuid = id(2, 2); /* it is found after all, elsewhere */
+    targets[1].path = text("/disk3");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_str_eq(map_target(map, 2)->path, "/disk3");
+}
+END_TEST
+
+START_TEST(disks_may_change_places_and_a_new_one_be_where_one_was)
+{
+    server(2, "oss1", 2);
+    targets[0].path = text("/disk1");
+    targets[1].path = text("/disk2");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    targets[0].path = text("/disk2");
+    targets[1].path = text("/disk1");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_str_eq(map_target(map, 1)->path, "/disk2");
+    req.n_targets = 3;
+    targets[0].path = text("/disk3");
+    targets[2].uuid = id(7, 1);
+    targets[2].path = text("/disk2");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_targets, 3);
+}
+END_TEST
+
+START_TEST(one_path_on_several_servers_is_several_places)
+{
+    struct msg_bytes there = text("10.0.0.2:7601");
+    char longest[MAP_PATH_BYTES];
+
+    memset(longest, 'x', sizeof longest);
+    server(2, "oss", 1);
+    targets[0].path = text("/disk");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(change_offline(map, 2), 0);
+    server(3, "oss", 1);
+    targets[0].path = text("/disk");
+    req.addresses = &there;
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_targets, 2);
+    server(4, "oss", 1); /* in the place of the first one, and nothing else to offer */
+    targets[0].path = text("/disk");
+    ck_assert_uint_eq(change_instead_of(map, &req, 0), 1);
+    ck_assert_int_eq(change_register(map, &req), CHANGE_NONE);
+    ck_assert_uint_eq(map->n_nodes, 3);
+    targets[0].path = (struct msg_bytes){longest, sizeof longest};
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_str_eq(map_target(map, 3)->path, "");
+}
+END_TEST
+
 START_TEST(an_unknown_pool_is_refused)
 {
     server(2, "oss1", 1);
@@ -187,6 +259,9 @@ int main(void)
     tcase_add_test(t, a_new_server_gets_ids_and_its_targets_get_chains);
     tcase_add_test(t, silence_and_return_change_states_and_nothing_else);
     tcase_add_test(t, a_target_that_is_found_in_another_server_keeps_its_id_and_chain);
+    tcase_add_test(t, a_new_target_where_a_missing_one_lived_is_left_out);
+    tcase_add_test(t, disks_may_change_places_and_a_new_one_be_where_one_was);
+    tcase_add_test(t, one_path_on_several_servers_is_several_places);
     tcase_add_test(t, an_unknown_pool_is_refused);
     tcase_add_test(t, nonsense_from_a_server_is_refused);
     tcase_add_test(t, a_new_pool_gets_the_targets_that_ask_for_it);

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Targets that are not where they lived: an empty directory that a server offers in the place of a
+ * known target is refused (change.h), which STATUS tells until the target is there again, its
+ * server offers something else, or an operator has given it up with TARGET_REPLACE. Then its server
+ * is asked to register again and the new one is taken.
+ *
+ * Failure modes: out of memory: it is refused all the same, only STATUS does not tell. After a
+ * start nothing is known until the servers have registered.
+ */
+#include <string.h>
+
+#include "common/base/text.h"
+#include "mds/cluster/cluster_int.h"
+
+static struct cluster_refused *refused_find(struct cluster *c, uint32_t instead_of)
+{
+    struct list *l;
+
+    list_for_each (l, &c->refused) {
+        struct cluster_refused *r = list_entry(l, struct cluster_refused, link);
+
+        if (r->instead_of == instead_of)
+            return r;
+    }
+    return NULL;
+}
+
+static bool is_offered(struct cluster *c, const struct msg_register_req *req, uint32_t instead_of)
+{
+    for (uint32_t i = 0; i < req->n_targets; i++) {
+        if (change_instead_of(c->map, req, i) == instead_of)
+            return true;
+    }
+    return false;
+}
+
+static void refused_forget(struct cluster_refused *r)
+{
+    list_remove(&r->link);
+    mem_free(r);
+}
+
+/* What is there again, and what this server had offered and does not any more. */
+static void refused_clean(struct cluster *c, const struct msg_register_req *req)
+{
+    struct list *l, *next;
+
+    list_for_each_safe (l, next, &c->refused) {
+        struct cluster_refused *r = list_entry(l, struct cluster_refused, link);
+        const struct map_target *t = map_target(c->map, r->instead_of);
+
+        if (!t || t->state == MAP_TARGET_ONLINE ||
+            (uuid_equal(&r->node, &req->node) && !is_offered(c, req, r->instead_of)))
+            refused_forget(r);
+    }
+}
+
+static void refused_text(char *to, size_t size, struct msg_bytes from)
+{
+    uint32_t n = MIN(from.len, (uint32_t)size - 1u);
+
+    if (n)
+        memcpy(to, from.data, n);
+}
+
+void cluster_refused_note(struct cluster *c, const struct msg_register_req *req)
+{
+    refused_clean(c, req);
+    for (uint32_t i = 0; i < req->n_targets; i++) {
+        uint32_t instead_of = change_instead_of(c->map, req, i);
+        struct cluster_refused *r;
+
+        if (!instead_of || refused_find(c, instead_of) || !(r = mem_zalloc(sizeof *r)))
+            continue; /* a server without anything else asks once a second: said once */
+        r->instead_of = instead_of;
+        r->node = req->node;
+        refused_text(r->alias, sizeof r->alias, req->alias);
+        refused_text(r->path, sizeof r->path, req->targets[i].path);
+        list_push_back(&c->refused, &r->link);
+        LOG_WARN("cluster",
+                 "server %s has a new target at %s, where target %u lived, which is not there: "
+                 "refused. Is its disk mounted? If it is lost: aifs-admin target replace %u",
+                 r->alias, r->path, instead_of, instead_of);
+    }
+}
+
+void cluster_refused_fini(struct cluster *c)
+{
+    struct list *l;
+
+    while ((l = list_pop_front(&c->refused)))
+        mem_free(list_entry(l, struct cluster_refused, link));
+}
+
+int cluster_refused_list(struct cluster *c, struct arena *a, struct msg_status_rep *rep)
+{
+    struct msg_refused_target *all;
+    struct list *l;
+    uint32_t n = 0;
+
+    list_for_each (l, &c->refused)
+        n++;
+    n = MIN(n, MSG_ITEMS_MAX);
+    all = arena_alloc(a, (n + 1u) * sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    rep->refused = all;
+    list_for_each (l, &c->refused) {
+        const struct cluster_refused *r = list_entry(l, struct cluster_refused, link);
+
+        if (rep->n_refused == n)
+            break;
+        all[rep->n_refused++] =
+            (struct msg_refused_target){.instead_of = r->instead_of,
+                                        .alias = {r->alias, (uint32_t)strlen(r->alias)},
+                                        .path = {r->path, (uint32_t)strlen(r->path)}};
+    }
+    return 0;
+}
+
+/* ---- TARGET_REPLACE ---- */
+
+struct replacing {
+    struct map_change change;
+    struct cluster *c;
+    struct rpc_req *req;
+};
+
+static int replace_apply(struct map_change *change, struct cluster_map *m)
+{
+    struct replacing *r = container_of(change, struct replacing, change);
+    const struct msg_pool_req *msg = r->req->msg;
+
+    return change_replace(m, msg->targets[0]);
+}
+
+static void replace_done(struct map_change *change, int status)
+{
+    struct replacing *r = container_of(change, struct replacing, change);
+    const struct msg_pool_req *msg = r->req->msg;
+    struct cluster_refused *refused = refused_find(r->c, msg->targets[0]);
+    struct cluster *c = r->c;
+    struct msg_text_rep rep;
+    struct strbuf text;
+
+    strbuf_init(&text);
+    strbuf_printf(&text, "%starget %u is given up: what it held is lost, and its place is free",
+                  msg->dry_run ? "would be done: " : "", msg->targets[0]);
+    if (refused && status == 0)
+        strbuf_printf(&text, " for the new target at %s of %s", refused->path, refused->alias);
+    if (status == 0 && strbuf_failed(&text))
+        status = -ENOMEM;
+    if (status == 0 && !msg->dry_run)
+        LOG_WARN("cluster", "%s", text.data);
+    if (status == 0 && !msg->dry_run && refused)
+        refused_forget(refused);
+    rep.text = (struct msg_bytes){text.data, (uint32_t)text.len};
+    rpc_reply(r->req, status, status ? NULL : &rep);
+    strbuf_fini(&text);
+    mem_free(r);
+    cluster_end(c);
+}
+
+void cluster_serve_replace(struct rpc_req *req)
+{
+    struct mds *m = req->handler_arg;
+    struct cluster *c = cluster_of(m);
+    const struct msg_pool_req *msg = req->msg;
+    struct replacing *r = NULL;
+    int rc = 0;
+
+    if (msg->n_targets != 1)
+        rc = -EINVAL;
+    else if (c->stopping)
+        rc = -AIFS_ECANCELLED;
+    else if (!(r = mem_zalloc(sizeof *r)))
+        rc = -ENOMEM;
+    if (rc < 0) {
+        rpc_reply(req, rc, NULL);
+        return;
+    }
+    r->c = c;
+    r->req = req;
+    r->change.apply = replace_apply;
+    r->change.done = replace_done;
+    r->change.dry_run = msg->dry_run;
+    cluster_begin(c);
+    cluster_change(c, &r->change);
+}
