@@ -93,5 +93,11 @@ const struct conf_option oss_options[] = {
      .default_value = "512Mi",
      .help = "Slots per target on tmpfs that are kept mapped to receive data into; 0: data is "
              "received into buffers and copied."},
+    {.name = "target.ready",
+     .type = CONF_SIZE,
+     .unit = "bytes",
+     .default_value = "128Mi",
+     .help = "Slots per target on tmpfs that are made ready for the next writes while nothing is "
+             "asked for, at most a 64th of the memory that is free; 0: none."},
     {.name = NULL},
 };

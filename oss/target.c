@@ -64,6 +64,7 @@ static void target_options(struct oss *o, const char *path, struct chunk_store_o
     ret->block_cache_bytes = conf_u64(o->conf, "target.index_cache");
     ret->tombstone_ns = conf_u64(o->conf, "target.tombstone_time");
     ret->mapped_bytes = conf_u64(o->conf, "target.mapped");
+    ret->ready_bytes = conf_u64(o->conf, "target.ready");
 }
 
 /* Formats dir unless it is a target already. The node id comes from the first target there is. */

@@ -262,6 +262,7 @@ void chunk_store_submit(struct chunk_store *s, struct chunk_op *op)
 {
     int rc = op_check(op);
 
+    s->n_ops++;
     op->store = s;
     op->step = op_table[op->kind].step;
     list_init(&op->wait_link);

@@ -109,6 +109,18 @@ static uint8_t *slot_memory(struct chunk_store *s, struct chunk_slot slot)
     return at;
 }
 
+int chunk_place_prepare(struct chunk_store *s, struct chunk_slot slot)
+{
+    if (state_get(s, slot) == SLOT_MAPPED)
+        return 0;
+    if (s->mapped_bytes + (1ull << slot.class) > s->options.mapped_bytes)
+        return -ENOSPC;
+    chunk_place_written(s, slot); /* its pages are there as soon as they are filled in */
+    if (state_get(s, slot) == SLOT_FRESH)
+        return -ENOMEM;
+    return slot_memory(s, slot) ? 1 : -ENOSPC;
+}
+
 /* ---- places ---- */
 
 /* Would a write of the first len bytes replace all that the chunk has? */
@@ -126,6 +138,7 @@ bool chunk_store_place(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint
     struct chunk_slot slot, got;
     uint8_t *data;
 
+    s->n_ops++;
     if (offset || len < PLACE_MIN_BYTES || len > CHUNK_IO_MAX || len % CHUNK_BLOCK ||
         !s->seg.in_memory || (1ull << class) > s->options.mapped_bytes || s->failed ||
         s->n_places >= PLACES_MAX || slots_free_bytes(&s->slots) < PLACE_FREE_BYTES ||

@@ -150,14 +150,15 @@ static void reclaim(struct slots *s, uint64_t want)
     }
 }
 
-static int group_back(struct slots *s, unsigned class, uint32_t *ret_group)
+/* spare: others may lose their empty groups for it. */
+static int group_back(struct slots *s, unsigned class, bool spare, uint32_t *ret_group)
 {
     struct slots_class *c = slots_class(s, class);
     uint64_t bytes = group_bytes(c, class);
     uint32_t g = 0;
     int rc;
 
-    if (s->backed_bytes + bytes > s->capacity_bytes)
+    if (spare && s->backed_bytes + bytes > s->capacity_bytes)
         reclaim(s, bytes);
     if (s->backed_bytes + bytes > s->capacity_bytes)
         return -ENOSPC;
@@ -167,13 +168,14 @@ static int group_back(struct slots *s, unsigned class, uint32_t *ret_group)
     if (rc)
         return rc;
     rc = s->ops->back(s->arg, class, g * c->group_slots, c->group_slots);
-    if (rc == -ENOSPC && s->empty_bytes) {
+    if (rc == -ENOSPC && spare && s->empty_bytes) {
         reclaim(s, 0);
         rc = s->ops->back(s->arg, class, g * c->group_slots, c->group_slots);
     }
     if (rc)
         return rc;
     c->groups[g].backed = true;
+    c->hint = MIN(c->hint, g);
     s->backed_bytes += bytes;
     s->empty_bytes += bytes;
     *ret_group = g;
@@ -223,10 +225,9 @@ int slots_alloc(struct slots *s, unsigned class, enum slots_use use, struct chun
         return -ENOSPC;
     g = class_first_room(c);
     if (g == c->n_groups) {
-        rc = group_back(s, class, &g);
+        rc = group_back(s, class, true, &g);
         if (rc)
             return rc;
-        c->hint = MIN(c->hint, g);
     }
     n = group_first_free(c, g);
     c->bitmap[n / 64] |= 1ull << (n % 64);
@@ -235,6 +236,30 @@ int slots_alloc(struct slots *s, unsigned class, enum slots_use use, struct chun
     s->used_bytes += 1ull << class;
     *ret_slot = (struct chunk_slot){.number = n, .class = (uint8_t) class};
     return 0;
+}
+
+int slots_back_ahead(struct slots *s, unsigned class)
+{
+    uint32_t g;
+
+    return group_back(s, class, false, &g);
+}
+
+bool slots_free_from(struct slots *s, unsigned class, uint32_t from, struct chunk_slot *ret_slot)
+{
+    const struct slots_class *c = slots_class(s, class);
+
+    for (uint32_t n = from; n / c->group_slots < c->n_groups; n++) {
+        const struct slots_group *g = &c->groups[n / c->group_slots];
+
+        if (!g->backed || g->used == c->group_slots) {
+            n += c->group_slots - n % c->group_slots - 1;
+        } else if (!bit_get(c, n)) {
+            *ret_slot = (struct chunk_slot){.number = n, .class = (uint8_t) class};
+            return true;
+        }
+    }
+    return false;
 }
 
 void slots_free(struct slots *s, struct chunk_slot slot)

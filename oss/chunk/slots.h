@@ -65,6 +65,10 @@ int slots_alloc(struct slots *s, unsigned class, enum slots_use use,
                 struct chunk_slot *ret_slot) MUST_USE; /* -ENOSPC, -ENOMEM, or what back() said */
 /* The slot that slots_alloc() would take; false: it would have to back a group first. */
 bool slots_next(struct slots *s, unsigned class, struct chunk_slot *ret_slot);
+/* Backs one more group before it is needed; -ENOSPC also where another would have to go for it. */
+int slots_back_ahead(struct slots *s, unsigned class) MUST_USE;
+/* The first backed slot from number on that is free. */
+bool slots_free_from(struct slots *s, unsigned class, uint32_t from, struct chunk_slot *ret_slot);
 void slots_free(struct slots *s, struct chunk_slot slot);
 /* Gives empty groups back until no more than keep_bytes of them are left. */
 void slots_trim(struct slots *s, uint64_t keep_bytes);

@@ -18,13 +18,8 @@
 #include "oss/chunk/store_int.h"
 
 #define SPACE_INTERVAL_NS (2 * NS_PER_S)
-/* Empty groups of a target in memory: how much is kept while it is written to, how many turns of
- * the space timer after that, and what one turn gives back at most. */
-#define READY_MAX_BYTES  (512ull * MIB)
-#define READY_IDLE_TURNS 15u
-#define READY_STEP_BYTES (64ull * MIB)
-#define EDGE_BUFFERS     64u
-#define COPY_BUFFERS     4u
+#define EDGE_BUFFERS      64u
+#define COPY_BUFFERS      4u
 
 void chunk_store_options_default(struct chunk_store_options *o)
 {
@@ -62,36 +57,12 @@ static void space_update(struct chunk_store *s)
     s->slots.reserve_bytes = MIN(room / 32, 1ull * GIB);
 }
 
-/*
- * Memory that was used before is cheaper to use again than to give back and get anew (page by page,
- * and on a virtual machine from its host). So much of it is kept as the file system can spare, for
- * a while.
- */
-static void space_keep_ready(struct chunk_store *s)
-{
-    uint64_t least = MIN(64ull * MIB, s->slots.capacity_bytes / 8), keep = least;
-    struct statvfs v;
-    uint64_t avail;
-
-    if (!s->seg.in_memory || statvfs(s->path, &v) < 0)
-        return;
-    avail = (uint64_t)v.f_bavail * v.f_frsize;
-    s->ready_idle = s->seq == s->ready_seq ? s->ready_idle + 1 : 0;
-    s->ready_seq = s->seq;
-    if (s->ready_idle < READY_IDLE_TURNS)
-        keep = MAX(least, MIN(READY_MAX_BYTES, avail / 16));
-    s->slots.keep_bytes = keep;
-    if (avail > s->slots.empty_bytes && s->slots.empty_bytes > READY_STEP_BYTES)
-        keep = MAX(keep, s->slots.empty_bytes - READY_STEP_BYTES); /* it takes a while */
-    slots_trim(&s->slots, keep);
-}
-
 static void space_timer(struct reactor_timer *t)
 {
     struct chunk_store *s = container_of(t, struct chunk_store, space_timer);
 
     space_update(s);
-    space_keep_ready(s);
+    chunk_ready_turn(s);
     chunk_metrics_update(s);
     chunk_fold_all(s);
     reactor_timer_start(s->reactor, t, reactor_now_ns(s->reactor) + SPACE_INTERVAL_NS);
@@ -220,6 +191,7 @@ static int store_init(struct chunk_store *s, const struct chunk_store_options *o
     s->build_work.fn = chunk_commit_build;
     reactor_timer_init(&s->commit_timer, chunk_commit_timer);
     reactor_timer_init(&s->space_timer, space_timer);
+    chunk_ready_init(s);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->wake, NULL);
     s->seg.dir = s->path;
@@ -265,6 +237,7 @@ static void store_free(struct chunk_store *s)
     struct hmap_node *n, *next;
     size_t pos;
 
+    chunk_ready_stop(s);
     chunk_metrics_stop(s);
     chunk_commit_stop(s);
     if (s->chunks.buckets)
@@ -314,7 +287,7 @@ static int store_open(struct chunk_store *s, const struct chunk_store_options *o
         return rc;
     store_settle_space(s);
     space_update(s);
-    space_keep_ready(s);
+    chunk_ready_turn(s);
     do {
         if (getrandom(&s->verifier, sizeof s->verifier, 0) < 0)
             return -errno;
@@ -388,6 +361,7 @@ void chunk_store_close(struct chunk_store *s, void (*done)(void *arg, int status
     s->closed_arg = arg;
     s->closing = true;
     reactor_timer_cancel(s->reactor, &s->space_timer);
+    chunk_ready_stop(s);
     s->close_op = (struct chunk_op){.kind = CHUNK_COMMIT, .done = close_committed, .arg = s};
     chunk_store_submit(s, &s->close_op);
 }
@@ -457,6 +431,7 @@ void chunk_store_stat(struct chunk_store *s, struct chunk_stat *ret_stat)
         .errors = stat_value(&s->n_errors),
         .commits = stat_value(&s->n_commits),
         .syncs = stat_value(&s->n_syncs),
+        .mapped_bytes = s->mapped_bytes,
         .failed = s->failed != 0,
     };
 }

@@ -53,6 +53,7 @@ struct chunk_store_options {
     uint64_t memtable_bytes, block_cache_bytes;
     uint64_t tombstone_ns; /* how long a destroyed inode is remembered */
     uint64_t mapped_bytes; /* slots kept mapped as places for payloads (tmpfs only); 0: none */
+    uint64_t ready_bytes;  /* of them, made ready while nothing is asked for (ready.c); 0: none */
 };
 void chunk_store_options_default(struct chunk_store_options *o);
 
@@ -204,6 +205,7 @@ struct chunk_stat {
     uint64_t chunks, dirty_bytes, log_bytes, cached_chunks;
     uint64_t errors; /* checksum and I/O errors seen */
     uint64_t commits, syncs;
+    uint64_t mapped_bytes; /* of slots that payloads can land in; counted as used only with data */
     bool failed;
 };
 void chunk_store_stat(struct chunk_store *s, struct chunk_stat *ret_stat);

@@ -161,9 +161,17 @@ struct chunk_store {
 
     struct chunk_slot_states slot_states[SLOTS_CLASSES];
     uint64_t mapped_bytes;
-    uint64_t ready_seq;  /* seq when the space timer last saw writes */
-    unsigned ready_idle; /* its turns since */
-    uint32_t n_places;   /* given out, neither taken nor given back */
+    struct chunk_ready {
+        uint64_t seq;   /* s->seq when the space timer last saw writes */
+        unsigned idle;  /* its turns since */
+        uint64_t ahead; /* bytes to prepare */
+        struct reactor_timer timer;
+        uint64_t n_ops;  /* s->n_ops when it last looked */
+        uint32_t at;     /* the next slot to look at */
+        uint64_t passed; /* bytes of free slots before it */
+    } ready;
+    uint64_t n_ops;    /* submitted, and places looked for */
+    uint32_t n_places; /* given out, neither taken nor given back */
 
     struct buf_pool *edges;  /* two blocks each */
     struct buf_pool *copies; /* CHUNK_IO_MAX and two blocks */
@@ -258,6 +266,12 @@ void chunk_store_blocks(struct chunk_op *op, struct chunk_slot slot, uint32_t bl
 void chunk_report_corrupt(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint32_t block,
                           const char *what);
 
+/* ---- ready.c: space for the next writes, on targets in memory ---- */
+
+void chunk_ready_init(struct chunk_store *s);
+void chunk_ready_stop(struct chunk_store *s);
+void chunk_ready_turn(struct chunk_store *s); /* of the space timer */
+
 /* ---- place.c: slots as receive buffers ---- */
 
 #define CHUNK_PLACE_CLASS_MAX 20u /* CHUNK_IO_MAX */
@@ -265,6 +279,8 @@ void chunk_report_corrupt(struct chunk_store *s, uint64_t ino, uint64_t chunk, u
 extern const struct slots_ops chunk_place_slots_ops; /* seg_slots_ops, and what is mapped with it */
 /* Something was written into a slot: its pages are there, and it may be a place when it is free. */
 void chunk_place_written(struct chunk_store *s, struct chunk_slot slot);
+/* Fills a free slot in before anybody needs it: 1; 0: it was; negative: not now. */
+int chunk_place_prepare(struct chunk_store *s, struct chunk_slot slot) MUST_USE;
 /* May op, which holds its whole chunk or will, make its place the chunk's slot? */
 bool chunk_place_fits(const struct chunk_op *op);
 /* The place becomes op->write.slot, with the data in it. -EIO: a fault point. */

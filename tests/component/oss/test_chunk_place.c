@@ -353,6 +353,77 @@ START_TEST(without_a_mapping_writes_go_through_buffers)
 }
 END_TEST
 
+static uint64_t mapped(void)
+{
+    struct chunk_stat st;
+
+    chunk_store_stat(rig.store, &st);
+    return st.mapped_bytes;
+}
+
+/* False: nothing to test here. */
+static bool open_and_be_ready(uint64_t capacity_bytes, uint64_t ready_bytes)
+{
+    rig.options.capacity_bytes = capacity_bytes;
+    rig.options.ready_bytes = ready_bytes;
+    rig_open(&rig);
+    while (in_memory() && mapped() < ready_bytes)
+        reactor_run_once(rig.reactor, NS_PER_S);
+    return in_memory();
+}
+
+START_TEST(a_new_target_that_nobody_asks_has_places_and_all_of_its_space)
+{
+    struct chunk_place p[5];
+    struct chunk_stat st;
+
+    if (!open_and_be_ready(64 * MIB, 4 * CB))
+        return;
+    chunk_store_stat(rig.store, &st);
+    ck_assert_uint_eq(st.used_bytes, 0);
+    ck_assert_uint_eq(st.total_bytes, 64 * MIB);
+    ck_assert_uint_eq(st.free_bytes, 62 * MIB);
+    for (unsigned i = 0; i < 4; i++)
+        ck_assert(chunk_store_place(rig.store, 5, i, 0, CB, &p[i]));
+    ck_assert(!chunk_store_place(rig.store, 5, 4, 0, CB, &p[4]));
+    for (unsigned i = 0; i < 4; i++)
+        chunk_store_unplace(&p[i]);
+    ck_assert_int_eq(write_placed(6, data, CB), 0);
+    expect(6, data, CB);
+}
+END_TEST
+
+START_TEST(what_was_made_ready_goes_to_whatever_needs_the_space)
+{
+    unsigned n = 0;
+
+    if (!open_and_be_ready(64 * MIB, 8 * CB))
+        return;
+    while (n < 2000 && rig_write(&rig, 100 + n, 0, 0, 0, data, 64 * KIB, false) == 0)
+        n++;
+    ck_assert_uint_eq(n, 62 * MIB / (64 * KIB));
+}
+END_TEST
+
+START_TEST(no_more_is_made_ready_than_may_be_mapped)
+{
+    struct chunk_place p;
+
+    rig.options.mapped_bytes = 2 * CB;
+    rig.options.ready_bytes = 8 * CB;
+    rig_open(&rig);
+    if (!in_memory())
+        return;
+    while (mapped() < 2 * CB)
+        reactor_run_once(rig.reactor, NS_PER_S);
+    ck_assert(chunk_store_place(rig.store, 5, 0, 0, CB, &p));
+    chunk_store_unplace(&p);
+    ck_assert_int_eq(write_placed(6, data, CB), 0);
+    expect(6, data, CB);
+    ck_assert_uint_le(mapped(), 2 * CB);
+}
+END_TEST
+
 START_TEST(a_target_on_a_disk_has_no_places)
 {
     struct chunk_place p;
@@ -389,6 +460,9 @@ int main(void)
     tcase_add_test(t, a_full_target_says_so_and_gives_no_places);
     tcase_add_test(t, what_is_mapped_is_bounded);
     tcase_add_test(t, without_a_mapping_writes_go_through_buffers);
+    tcase_add_test(t, a_new_target_that_nobody_asks_has_places_and_all_of_its_space);
+    tcase_add_test(t, what_was_made_ready_goes_to_whatever_needs_the_space);
+    tcase_add_test(t, no_more_is_made_ready_than_may_be_mapped);
     tcase_add_test(d, a_target_on_a_disk_has_no_places);
     suite_add_tcase(s, t);
     suite_add_tcase(s, d);

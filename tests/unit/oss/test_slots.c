@@ -200,6 +200,37 @@ START_TEST(a_slot_named_twice_by_the_index_is_noticed)
 }
 END_TEST
 
+START_TEST(groups_can_be_had_before_they_are_needed_but_take_nothing_from_others)
+{
+    struct disk d = {0};
+    struct chunk_slot slot, got;
+    struct slots s;
+
+    ck_assert_int_eq(slots_init(&s, 512ull * MIB, 0, &disk_ops, &d), 0);
+    ck_assert(!slots_free_from(&s, 20, 0, &slot));
+    ck_assert_int_eq(slots_back_ahead(&s, 20), 0);
+    ck_assert_int_eq(slots_back_ahead(&s, 20), 0);
+    ck_assert_uint_eq(d.backed, 16 * MIB);
+    ck_assert_uint_eq(s.empty_bytes, 16 * MIB);
+    ck_assert_uint_eq(s.used_bytes, 0);
+    ck_assert(slots_free_from(&s, 20, 0, &slot));
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &got), 0);
+    ck_assert_uint_eq(got.number, slot.number); /* what is ready is taken */
+    ck_assert(slots_free_from(&s, 20, 0, &slot));
+    ck_assert_uint_eq(slot.number, 1);
+    ck_assert(slots_free_from(&s, 20, 8, &slot));
+    ck_assert_uint_eq(slot.number, 8);
+    ck_assert(slots_free_from(&s, 20, 15, &slot));
+    ck_assert(!slots_free_from(&s, 20, 16, &slot));
+    while (d.backed < 512ull * MIB)
+        ck_assert_int_eq(slots_back_ahead(&s, 17), 0);
+    ck_assert_int_eq(slots_back_ahead(&s, 20), -ENOSPC);
+    ck_assert_uint_eq(d.backed, 512ull * MIB);
+    ck_assert_int_eq(slots_alloc(&s, 22, SLOTS_NEW, &got), 0); /* data may take it */
+    slots_fini(&s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("slots");
@@ -210,6 +241,7 @@ int main(void)
     tcase_set_timeout(t, 60); /* a starved machine takes seconds for it */
     tcase_add_test(t, classes_hold_what_they_say);
     tcase_add_test(t, the_next_slot_is_known_before_it_is_taken);
+    tcase_add_test(t, groups_can_be_had_before_they_are_needed_but_take_nothing_from_others);
     tcase_add_test(t, empty_groups_are_given_back_until_few_enough_are_left);
     tcase_add_test(t, no_slot_is_handed_out_twice_and_all_space_comes_back);
     tcase_add_test(t, new_data_leaves_the_reserve_to_moves);
