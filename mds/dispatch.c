@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"
@@ -68,7 +69,7 @@ struct mds_op *op_begin(struct mds *m, struct rpc_req *req)
     int rc = d->stopping ? -AIFS_EBUSY_SERVER : m->session_ops->check(m, req);
 
     if (rc == 0) {
-        o = arena_zalloc(&req->arena, sizeof(*o));
+        o = arena_alloc(&req->arena, sizeof(*o));
         rc = o ? 0 : -ENOMEM;
     }
     if (rc < 0) {
@@ -76,6 +77,7 @@ struct mds_op *op_begin(struct mds *m, struct rpc_req *req)
         rpc_reply(req, rc, NULL);
         return NULL;
     }
+    memset(o, 0, offsetof(struct mds_op, entry));
     o->mds = m;
     o->req = req;
     o->op = req->header.op;

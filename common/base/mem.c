@@ -165,3 +165,24 @@ void arena_reset(struct arena *a)
     }
     arena_init(a, a->limit_bytes);
 }
+
+void arena_recycle(struct arena *a)
+{
+    struct arena_block *kept = NULL;
+
+    while (a->head) {
+        struct arena_block *b = a->head;
+
+        a->head = b->next;
+        if (b->cap == BLOCK_MIN_BYTES && !kept)
+            kept = b;
+        else
+            mem_free(b);
+    }
+    arena_init(a, a->limit_bytes);
+    if (!kept)
+        return;
+    kept->next = NULL;
+    kept->used = 0;
+    a->head = kept;
+}

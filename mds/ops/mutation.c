@@ -321,14 +321,13 @@ static uint64_t mutate_time_left(const struct mds_op *o, uint64_t most_ns)
 static void mutate_try(struct mds_op *o)
 {
     struct shard_entry *e = &o->entry;
-    uint32_t flags = e->flags;
     uint64_t wait_for;
     struct view v;
 
     if (o->entry_used)
         shard_entry_fini(e);
     shard_entry_init(e, o->req->header.op, o->req->msg, o->mds->reactor, mutate_done);
-    e->flags = flags;
+    e->flags = o->entry_flags;
     e->inline_max = o->mds->conf.inline_max;
     o->entry_used = true;
     o->prepare = (struct mds_prepare){.mds = o->mds,
@@ -373,6 +372,6 @@ void mds_mutate(struct rpc_req *req, struct mds *m, uint64_t ino, mds_resolve_fn
         return;
     }
     o->resolve = resolve;
-    o->entry.flags = entry_flags;
+    o->entry_flags = entry_flags;
     mutate_try(o);
 }

@@ -38,11 +38,13 @@ struct mds_op {
     bool local; /* OPEN that does not change the file: answered from the view, without an entry
                    if the open needs not be remembered */
     unsigned tries;
-    struct shard_entry entry;
     bool entry_used;
     struct mds_punch_wait punch;
     struct mds_glimpse glimpse;
     struct msg_inode_rep rep; /* of reads */
+    /* Of changes; not zeroed before shard_entry_init(): it is half of this. */
+    uint32_t entry_flags;
+    struct shard_entry entry;
 };
 
 /* ---- the life of a mutation (mutation.c) ---- */

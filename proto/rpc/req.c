@@ -36,10 +36,10 @@ static struct req *req_get(struct rpc_link *l)
         if (!r)
             return NULL;
         list_init(&r->link);
+        arena_init(&r->reply, 0);
+        arena_init(&r->pub.arena, 0);
     }
     list_init(&r->serving);
-    arena_init(&r->reply, 0);
-    arena_init(&r->pub.arena, 0);
     list_init(&r->pub.link);
     r->pub.from = rpc_link_ref(l);
     r->pub.msg = r->pub.body = NULL;
@@ -65,6 +65,13 @@ static void req_put_payload(struct req *r)
     r->pub.bulk = NULL;
 }
 
+static void req_free(struct req *r)
+{
+    arena_reset(&r->pub.arena);
+    arena_reset(&r->reply);
+    mem_free(r);
+}
+
 static void req_put(struct req *r)
 {
     struct rpc_link *l = r->pub.from;
@@ -73,8 +80,6 @@ static void req_put(struct req *r)
     if (r->released)
         r->released(r->released_arg);
     req_put_payload(r);
-    arena_reset(&r->pub.arena);
-    arena_reset(&r->reply);
     l->n_requests--;
     n->n_requests--;
     if (l->stalled && l->state == LINK_UP) {
@@ -84,9 +89,11 @@ static void req_put(struct req *r)
     rpc_link_unref(l);
     if (n->n_cache < RPC_CACHE_MAX) {
         n->n_cache++;
+        arena_recycle(&r->pub.arena);
+        arena_recycle(&r->reply);
         list_push_front(&n->cache, &r->link);
     } else {
-        mem_free(r);
+        req_free(r);
     }
     node_check_shutdown(n);
 }
@@ -96,7 +103,7 @@ void reqs_free_cache(struct rpc_node *n)
     struct list *e;
 
     while ((e = list_pop_front(&n->cache)) != NULL)
-        mem_free(list_entry(e, struct req, link));
+        req_free(list_entry(e, struct req, link));
 }
 
 /* ---- receiving ---- */

@@ -177,6 +177,33 @@ START_TEST(hostile_sizes_do_not_wrap_around)
 }
 END_TEST
 
+START_TEST(a_recycled_arena_keeps_one_small_block)
+{
+    struct arena a;
+
+    arena_init(&a, 1 * MIB);
+    for (unsigned use = 0; use < 3; use++) {
+        ck_assert_ptr_nonnull(arena_alloc(&a, 3000));
+        ck_assert_ptr_nonnull(arena_alloc(&a, 9000));
+        arena_recycle(&a);
+        ck_assert_uint_eq(a.used_bytes, 0);
+        ck_assert_uint_eq(a.limit_bytes, 1 * MIB);
+    }
+    ck_assert_int_eq(fault_arm("mem.alloc=error"), 0);
+    ck_assert_ptr_nonnull(arena_alloc(&a, 3000));
+    ck_assert_ptr_null(arena_alloc(&a, 9000));
+    arena_recycle(&a);
+    ck_assert_ptr_nonnull(arena_alloc(&a, 3000));
+    arena_reset(&a);
+    ck_assert_ptr_null(arena_alloc(&a, 3000));
+    fault_disarm_all();
+    arena_recycle(&a);                            /* of nothing: nothing */
+    ck_assert_ptr_nonnull(arena_alloc(&a, 9000)); /* too large to be kept */
+    arena_recycle(&a);
+    ck_assert_ptr_null(a.head);
+}
+END_TEST
+
 START_TEST(small_requests_never_touch_the_allocator)
 {
     struct arena a;
@@ -197,4 +224,4 @@ SUITE_MAIN("mem", NULL, teardown, an_array_whose_size_overflows_is_refused, an_a
            a_document_built_while_any_one_allocation_fails_is_whole_or_failed,
            arena_memory_is_aligned_and_does_not_overlap,
            an_arena_gives_its_limit_and_not_a_byte_more, hostile_sizes_do_not_wrap_around,
-           small_requests_never_touch_the_allocator)
+           small_requests_never_touch_the_allocator, a_recycled_arena_keeps_one_small_block)
