@@ -2,8 +2,8 @@
 /*
  * The server's place in the cluster: it registers with the metadata server (name, addresses,
  * targets), takes the numbers of its targets and the fence list, and only then serves clients; a
- * heartbeat every second carries the targets' figures, and brings back the map's epoch and new
- * fences.
+ * heartbeat every second carries the targets' figures and the number of the last fence behind which
+ * nothing is under way any more, and brings back the map's epoch and new fences.
  *
  * link up -> NODE_REGISTER -> fences durable, target numbers stored -> ready -> HEARTBEAT ... The
  * metadata server may ask for a new registration at any time. While it is away nothing changes:
@@ -38,7 +38,6 @@ struct oss_cluster {
     struct msg_target_stat stats[OSS_TARGETS_MAX];
     struct msg_register_req reg;
     struct msg_heartbeat_req beat;
-    uint64_t seq_coming; /* fence_seq of the fences being stored */
     uint64_t epoch;
 };
 
@@ -115,7 +114,6 @@ static void register_fenced(void *arg, int status)
         cluster_retry(c);
         return;
     }
-    o->fence_seq = MAX(o->fence_seq, c->seq_coming);
     c->registered = c->node_id != 0; /* else nothing of this server was taken */
     if (c->registered && !o->ready)
         LOG_INFO("oss", "registered as node %u with %u targets", c->node_id, o->n_targets);
@@ -145,9 +143,8 @@ static void register_done(struct rpc_call *call, int status)
         return;
     }
     c->node_id = rep->node_id;
-    c->seq_coming = rep->fence_seq;
     cluster_epoch(c, rep->map_epoch);
-    oss_fences_take(c->oss, rep->fences, rep->n_fences, register_fenced, c);
+    oss_fences_take(c->oss, rep->fences, rep->n_fences, rep->fence_seq, register_fenced, c);
     rpc_call_fini(call); /* the fences have been copied */
 }
 
@@ -179,8 +176,7 @@ static void beat_fenced(void *arg, int status)
 {
     struct oss_cluster *c = arg;
 
-    if (!status)
-        c->oss->fence_seq = MAX(c->oss->fence_seq, c->seq_coming);
+    (void)status; /* not stored: they come again with the next one */
     c->calling = false;
     cluster_retry(c);
 }
@@ -201,8 +197,10 @@ static void beat_done(struct rpc_call *call, int status)
     cluster_epoch(c, rep->map_epoch);
     if (rep->register_again)
         c->want_register = true;
-    c->seq_coming = rep->fence_seq;
-    oss_fences_take(c->oss, rep->fences, rep->n_fences, beat_fenced, c);
+    if (oss_fences_drain(c->oss, rep->fence_seq))
+        beat_fenced(c, 0); /* the same again: they are not acknowledged yet */
+    else
+        oss_fences_take(c->oss, rep->fences, rep->n_fences, rep->fence_seq, beat_fenced, c);
     rpc_call_fini(call);
 }
 

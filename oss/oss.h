@@ -57,9 +57,9 @@ struct oss {
     uint32_t n_targets;
     struct hmap sessions; /* struct oss_session */
     struct list idle;     /* those without a request, least recently used first */
-    uint64_t fence_seq;
-    struct list fencing; /* fence requests that wait for the end of what is in flight */
-    _Atomic bool ready;  /* registered: the fences are known, clients are served */
+    uint64_t fence_seq;   /* known up to here, and nothing of them is in flight any more */
+    struct list fencing;  /* fences that wait for the end of what is in flight */
+    _Atomic bool ready;   /* registered: the fences are known, clients are served */
     bool stopping;
     struct oss_cluster *cluster;
     struct oss_dispatch *dispatch;
@@ -102,7 +102,7 @@ void oss_sessions_fini(struct oss *o);
 int oss_session_enter(struct oss_request *r) MUST_USE;
 void oss_session_leave(struct oss_request *r);
 /* From now on refused; remembered by the caller. Done when nothing of them is in flight
- * (oss_fence_drained()). */
+ * (oss_session_drained()). */
 int oss_session_fence(struct oss *o, uint64_t session, uint32_t generation) MUST_USE;
 void oss_sessions_tick(struct oss *o); /* now and then: promises to those who went away end */
 bool oss_session_drained(struct oss *o, uint64_t session);
@@ -186,11 +186,12 @@ oss_op_fn oss_op_read, oss_op_write, oss_op_commit, oss_op_truncate, oss_op_punc
     oss_op_seal, oss_op_seek, oss_op_fence, oss_op_chunk_list, oss_op_stat, oss_op_target_add,
     oss_op_map_changed;
 bool oss_place_write(struct oss *o, struct rpc_req *req);
-/* Takes fences that came with a registration or heartbeat: in force at once, durable when done()
- * runs. */
-void oss_fences_take(struct oss *o, const struct msg_fence *fences, uint32_t n,
-                     void (*done)(void *arg, int status), void *arg);
-void oss_fence_poll(struct oss *o); /* something in flight has ended */
+/* Takes fences that came with a registration or heartbeat: in force at once, durable when stored()
+ * runs. fence_seq rises to seq then, or later: when no request of these sessions is in flight. */
+void oss_fences_take(struct oss *o, const struct msg_fence *fences, uint32_t n, uint64_t seq,
+                     void (*stored)(void *arg, int status), void *arg);
+bool oss_fences_drain(const struct oss *o, uint64_t seq); /* those up to seq wait for that end */
+void oss_fence_poll(struct oss *o);                       /* something in flight has ended */
 
 /* ---- cluster.c ---- */
 

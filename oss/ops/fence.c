@@ -3,8 +3,10 @@
  * OSS_FENCE: these generations of sessions are refused from now on. The reply promises that none of
  * their requests is in flight any more and that every target remembers the fence across a restart.
  *
- * In force in memory -> committed on all targets -> what was in flight has ended -> reply. The same
- * way for the fences that come with a registration or a heartbeat, without the waiting at the end.
+ * In force in memory -> committed on all targets -> what was in flight has ended -> fence_seq says
+ * so -> reply. The same way for the fences that come with a registration or a heartbeat: there
+ * whoever took them goes on when they are committed, and fence_seq, which the next heartbeat tells,
+ * stays behind until the end. Out of memory, or not stored: fence_seq stays, and they come again.
  */
 #include <string.h>
 
@@ -16,18 +18,22 @@ struct fencing {
     struct list link; /* oss->fencing, once committed */
     struct oss *oss;
     struct oss_request *request; /* NULL: not from OSS_FENCE */
+    uint64_t seq;                /* all fences up to this one are among them, or known */
     struct chunk_fence *fences;
     uint32_t n;
     uint32_t running;
     int status;
-    void (*done)(void *arg, int status);
+    void (*stored)(void *arg, int status); /* NULL: nobody goes on before the end */
     void *arg;
     struct chunk_op ops[];
 };
 
 static void fencing_end(struct fencing *f)
 {
-    f->done(f->arg, f->status);
+    if (!f->status)
+        f->oss->fence_seq = MAX(f->oss->fence_seq, f->seq);
+    if (f->request)
+        oss_reply(f->request, f->status, NULL);
     mem_free(f->fences);
     mem_free(f);
 }
@@ -54,12 +60,28 @@ void oss_fence_poll(struct oss *o)
     }
 }
 
+bool oss_fences_drain(const struct oss *o, uint64_t seq)
+{
+    const struct list *l;
+
+    for (l = o->fencing.next; l != &o->fencing; l = l->next)
+        if (container_of(l, const struct fencing, link)->seq == seq)
+            return true;
+    return false;
+}
+
 static void fencing_committed(struct fencing *f)
 {
-    if (f->request && !f->status && !fencing_drained(f))
+    void (*stored)(void *arg, int status) = f->stored;
+    void *arg = f->arg;
+    int status = f->status;
+
+    if (!status && !fencing_drained(f))
         list_push_back(&f->oss->fencing, &f->link);
     else
         fencing_end(f);
+    if (stored)
+        stored(arg, status);
 }
 
 static void fence_stored(struct chunk_op *op, int status)
@@ -72,7 +94,8 @@ static void fence_stored(struct chunk_op *op, int status)
         fencing_committed(f);
 }
 
-static struct fencing *fencing_create(struct oss *o, const struct msg_fence *fences, uint32_t n)
+static struct fencing *fencing_create(struct oss *o, const struct msg_fence *fences, uint32_t n,
+                                      uint64_t seq)
 {
     struct fencing *f = mem_zalloc(sizeof *f + o->n_targets * sizeof f->ops[0]);
 
@@ -84,6 +107,7 @@ static struct fencing *fencing_create(struct oss *o, const struct msg_fence *fen
         return NULL;
     }
     f->oss = o;
+    f->seq = seq;
     f->n = n;
     for (uint32_t i = 0; i < n; i++)
         f->fences[i] = (struct chunk_fence){fences[i].session, fences[i].generation};
@@ -110,41 +134,29 @@ static void fencing_run(struct fencing *f)
         fencing_committed(f);
 }
 
-void oss_fences_take(struct oss *o, const struct msg_fence *fences, uint32_t n,
-                     void (*done)(void *arg, int status), void *arg)
+void oss_fences_take(struct oss *o, const struct msg_fence *fences, uint32_t n, uint64_t seq,
+                     void (*stored)(void *arg, int status), void *arg)
 {
-    struct fencing *f = fencing_create(o, fences, n);
+    struct fencing *f = fencing_create(o, fences, n, seq);
 
     if (!f) {
-        done(arg, -ENOMEM);
+        stored(arg, -ENOMEM);
         return;
     }
-    f->done = done;
+    f->stored = stored;
     f->arg = arg;
     fencing_run(f);
-}
-
-static void fence_reply(void *arg, int status)
-{
-    struct oss_request *r = arg;
-    const struct msg_fence_req *m = r->msg;
-
-    if (!status)
-        r->oss->fence_seq = MAX(r->oss->fence_seq, m->fence_seq);
-    oss_reply(r, status, NULL);
 }
 
 void oss_op_fence(struct oss_request *r)
 {
     const struct msg_fence_req *m = r->msg;
-    struct fencing *f = fencing_create(r->oss, m->fences, m->n_fences);
+    struct fencing *f = fencing_create(r->oss, m->fences, m->n_fences, m->fence_seq);
 
     if (!f) {
         oss_reply(r, -ENOMEM, NULL);
         return;
     }
     f->request = r;
-    f->done = fence_reply;
-    f->arg = r;
     fencing_run(f);
 }
