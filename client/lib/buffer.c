@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "common/base/cleanup.h"
+#include "common/net/buf.h"
 
 #define CLASS_MIN_SHIFT 12u
 #define CLASSES         20u /* 4 KiB to 2 GiB */
@@ -89,9 +90,8 @@ static struct aifs_buffer *buffer_new(struct lib_buffers *b, unsigned class)
     if (!buffer)
         return NULL;
     buffer->class = class;
-    buffer->data = mmap(NULL, class_bytes(class), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (buffer->data == MAP_FAILED) {
+    buffer->data = buf_memory_map(class_bytes(class));
+    if (!buffer->data) {
         mem_free(buffer);
         return NULL;
     }

@@ -15,7 +15,8 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 
-#define HUGE_PAGE_BYTES ((size_t)2 * MIB)
+#define HUGE_PAGE_BYTES  ((size_t)2 * MIB)
+#define SMALL_PAGE_BYTES 4096u
 
 struct buf_pool {
     const char *name;
@@ -59,14 +60,13 @@ static void *map_small(size_t bytes)
     return m == MAP_FAILED ? NULL : m;
 }
 
-static int map_memory(struct buf_pool *p)
+uint8_t *buf_memory_map(size_t bytes)
 {
-    p->memory =
-        p->memory_bytes >= HUGE_PAGE_BYTES ? map_huge(p->memory_bytes) : map_small(p->memory_bytes);
-    if (!p->memory)
-        return -ENOMEM;
-    memset(p->memory, 0, p->memory_bytes); /* touch: fresh pages cost more than the network */
-    return 0;
+    uint8_t *m = bytes >= HUGE_PAGE_BYTES ? map_huge(bytes) : map_small(bytes);
+
+    for (size_t at = 0; m && at < bytes; at += SMALL_PAGE_BYTES)
+        m[at] = 0; /* touched: the kernel clears them, and fresh pages cost more than the network */
+    return m;
 }
 
 int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n, struct buf_pool **ret_pool)
@@ -85,7 +85,8 @@ int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n, struct bu
     p->bufs = mem_array(n, sizeof *p->bufs);
     if (!p->bufs)
         goto err_pool;
-    if (map_memory(p) < 0)
+    p->memory = buf_memory_map(p->memory_bytes);
+    if (!p->memory)
         goto err_bufs;
     for (uint32_t i = n; i-- > 0;) {
         struct buf *b = &p->bufs[i];

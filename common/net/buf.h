@@ -39,6 +39,9 @@ struct buf_pool_stats {
     uint64_t empties; /* how often it ran dry */
 };
 
+/* Memory for bulk data, touched, in huge pages where there are some; munmap(2) ends it. NULL: there
+ * is none. */
+uint8_t *buf_memory_map(size_t bytes) MUST_USE;
 /* n buffers of size_bytes (a multiple of 4096); max_bytes in all is n * size. -ENOMEM. */
 int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n,
                     struct buf_pool **ret_pool) MUST_USE;
