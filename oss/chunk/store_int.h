@@ -279,6 +279,8 @@ void chunk_ready_turn(struct chunk_store *s); /* of the space timer */
 extern const struct slots_ops chunk_place_slots_ops; /* seg_slots_ops, and what is mapped with it */
 /* Something was written into a slot: its pages are there, and it may be a place when it is free. */
 void chunk_place_written(struct chunk_store *s, struct chunk_slot slot);
+/* A slot's memory, if all of it is mapped; until the next event. NULL: read the file. */
+const uint8_t *chunk_place_mapped(struct chunk_store *s, struct chunk_slot slot);
 /* Fills a free slot in before anybody needs it: 1; 0: it was; negative: not now. */
 int chunk_place_prepare(struct chunk_store *s, struct chunk_slot slot) MUST_USE;
 /* May op, which holds its whole chunk or will, make its place the chunk's slot? */

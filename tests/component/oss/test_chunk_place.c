@@ -5,10 +5,13 @@
  * played by the test.
  */
 #include <check.h>
+#include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"
@@ -393,6 +396,36 @@ START_TEST(a_new_target_that_nobody_asks_has_places_and_all_of_its_space)
 }
 END_TEST
 
+START_TEST(data_read_from_mapped_memory_is_checked)
+{
+    char path[4096];
+    uint8_t byte;
+    int fd;
+
+    rig_open(&rig);
+    if (!in_memory())
+        return;
+    warm(1);
+    ck_assert_int_eq(write_placed(6, data, CB), 0);
+    ck_assert_uint_ge(mapped(), CB);
+    expect(6, data, CB);
+    ck_assert_int_eq(fault_arm("chunk.read=error"), 0);
+    ck_assert_int_eq(rig_read(&rig, 6, 0, 0, 0, got, CB), -EIO);
+    fault_disarm_all();
+    snprintf(path, sizeof path, "%s/seg/20.000000", rig.dir);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    for (off_t at = 5000; pread(fd, &byte, 1, at) == 1; at += CB) { /* in whichever slot it is */
+        byte ^= 1;
+        ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
+    }
+    close(fd);
+    log_set_level(LOG_LEVEL_ERROR);
+    ck_assert_int_eq(rig_read(&rig, 6, 0, 0, 0, got, CB), -AIFS_ECORRUPT);
+    ck_assert_int_eq(rig_read(&rig, 6, 0, 0, 0, got, CHUNK_BLOCK), 0);
+}
+END_TEST
+
 START_TEST(what_was_made_ready_goes_to_whatever_needs_the_space)
 {
     unsigned n = 0;
@@ -461,6 +494,7 @@ int main(void)
     tcase_add_test(t, what_is_mapped_is_bounded);
     tcase_add_test(t, without_a_mapping_writes_go_through_buffers);
     tcase_add_test(t, a_new_target_that_nobody_asks_has_places_and_all_of_its_space);
+    tcase_add_test(t, data_read_from_mapped_memory_is_checked);
     tcase_add_test(t, what_was_made_ready_goes_to_whatever_needs_the_space);
     tcase_add_test(t, no_more_is_made_ready_than_may_be_mapped);
     tcase_add_test(d, a_target_on_a_disk_has_no_places);
