@@ -203,6 +203,12 @@ struct core_inode {
     uint64_t held_from; /* bytes from here on are not sent: a truncation may be about to cut them */
     struct list truncations; /* one after the other; the first is under way */
     bool meta_busy, flushing, stepping, step_again, background_busy;
+    /* ctime was changed here, and nothing else: the next flush tells the server */
+    bool ctime_due, ctime_busy;
+    /* attr.change behind the last answered report, and behind the last setting of mtime: which came
+     * last, whatever the order of their answers */
+    uint64_t report_change, mtime_change;
+    struct msg_time report_mtime;
     struct flush_wait background;
     /* open files, gate */
     struct list files;
@@ -268,6 +274,7 @@ struct core_inode *inodes_next(struct list *inodes);
 void inode_take_dir(const struct mds_op *op, const struct msg_inode_rep *rep, uint64_t dir);
 void inode_entry(struct core_inode *i, struct core_entry *ret_entry);
 void inode_touch_data(struct core_inode *i, uint64_t end); /* a local write: size and mtime */
+void inode_touch_ctime(struct core_inode *i);              /* it alone changes, as by a write */
 void inode_set_error(struct core_inode *i, int status, const char *what);
 int inode_take_error(struct core_file *f); /* once per open file */
 void inode_mark_dirty(struct core_inode *i);
@@ -393,6 +400,11 @@ void flush_start(struct core_inode *i, struct flush_wait *w, bool commit,
                  void (*done)(struct flush_wait *w));
 void flush_cancel(struct flush_wait *w);
 void flush_step(struct core_inode *i);
+/* Sends a small file's contents now: its writer seems to have finished, and waits for another
+ * change. */
+void flush_ahead(struct core_inode *i);
+/* mtime was set by an answer of the server's; a report that came behind it is made again. */
+void flush_mtime_set(struct core_inode *i, const struct msg_attr *a);
 void flush_background(struct core *c, uint64_t now, bool all);
 void inode_settle(struct core_inode *i); /* nothing left to write or commit? then closes may go */
 uint64_t inode_open_id(const struct core_inode *i);

@@ -39,7 +39,7 @@ uint64_t inode_open_id(const struct core_inode *i)
 void inode_settle(struct core_inode *i)
 {
     if (i->dirty_bytes || i->meta_seq != i->meta_done || i->meta_busy || !list_empty(&i->ios) ||
-        !list_empty(&i->targets) || !list_empty(&i->flushers))
+        !list_empty(&i->targets) || !list_empty(&i->flushers) || i->ctime_due || i->ctime_busy)
         return;
     i->dirty_since_ns = 0;
     files_reap(i);
@@ -125,6 +125,75 @@ static void meta_failed(struct core_inode *i, struct mds_op *op, int status)
         flush_meta_over(i, op->n1);
 }
 
+/* ---- times ---- */
+
+static bool same_time(struct msg_time a, struct msg_time b)
+{
+    return a.sec == b.sec && a.nsec == b.nsec;
+}
+
+/* Who waits for the report waits for this one. */
+static void report_again(struct core_inode *i)
+{
+    struct list *l;
+
+    i->meta_seq++;
+    list_for_each (l, &i->flushers) {
+        list_entry(l, struct flush_wait, link)->meta_seq = i->meta_seq;
+    }
+    inode_mark_dirty(i);
+}
+
+void flush_mtime_set(struct core_inode *i, const struct msg_attr *a)
+{
+    i->attr.mtime = i->wrote_at = a->mtime; /* a later flush must not undo it */
+    i->mtime_change = a->change;
+    if (i->lease == MSG_LEASE_WRITE && i->report_change > a->change &&
+        !same_time(i->report_mtime, a->mtime))
+        report_again(i);
+}
+
+/* This report of before mtime was set has been executed behind that: it has undone it. */
+static void reported_mtime(struct core_inode *i, const struct mds_op *op, const struct msg_attr *a)
+{
+    i->report_change = a->change;
+    i->report_mtime =
+        op->call.op == RPC_OP_WRITE_INLINE ? op->msg.write_inline.mtime : op->msg.size.mtime;
+    if (i->lease == MSG_LEASE_WRITE && i->mtime_change && a->change > i->mtime_change &&
+        i->meta_done == i->meta_seq && !same_time(i->report_mtime, i->wrote_at))
+        report_again(i);
+}
+
+static void ctime_told(struct mds_op *op, int status)
+{
+    const struct msg_inode_rep *rep = op->call.rep;
+    struct core_inode *i = op->inode;
+
+    i->ctime_busy = false;
+    if (!status)
+        inode_merge(i, &rep->inode, true);
+    flush_step(i);
+}
+
+/* A SETATTR of nothing, which changes ctime. */
+static void ctime_send(struct core_inode *i)
+{
+    struct mds_op *op = mds_op_new(i->core, RPC_OP_SETATTR, NULL, ctime_told);
+
+    if (!op)
+        return; /* the tick tries again */
+    op->inode = inode_ref(i);
+    op->msg.setattr = (struct msg_setattr_req){
+        .ino = i->ino,
+        .open_id = inode_open_id(i),
+        .cred = {.uid = i->attr.uid, .gid = i->attr.gid},
+    };
+    op->writes_back = true;
+    i->ctime_due = false;
+    i->ctime_busy = true;
+    mds_op_start(op);
+}
+
 static void meta_refreshed(struct mds_op *op, int status)
 {
     struct core_inode *i = op->inode;
@@ -176,6 +245,7 @@ static void meta_called(struct mds_op *op, int status)
         i->meta_done = MAX(i->meta_done, op->n1);
         i->known_size = MAX(i->known_size, i->reported_size);
         inode_merge(i, &rep->inode, true);
+        reported_mtime(i, op, &rep->inode.attr);
         if (op->call.op == RPC_OP_WRITE_INLINE)
             i->server_has_inline = i->attr.size > 0;
         else if (i->meta_done == i->meta_seq && i->reported_size < i->attr.size)
@@ -337,6 +407,8 @@ static bool reported(const struct core_inode *i, const struct flush_wait *w)
 /* True when this flush is over. */
 static bool wait_step(struct core_inode *i, struct flush_wait *w)
 {
+    if (i->ctime_due && !i->ctime_busy)
+        ctime_send(i);
     if (!w->data_done) {
         if (!data_done(i, w))
             return false;
@@ -351,6 +423,8 @@ static bool wait_step(struct core_inode *i, struct flush_wait *w)
         if (!commit_reached(i, w->ticket))
             return false;
     }
+    if (i->ctime_busy)
+        return false;
     if (reported(i, w)) /* a truncation goes behind a report of somebody else's */
         return !w->below || !i->meta_busy;
     if (!i->meta_busy) {
@@ -463,4 +537,15 @@ void flush_background(struct core *c, uint64_t now, bool all)
         background_step(i, now, all);
         inode_put(i);
     }
+}
+
+void flush_ahead(struct core_inode *i)
+{
+    if (!i->in_line || i->lease != MSG_LEASE_WRITE || i->recalling || i->meta_busy ||
+        i->meta_seq == i->meta_done || i->background_busy || !list_empty(&i->flushers) ||
+        !list_empty(&i->truncations))
+        return;
+    i->background_busy = true;
+    i->background.q = NULL;
+    flush_start(i, &i->background, false, background_done);
 }

@@ -327,6 +327,13 @@ void inode_touch_data(struct core_inode *i, uint64_t end)
     inode_mark_dirty(i);
 }
 
+void inode_touch_ctime(struct core_inode *i)
+{
+    i->attr.ctime = later(core_now(i->core), i->attr.ctime);
+    i->ctime_due = true;
+    inode_mark_dirty(i);
+}
+
 void inode_set_error(struct core_inode *i, int status, const char *what)
 {
     i->error = status;

@@ -9,6 +9,9 @@
  *
  * Failure: the file keeps its size and all that was written; what was held back is sent with the
  * next flush.
+ *
+ * Other attributes are one call, SETATTR; none, or one together with what is to be written, while
+ * the file is written here: while_writing().
  */
 #include "client/core/core_int.h"
 
@@ -204,9 +207,9 @@ static void attributes_set(struct mds_op *op, int status)
     struct core_inode *i = status ? NULL : inode_from_reply(op, &rep->inode);
 
     if (i) {
+        i->ctime_due &= !op->n1; /* this one is later */
         if (op->msg.setattr.set & (MSG_SET_MTIME | MSG_SET_MTIME_NOW))
-            i->attr.mtime = i->wrote_at =
-                rep->inode.attr.mtime; /* a later flush must not undo it */
+            flush_mtime_set(i, &rep->inode.attr);
         if (q)
             inode_entry(i, &q->entry);
         inode_put(i);
@@ -217,10 +220,46 @@ static void attributes_set(struct mds_op *op, int status)
         req_finish(q, status);
 }
 
+/* Owner, group and mode are what is asked for, and there is nothing that a change of them takes
+ * away: all that changes is ctime. */
+static bool changes_nothing(const struct core_inode *i, const struct msg_cred *cred,
+                            const struct msg_setattr_req *m)
+{
+    const uint32_t what = MSG_SET_MODE | MSG_SET_UID | MSG_SET_GID;
+    const struct msg_attr *a = &i->attr;
+
+    return (m->set & what) && !(m->set & ~(what | MSG_SET_KILL_PRIV)) &&
+           (cred->uid == 0 || cred->uid == a->uid) && !(a->mode & (S_ISUID | S_ISGID)) &&
+           (a->flags & MSG_ATTR_NO_XATTRS) && !(a->flags & MSG_ATTR_ACL) &&
+           (!(m->set & MSG_SET_MODE) || (m->mode & 07777) == (a->mode & 07777)) &&
+           (!(m->set & MSG_SET_UID) || m->uid == a->uid) &&
+           (!(m->set & MSG_SET_GID) || m->gid == a->gid);
+}
+
+/* tar, cp -a and rsync, run by root, set owner, mode and times of each file before they close it.
+ * Nobody else may believe the attributes of a file that is written here; what a change of nothing
+ * does to them is told with the flush, as for a write. And who sets the time of the last write does
+ * not write any more: what there is goes ahead, so that close has nothing left to do. */
+static bool while_writing(struct core_inode *i, struct core_req *q, const struct msg_setattr_req *m)
+{
+    if (i->lease != MSG_LEASE_WRITE || i->recalling || i->lease_temporary)
+        return false;
+    if (inode_attr_fresh(i) && changes_nothing(i, &q->cred, m)) {
+        inode_touch_ctime(i);
+        inode_entry(i, &q->entry);
+        req_end(q, 0);
+        return true;
+    }
+    if (m->set & MSG_SET_MTIME)
+        flush_ahead(i); /* what is to be reported keeps the inode */
+    return false;
+}
+
 void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_req *set,
                   struct core_file *f)
 {
     struct msg_setattr_req full = *set;
+    struct core_inode *i = inode_find(c, set->ino);
     struct mds_op *op;
 
     req_begin(c, q, "setattr", set->ino);
@@ -235,8 +274,11 @@ void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_r
         truncate_start(q, &full);
         return;
     }
+    if (i && while_writing(i, q, &full))
+        return;
     op = mds_op_new(c, RPC_OP_SETATTR, q, attributes_set);
     if (op) {
+        op->n1 = i && i->ctime_due;
         op->msg.setattr = full;
         mds_op_cred(op, &op->msg.setattr.cred, &q->cred);
     }

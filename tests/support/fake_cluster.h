@@ -108,6 +108,7 @@ struct fake_cluster {
     uint64_t lease_ns; /* promised to sessions; 0: 15 s */
     bool mds_hold;     /* whatever the metadata server is asked waits for fake_mds_release() */
     struct list mds_held;
+    unsigned busy_writes;    /* so many WRITE_INLINE are to be sent again, later */
     int fail_setattr;        /* status for SETATTR; 0: none */
     unsigned stale;          /* so many writes and sizes are of before a truncate */
     int fail_release;        /* status for LEASE_RELEASE; 0: none */

@@ -551,6 +551,11 @@ void fake_mds_handle(struct rpc_req *req)
         rpc_reply(req, f->refuse, NULL);
         return;
     }
+    if (f->busy_writes && req->header.op == RPC_OP_WRITE_INLINE) {
+        f->busy_writes--;
+        rpc_reply(req, -AIFS_EBUSY_SERVER, NULL);
+        return;
+    }
     if (rpc_op_flags(req->header.op) & OP_SLOT) {
         ck_assert_uint_ge(slot, 1);
         ck_assert_uint_le(slot, 64);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owner, mode and times that are set while a file is being written: what the server is asked, and
+ * what it knows in the end. */
+#include <check.h>
+#include <sys/stat.h>
+
+#include "common/base/err.h"
+#include "tests/support/client_bed.h"
+#include "tests/support/suite.h"
+
+static struct bed bed;
+static struct core *c;
+static struct core_file *f;
+static uint8_t data[5000];
+
+static void setup(void)
+{
+    bed_setup(&bed, 3);
+    c = bed_mount(&bed, NULL);
+    bed_pattern(data, sizeof data, 0, 1);
+    f = bed_create(&bed, c, "file");
+    fake_inode(&bed.cluster, "file")->attr.flags |= MSG_ATTR_NO_XATTRS;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, sizeof data), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0); /* brings the attributes */
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, sizeof data), 0);
+}
+
+static void teardown(void)
+{
+    core_release(c, f);
+    bed_unmount(&bed, c, false, 0);
+    bed_teardown(&bed);
+}
+
+static void start(struct bed_op *op, struct msg_setattr_req set)
+{
+    set.ino = core_file_ino(f);
+    bed_op_init(op);
+    core_setattr(c, &op->q, &set, f);
+}
+
+static int set_attr(struct bed_op *op, struct msg_setattr_req set)
+{
+    start(op, set);
+    return bed_wait(&bed, op);
+}
+
+static unsigned calls(unsigned op)
+{
+    return bed.cluster.calls[op];
+}
+
+static const struct msg_attr *stored(void)
+{
+    return &fake_inode(&bed.cluster, "file")->attr;
+}
+
+static const struct msg_setattr_req same_owner = {.set = MSG_SET_UID | MSG_SET_GID |
+                                                         MSG_SET_KILL_PRIV};
+static const struct msg_setattr_req old_mtime = {.set = MSG_SET_MTIME, .mtime = {1000000, 5}};
+
+START_TEST(an_owner_that_it_has_already_is_told_by_close)
+{
+    struct msg_time before;
+    struct bed_op op;
+
+    ck_assert_uint_eq(stored()->uid | stored()->gid, 0);
+    ck_assert_int_eq(set_attr(&op, same_owner), 0);
+    ck_assert_uint_eq(calls(RPC_OP_SETATTR), 0);
+    before = op.q.entry.attr.ctime;
+    bed_spin(&bed, 1000);
+    ck_assert_int_eq(set_attr(&op, same_owner), 0);
+    ck_assert(op.q.entry.attr.ctime.sec > before.sec || op.q.entry.attr.ctime.nsec > before.nsec);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_uint_eq(calls(RPC_OP_SETATTR), 1);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_uint_eq(calls(RPC_OP_SETATTR), 1);
+}
+END_TEST
+
+START_TEST(it_is_told_within_a_second_if_nobody_closes)
+{
+    struct bed_op op;
+
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_int_eq(set_attr(&op, same_owner), 0);
+    ck_assert_uint_eq(calls(RPC_OP_SETATTR), 0);
+    bed_spin(&bed, NS_PER_S);
+    ck_assert_uint_eq(calls(RPC_OP_SETATTR), 1);
+}
+END_TEST
+
+START_TEST(another_change_tells_of_it_too)
+{
+    struct bed_op op;
+
+    ck_assert_int_eq(set_attr(&op, same_owner), 0);
+    ck_assert_int_eq(set_attr(&op, (struct msg_setattr_req){.set = MSG_SET_MODE, .mode = 0600}), 0);
+    ck_assert_uint_eq(stored()->mode & 07777, 0600);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_uint_eq(calls(RPC_OP_SETATTR), 1);
+}
+END_TEST
+
+/* Something is changed, or may be refused, or takes something away. */
+START_TEST(anything_else_is_asked_at_once)
+{
+    const struct msg_setattr_req to_other = {.set = MSG_SET_UID, .uid = 7};
+    const struct msg_setattr_req same_mode = {.set = MSG_SET_MODE, .mode = stored()->mode & 07777};
+    struct bed_op op;
+
+    ck_assert_int_eq(set_attr(&op, to_other), 0);
+    ck_assert_uint_eq(calls(RPC_OP_SETATTR), 1);
+    bed_op_init(&op);
+    op.q.cred.uid = 9;
+    core_setattr(c, &op.q, &(struct msg_setattr_req){.ino = core_file_ino(f), .set = MSG_SET_MODE},
+                 f);
+    (void)bed_wait(&bed, &op);
+    ck_assert_uint_eq(calls(RPC_OP_SETATTR), 2);
+    ck_assert_int_eq(set_attr(&op, (struct msg_setattr_req){.set = MSG_SET_MODE, .mode = 04755}),
+                     0);
+    ck_assert_int_eq(set_attr(&op, same_owner), 0);
+    ck_assert_uint_eq(calls(RPC_OP_SETATTR), 4);
+    ck_assert_int_eq(set_attr(&op, same_mode), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_int_eq(set_attr(&op, same_mode), 0);
+    ck_assert_uint_eq(calls(RPC_OP_SETATTR), 5);
+}
+END_TEST
+
+START_TEST(what_was_written_goes_with_the_setting_of_its_time)
+{
+    unsigned writes = calls(RPC_OP_WRITE_INLINE);
+    struct bed_op op;
+
+    bed.cluster.mds_hold = true;
+    start(&op, old_mtime);
+    bed_spin(&bed, 1000);
+    ck_assert(!op.done);
+    bed.cluster.mds_hold = false;
+    fake_mds_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    ck_assert_uint_eq(calls(RPC_OP_WRITE_INLINE), writes + 1);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_uint_eq(calls(RPC_OP_WRITE_INLINE), writes + 1);
+    ck_assert_int_eq(stored()->mtime.sec, 1000000);
+    bed_expect_durable(&bed, "file", data, sizeof data);
+}
+END_TEST
+
+/* The server has refused the report for a while, and executes it behind the setting of mtime. */
+START_TEST(a_late_report_does_not_undo_a_time_that_was_set)
+{
+    struct bed_op op;
+
+    bed.cluster.busy_writes = 1;
+    ck_assert_int_eq(set_attr(&op, old_mtime), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_int_eq(stored()->mtime.sec, 1000000);
+    ck_assert_uint_eq(stored()->mtime.nsec, 5);
+}
+END_TEST
+
+SUITE_MAIN("client-attributes", setup, teardown, an_owner_that_it_has_already_is_told_by_close,
+           it_is_told_within_a_second_if_nobody_closes, another_change_tells_of_it_too,
+           anything_else_is_asked_at_once, what_was_written_goes_with_the_setting_of_its_time,
+           a_late_report_does_not_undo_a_time_that_was_set)
