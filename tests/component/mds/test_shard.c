@@ -229,7 +229,7 @@ START_TEST(readers_see_an_exchange_as_a_whole)
 
     for (unsigned i = 0; i < 2; i++)
         ck_ok(pthread_create(&t[i], NULL, watch_exchange, ino));
-    for (unsigned n = 0; n < 2000; n++) {
+    for (unsigned n = 0; n < 600; n++) {
         ck_ok(bed_rename(&bed, ROOT, "a", ROOT, "b", RENAME_EXCHANGE));
         /* visible when it has been answered */
         ck_assert_uint_eq(bed_lookup(&bed, ROOT, "a"), ino[(n + 1) % 2]);
@@ -265,7 +265,7 @@ END_TEST
 
 /* ---- what is known of directories ---- */
 
-enum { DIRS = 3, NAMES = 24 };
+enum { DIRS = 3, NAMES = 16 };
 
 struct known {
     uint64_t dir[DIRS], ino[DIRS][NAMES]; /* 0: no such name */
@@ -337,7 +337,7 @@ static void known_step(struct known *k)
 
 START_TEST(names_are_found_whatever_is_known_of_their_directory)
 {
-    static const uint64_t bytes[] = {1, 2000, 8000, 20000, 1u << 20};
+    static const uint64_t bytes[] = {1, 4000, 12000, 1u << 20};
     struct known k = {.seed = 1};
     char name[16];
 
@@ -346,7 +346,7 @@ START_TEST(names_are_found_whatever_is_known_of_their_directory)
         k.dir[d] = bed_dir(&bed, ROOT, name);
     }
     for (unsigned i = 0; i < 2 * ARRAY_LEN(bytes); i++) {
-        for (unsigned step = 0; step < 400; step++)
+        for (unsigned step = 0; step < 80; step++)
             known_step(&k);
         bed_stop(&bed); /* from now on it has to ask the store */
         bed.options.overlay_bytes = bytes[i % ARRAY_LEN(bytes)];
