@@ -5,6 +5,7 @@
  * configuration.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -117,12 +118,25 @@ static int serve(const struct conf *c)
     return rc < 0 ? 1 : 0;
 }
 
+/*
+ * Each batch takes up to some MiB and gives them back; by itself the allocator returns them to the
+ * kernel, and the next batch waits while it clears them anew. So each of its arenas keeps this
+ * much.
+ */
+static void keep_memory(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, 4 * MIB);
+    (void)mallopt(M_TRIM_THRESHOLD, 16 * MIB);
+    (void)mallopt(M_TOP_PAD, 1 * MIB);
+}
+
 int main(int argc, char **argv)
 {
     const struct conf_option *const tables[] = {mds_options, conf_common_options, NULL};
     struct conf *c;
     int rc;
 
+    keep_memory();
     log_set_program("aifs-mds");
     if (fault_arm_from_env() < 0) {
         fprintf(stderr, "aifs-mds: AIFS_FAULT: cannot understand it\n");
