@@ -399,6 +399,8 @@ static Suite *shard_suite(void)
     TCase *t = tcase_create("shard"), *f = tcase_create("folder"), *x = tcase_create("refused");
 
     tcase_set_timeout(t, 60);
+    tcase_set_timeout(f, 60);
+    tcase_set_timeout(x, 60);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_full_disk_refuses_all_but_deletions);
     tcase_add_test(t, readers_see_an_exchange_as_a_whole);
