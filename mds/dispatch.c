@@ -59,7 +59,7 @@ static const struct {
     {RPC_OP_XATTR_LIST, op_xattr_list}, {RPC_OP_FSYNC, op_fsync},
     {RPC_OP_BATCH, op_batch},           {RPC_OP_LOCK, op_lock},
     {RPC_OP_LOCK_TEST, op_lock_test},   {RPC_OP_LOCK_CANCEL, op_lock_cancel},
-    {RPC_OP_LOCK_LIST, op_lock_list},
+    {RPC_OP_LOCK_LIST, op_lock_list},   {RPC_OP_WAITS, op_waits},
 };
 
 struct mds_op *op_begin(struct mds *m, struct rpc_req *req)

@@ -226,6 +226,24 @@ static inline struct shard *mds_shard_of(struct mds *m, uint64_t ino)
     return id < m->n_shards ? m->shards[id] : NULL;
 }
 
+/* ---- WAITS: each module adds those who wait in it ---- */
+
+struct mds_waits {
+    struct msg_wait *list;
+    uint32_t n, max;
+    bool more; /* than max */
+};
+
+/* A new one, empty; NULL: there are too many. */
+static inline struct msg_wait *mds_waits_add(struct mds_waits *w)
+{
+    w->more = w->more || w->n == w->max;
+    if (w->more)
+        return NULL;
+    w->list[w->n] = (struct msg_wait){0};
+    return &w->list[w->n++];
+}
+
 extern const struct mds_module mds_dispatch_module;
 
 #endif

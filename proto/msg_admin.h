@@ -79,6 +79,40 @@ struct msg_load_rep {
     bool more;
 };
 
+/*
+ * WAITS: who waits for another client at the metadata server, and for whom. Not what waits for a
+ * disk, a server or its turn: that is in LOAD.
+ */
+#define MSG_WAITS_MAX 256u
+
+#define MSG_WAIT_RECORD 0u /* a record lock of fcntl(2) */
+#define MSG_WAIT_FLOCK  1u
+#define MSG_WAIT_DATA   2u /* data of the file that the other is to write back, and to give up */
+#define MSG_WAIT_CACHE  3u /* a change: the other is told first that what it has cached is over */
+
+struct msg_wait_end {
+    uint64_t session; /* 0: the server itself */
+    struct msg_bytes host, mount, job;
+    uint32_t pid;    /* of the process, as its client names it; 0: not known */
+    uint64_t age_ns; /* it waits, or holds what is waited for; 0: not known */
+};
+
+struct msg_wait {
+    uint32_t kind; /* MSG_WAIT_*, or one of a later version */
+    bool write;    /* to write, or change; else to read */
+    uint64_t ino;
+    uint64_t start, end; /* of a record lock, as in struct msg_lock */
+    struct msg_wait_end who, other;
+    bool has_other;   /* false: it comes after others that wait */
+    bool other_waits; /* it holds nothing yet, but came first */
+};
+
+struct msg_waits_rep {
+    uint32_t n_waits;
+    const struct msg_wait *waits; /* those of a kind by age, the oldest first */
+    bool more;                    /* than fit */
+};
+
 struct msg_dump_req { /* DUMP: next records of a consistent snapshot, as bulk, in the format of
                          mds/store/dump_fmt.h */
     uint64_t dump;    /* 0: begin */

@@ -82,6 +82,7 @@
     X(LOCK_CANCEL,     98, lock_wait,        empty,            OP_ANY | OP_SESSION | OP_URGENT)        \
     X(LOCK_WAKE,       99, lock_wait,        empty,            OP_SERVER | OP_URGENT)                  \
     X(LOCK_LIST,      100, ino_req,          lock_list_rep,    OP_SERVER | OP_ADMIN)       \
+    X(WAITS,          101, empty,            waits_rep,        OP_SERVER | OP_ADMIN)       \
     /* object storage server */                                                            \
     X(OSS_READ,       112, read_req,         read_rep,         OP_ANY | OP_SESSION | OP_BULK_OUT) \
     X(OSS_WRITE,      113, write_req,        write_rep,        OP_ANY | OP_SESSION | OP_BULK_IN) \

@@ -17,4 +17,7 @@ void locks_session_end(struct mds *m, uint64_t session);
 /* These locks are committed as freed: who waited may go on. */
 void locks_freed(struct mds *m, const struct locks_freed *freed);
 
+/* For WAITS: those who wait for a lock, the oldest first. */
+void locks_waits(struct mds *m, struct mds_waits *out);
+
 #endif

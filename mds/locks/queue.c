@@ -20,6 +20,7 @@ int lock_queue_init(struct lock_queue *q)
 {
     int rc = hmap_init(&q->files, 64);
 
+    list_init(&q->all);
     if (rc == 0)
         rc = hmap_init(&q->waits, 64);
     if (rc == 0)
@@ -111,6 +112,7 @@ int lock_wait_add(struct lock_queue *q, uint64_t ino, const struct lock *want, u
     w->id = id;
     w->want = *want;
     list_push_back(&f->waits, &w->of_file);
+    list_push_back(&q->all, &w->all);
     hmap_insert(&q->waits, &w->by_id, hash_pair(want->session, id));
     hmap_insert(&q->owners, &w->by_owner, hash_pair(want->session, want->owner));
     *ret_wait = w;
@@ -122,6 +124,7 @@ void lock_wait_remove(struct lock_queue *q, struct lock_wait *w)
     struct lock_file *f = w->file;
 
     list_remove(&w->of_file);
+    list_remove(&w->all);
     hmap_remove(&q->waits, &w->by_id);
     hmap_remove(&q->owners, &w->by_owner);
     mem_free(w);

@@ -41,6 +41,7 @@ struct lock_file {
 
 struct lock_wait {
     struct list of_file;
+    struct list all;
     struct hmap_node by_id, by_owner;
     struct lock_file *file;
     uint64_t id;
@@ -53,6 +54,7 @@ struct lock_wait {
 
 struct lock_queue {
     struct hmap files, waits, owners;
+    struct list all; /* struct lock_wait, in order of arrival */
     uint64_t mark;
     /* The locks held of an inode, valid until the next call; returns how many. */
     uint32_t (*holders)(void *arg, uint64_t ino, const struct lock **ret_list);

@@ -250,6 +250,11 @@ void op_lock_cancel(struct mds *m, struct rpc_req *req)
 
 /* ---- for people ---- */
 
+static uint64_t age_ns(const struct lock *l, int64_t now_ns)
+{
+    return now_ns > l->since_ns ? (uint64_t)(now_ns - l->since_ns) : 0;
+}
+
 static void list_one(struct mds *m, struct msg_lock_list_rep *rep, struct msg_lock_info *infos,
                      const struct lock *l, bool waits, int64_t now_ns)
 {
@@ -260,8 +265,7 @@ static void list_one(struct mds *m, struct msg_lock_list_rep *rep, struct msg_lo
         return;
     }
     rep->n_locks++;
-    *i = (struct msg_lock_info){
-        .waits = waits, .age_ns = now_ns > l->since_ns ? (uint64_t)(now_ns - l->since_ns) : 0};
+    *i = (struct msg_lock_info){.waits = waits, .age_ns = age_ns(l, now_ns)};
     lock_to_msg(l, &i->lock);
     (void)session_who(m, l->session, &i->host, &i->mount);
 }
@@ -292,4 +296,50 @@ void op_lock_list(struct mds *m, struct rpc_req *req)
                      true, now_ns);
     }
     rpc_reply(req, 0, &rep);
+}
+
+static void wait_end(struct mds *m, const struct lock *l, int64_t now_ns, struct msg_wait_end *ret)
+{
+    session_describe(m, l->session, ret);
+    ret->pid = l->pid;
+    ret->age_ns = age_ns(l, now_ns);
+}
+
+static void add_wait(struct mds *m, const struct lock_wait *w, int64_t now_ns, struct msg_wait *out)
+{
+    struct lock_queue *q = &locks_module(m)->queue;
+    const struct lock *list, *other;
+    uint32_t n = q->holders(q->arg, w->file->ino, &list);
+
+    *out =
+        (struct msg_wait){.kind = w->want.kind == MSG_LOCK_FLOCK ? MSG_WAIT_FLOCK : MSG_WAIT_RECORD,
+                          .write = w->want.type == MSG_LOCK_WRITE,
+                          .ino = w->file->ino,
+                          .start = w->want.start,
+                          .end = w->want.end};
+    wait_end(m, &w->want, now_ns, &out->who);
+    other = lock_list_conflict(list, n, &w->want);
+    if (!other) {
+        const struct lock_wait *ahead = lock_wait_ahead(q, w->file, &w->want, w, true);
+
+        other = ahead ? &ahead->want : NULL;
+        out->other_waits = ahead != NULL;
+    }
+    out->has_other = other != NULL;
+    if (other)
+        wait_end(m, other, now_ns, &out->other);
+}
+
+void locks_waits(struct mds *m, struct mds_waits *out)
+{
+    int64_t now_ns = clock_wall_ns(reactor_clock(m->reactor));
+    const struct list *l;
+
+    list_for_each (l, &locks_module(m)->queue.all) {
+        struct msg_wait *w = mds_waits_add(out);
+
+        if (!w)
+            return;
+        add_wait(m, list_entry((struct list *)l, struct lock_wait, all), now_ns, w);
+    }
 }

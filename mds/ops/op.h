@@ -70,7 +70,7 @@ void op_batch(struct mds *m, struct rpc_req *req);
 /* ---- reads, one function each: the request is checked, the session is known ---- */
 typedef void mds_read_fn(struct mds *m, struct rpc_req *req);
 mds_read_fn op_lookup, op_getattr, op_readlink, op_readdir, op_statfs, op_fsync, op_xattr_get,
-    op_xattr_list;
+    op_xattr_list, op_waits;
 /* mds/locks: none waits longer than for a commit */
 mds_read_fn op_lock, op_lock_test, op_lock_cancel, op_lock_list;
 /* Steps they share. */

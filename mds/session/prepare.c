@@ -509,6 +509,7 @@ void session_wait_step(struct session_module *mod, struct session_wait *w)
     if (rc == -EAGAIN && !p->at_once) {
         if (list_empty(&w->all)) {
             stat_inc(&mod->stats.waits);
+            w->since_ns = session_now_ns(mod);
             list_push_back(&mod->waits, &w->all);
             mod->n_waits++;
         }

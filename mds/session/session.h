@@ -27,6 +27,10 @@ bool session_has_open(struct mds *m, uint64_t session, uint64_t ino, uint64_t op
 /* Borrowed until the session ends. false: there is none. */
 bool session_who(struct mds *m, uint64_t session, struct msg_bytes *ret_host,
                  struct msg_bytes *ret_mount);
+/* For WAITS: who it is (nothing but its number when it is gone), borrowed likewise; and those who
+ * wait for what other sessions have cached. */
+void session_describe(struct mds *m, uint64_t session, struct msg_wait_end *ret_end);
+void session_waits(struct mds *m, struct mds_waits *out);
 /* Has the time after a restart passed in which sessions reclaim what they had? */
 bool session_grace_over(struct mds *m);
 

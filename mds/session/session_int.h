@@ -9,7 +9,7 @@
  *   serve.c    SESSION_OPEN RENEW CLOSE, CLOSE; data.c LEASE_GET LEASE_RELEASE
  *   grace.c    restart, RECLAIM, orphans; evict.c the steps of an eviction
  *   mark.c     what a session may be writing, in the store
- *   module.c   start, stop, the tick; tell.c hints to clients
+ *   module.c   start, stop, the tick; tell.c hints to clients; waits.c who waits, for people
  *
  * Nothing here is durable but what mds/session/exec.h commits: sessions, and which files they may
  * be writing. Opens and leases live as long as this process and are reclaimed from the clients
@@ -188,7 +188,8 @@ struct session_wait {
     unsigned order[SHARD_RESOLVED_MAX]; /* touches by inode number */
     struct session_file *woken_from;
     uint64_t create_order; /* waits for creates up to this one */
-    int failed;            /* status to end with */
+    uint64_t since_ns;
+    int failed; /* status to end with */
 };
 
 /* An inode that is watched, being changed, or shared. */
@@ -217,7 +218,8 @@ struct watch_wait {
     struct list all;
     struct mds_prepare *p;
     unsigned pending; /* answers */
-    bool entered;     /* else it waits for the end of the grace period */
+    uint64_t since_ns;
+    bool entered; /* else it waits for the end of the grace period */
 };
 
 struct session_stats {

@@ -384,6 +384,7 @@ static struct watch_wait *wait_new(struct session_module *mod, struct mds_prepar
     if (!ww)
         return NULL;
     ww->p = p;
+    ww->since_ns = session_now_ns(mod);
     p->watch_hook = ww;
     list_init(&ww->all);
     list_push_back(where, &ww->all);

@@ -252,6 +252,29 @@ CODEC_MSG(refused_target, RefusedTarget, REFUSED_TARGET)
     F(subs, refused_target, refused, MSG_ITEMS_MAX)
 CODEC_MSG(status_rep, StatusRep, STATUS_REP)
 
+#define WAIT_END(F)                                                                                \
+    F(num, session)                                                                                \
+    F(text, host, CODEC_TEXT_MAX)                                                                  \
+    F(bytes, mount, MSG_PATH_MAX)                                                                  \
+    F(text, job, CODEC_TEXT_MAX)                                                                   \
+    F(num, pid)                                                                                    \
+    F(num, age_ns)
+CODEC_MSG(wait_end, WaitEnd, WAIT_END)
+
+#define WAIT(F)                                                                                    \
+    F(num, kind)                                                                                   \
+    F(flag, write)                                                                                 \
+    F(num, ino)                                                                                    \
+    F(num, start)                                                                                  \
+    F(num, end)                                                                                    \
+    F(sub, wait_end, who)                                                                          \
+    F(opt, wait_end, other)                                                                        \
+    F(flag, other_waits)
+CODEC_MSG(wait, Wait, WAIT)
+
+#define WAITS_REP(F) F(subs, wait, waits, MSG_WAITS_MAX) F(flag, more)
+CODEC_MSG(waits_rep, WaitsRep, WAITS_REP)
+
 #define LOAD(F)                                                                                    \
     F(num, link)                                                                                   \
     F(num, session)                                                                                \

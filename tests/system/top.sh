@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `top` shows who keeps the servers busy, under the client and job it comes from, and a server that does not answer as such.
+# `top` shows who keeps the servers busy, under the client and job it comes from, who waits for whom, and a server that does not answer as such.
 . "$(dirname "$0")/lib.sh"
 export SLURM_JOB_ID=4711
 cluster_up --oss 2
@@ -36,8 +36,27 @@ refuse "no interval" 2 'from 100ms to 1h' "$ADMIN" top --interval 0
 refuse "no rows" 2 'a number of rows' "$ADMIN" top --count 0
 refuse "too much" 2 'unexpected argument' "$ADMIN" top oss1
 
-# a server that is dead, and one that is frozen: told, and not waited for
+# an idle cluster is called that, on standard error; the table stays a table
 cleanup
+idle() { "$ADMIN" top --once --interval 100ms >"$T/out" 2>"$T/err" && [ "$(wc -l <"$T/out")" = 1 ] && grep -q '^idle: no client has asked' "$T/err"; }
+wait_for 60 idle || fail "top of an idle cluster: $(cat "$T/out" "$T/err")"
+"$ADMIN" -q top --once --interval 100ms 2>&1 | grep -q idle && fail "top -q makes remarks"
+
+# who waits for a lock, and for whom
+touch "$M/locked"
+exec 8<>"$M/locked" && flock 8
+(exec 8>&- 9<>"$M2/locked" && exec flock 9) &
+waiter=$!
+shown ".waits[0] | .kind == \"flock\" and .type == \"write\" and .inode == $(stat -c %i "$M/locked") and (.path == \"$M/locked\" or .path == \"$M2/locked\") and
+    .mount == \"$M2\" and .pid == $waiter and .age_ns > 0 and .other_mount == \"$M\" and .other_pid > 0 and .other_state == \"holds\" and
+    .other_age_ns >= .age_ns and .other_job == \"4711\" and .session != .other_session"
+"$ADMIN" top --once >"$T/out" 2>/dev/null
+grep -Eq "^$(uname -n) +$M2 .* flock +$(stat -c %i "$M/locked") +$T/mnt2?/locked +$(uname -n) +$M +[0-9]+ +holds " "$T/out" || fail "top shows no waiter: $(cat "$T/out")"
+exec 8>&-
+wait "$waiter"
+shown '.waits == []'
+
+# a server that is dead, and one that is frozen: told, and not waited for
 kill_daemon oss2
 timeout 30 "$ADMIN" --timeout 2s --json top --by server >"$T/json" 2>"$T/err"
 [ $? = 3 ] || fail "exit code with a server down"

@@ -85,11 +85,19 @@ int admin_options(const struct admin_option *options, unsigned n, int argc, char
 
 /* ---- tables, as text or JSON (see out.c) ---- */
 
-enum out_kind { OUT_TEXT, OUT_SIZE, OUT_COUNT, OUT_PERCENT, OUT_AGE, OUT_LATENCY };
+enum out_kind {
+    OUT_TEXT,
+    OUT_SIZE,
+    OUT_COUNT,
+    OUT_PERCENT,
+    OUT_AGE,
+    OUT_LATENCY,
+    OUT_JSON_ONLY = 0x100, /* together with one of them: no column of the text */
+};
 struct out_column {
     const char *title; /* "USED"; JSON name is the title in lower case with '-' as '_' unless json
                           is given */
-    enum out_kind kind;
+    unsigned kind;     /* enum out_kind */
     const char *json;
 };
 struct out;

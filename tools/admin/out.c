@@ -109,7 +109,7 @@ void out_also(struct out *o, const char *name, struct out *also)
     o->also = also;
 }
 
-static const char *cell_text(const struct out *o, const struct out_cell *c, enum out_kind kind,
+static const char *cell_text(const struct out *o, const struct out_cell *c, unsigned kind,
                              char buf[64])
 {
     if (c->none)
@@ -137,10 +137,14 @@ static void print_text(const struct out *o)
 {
     size_t rows = o->n_cells / o->n_columns;
     char buf[64];
+    unsigned last = 0;
     size_t *width = calloc(o->n_columns, sizeof *width);
 
     if (!width)
         return;
+    for (unsigned c = 0; c < o->n_columns; c++)
+        if (!(o->columns[c].kind & OUT_JSON_ONLY))
+            last = c;
     for (unsigned c = 0; c < o->n_columns; c++) {
         width[c] = o->admin->no_header ? 1 : strlen(o->columns[c].title);
         for (size_t r = 0; r < rows; r++) {
@@ -154,11 +158,15 @@ static void print_text(const struct out *o)
         if (r == 0 && o->admin->no_header)
             continue;
         for (unsigned c = 0; c < o->n_columns; c++) {
-            const char *s = r == 0 ? o->columns[c].title
-                                   : cell_text(o, &o->cells[(r - 1) * o->n_columns + c],
-                                               o->columns[c].kind, buf);
+            const char *s;
 
-            if (c + 1 < o->n_columns)
+            if (o->columns[c].kind & OUT_JSON_ONLY)
+                continue;
+            s = r == 0
+                    ? o->columns[c].title
+                    : cell_text(o, &o->cells[(r - 1) * o->n_columns + c], o->columns[c].kind, buf);
+
+            if (c != last)
                 printf("%-*s  ", (int)width[c], s);
             else
                 fputs(s, stdout);

@@ -18,6 +18,7 @@
 #include "common/crypto/crypto.h"
 #include "tools/admin/cluster.h"
 #include "tools/admin/top_rate.h"
+#include "tools/admin/top_waits.h"
 
 #define INTERVAL_MIN_NS (100 * NS_PER_MS)
 #define INTERVAL_MAX_NS (3600 * NS_PER_S)
@@ -208,6 +209,28 @@ static void warn(const struct top *t, struct out *o)
     }
 }
 
+/* Who waits for whom, below the rest. A metadata server that is down has its warning already. */
+static void show_waits(const struct top *t, struct out *o)
+{
+    bool more = false;
+    uint32_t n = 0;
+    struct out *waits =
+        top_waits(t->admin, MIN(t->admin->timeout_ns, NS_PER_S), t->count, &more, &n);
+
+    if (!waits)
+        return;
+    out_also(o, "waits", waits);
+    if (more)
+        out_warning(o, "more requests wait than the %u that are looked at", n);
+}
+
+static void say_idle(const struct top *t)
+{
+    fflush(stdout);
+    fprintf(stderr, "idle: no client has asked a server for anything in the last %.1f s\n",
+            (double)t->interval_ns / (double)NS_PER_S);
+}
+
 static void show(struct top *t)
 {
     static const char *const schemas[] = {"aifs.top.client/1", "aifs.top.job/1",
@@ -236,7 +259,10 @@ static void show(struct top *t)
         out_rates(t, o, &table.rows[i]);
     }
     warn(t, o);
+    show_waits(t, o);
     out_print(o);
+    if (table.n == 0 && !t->admin->json && !t->admin->quiet)
+        say_idle(t);
     top_drop(&table);
 }
 
