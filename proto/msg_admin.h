@@ -25,7 +25,13 @@ struct msg_node_live {
     uint64_t seen_ns_ago;
     uint32_t n_targets;
     const struct msg_target_stat *targets;
+    bool disconnected; /* the connection that its heartbeats came over is closed */
 };
+
+#define MSG_SESSION_LIVE     0u /* or it is not said */
+#define MSG_SESSION_RECLAIMS 1u /* has not said yet what it had before the server started again */
+#define MSG_SESSION_CLOSING  2u
+#define MSG_SESSION_EVICTED  3u /* what it had is being taken care of */
 
 struct msg_session_info {
     uint64_t session;
@@ -34,6 +40,8 @@ struct msg_session_info {
     uint32_t pid;
     uint64_t seen_ns_ago;
     uint32_t opens, leases;
+    uint32_t state;    /* MSG_SESSION_* */
+    bool disconnected; /* no connection of its client is open */
 };
 
 /* A server offers a new target where one of the map lived that is not there any more. */
@@ -52,6 +60,7 @@ struct msg_status_rep {
     const struct msg_session_info *sessions;
     const struct msg_trash_tree *trees; /* the oldest, at most MSG_TREES_MAX */
     const struct msg_refused_target *refused;
+    uint64_t lease_ns; /* a session that is silent for so long is evicted; 0: not said */
 };
 
 /*

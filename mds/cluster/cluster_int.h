@@ -53,7 +53,8 @@ struct cluster_node {
     bool waited_for; /* silent since this process started, but online when the last one ended */
     struct uuid boot;
     uint64_t seen_ns;
-    uint64_t acked; /* it knows every fence up to this number */
+    struct rpc_link *link; /* counted: it was heard of over it last; NULL: not yet */
+    uint64_t acked;        /* it knows every fence up to this number */
     uint32_t n_targets;
     struct cluster_target *targets;
     struct rpc_peer *peer;

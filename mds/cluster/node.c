@@ -77,10 +77,22 @@ void cluster_nodes_fini(struct cluster *c)
 
         if (n->peer)
             rpc_peer_destroy(n->peer);
+        if (n->link)
+            rpc_link_unref(n->link);
         hmap_remove(&c->nodes, &n->by_id);
         mem_free(n->targets);
         mem_free(n);
     }
+}
+
+static void heard_over(struct cluster_node *n, struct rpc_link *l)
+{
+    n->seen_ns = cluster_now_ns(n->c);
+    if (n->link == l)
+        return;
+    if (n->link)
+        rpc_link_unref(n->link);
+    n->link = rpc_link_ref(l);
 }
 
 /* ---- what a server says about its targets ---- */
@@ -150,7 +162,7 @@ static int registration_node(struct registration *r, struct cluster_node **ret_n
         n->up = true;
         n->waited_for = false;
         n->boot = msg->boot;
-        n->seen_ns = cluster_now_ns(r->c);
+        heard_over(n, r->req->from);
         n->acked = 0; /* until its next heartbeat: it may have lost this answer */
         node_stats(n, msg->n_targets, msg->targets);
     }
@@ -274,7 +286,7 @@ void cluster_serve_heartbeat(struct rpc_req *req)
     if (!n || !n->up || !uuid_equal(&n->boot, &msg->boot)) {
         rep.register_again = true;
     } else {
-        n->seen_ns = cluster_now_ns(c);
+        heard_over(n, req->from);
         if (msg->fence_seq <= fence_list_last(&c->fences))
             cluster_fence_acked(n, msg->fence_seq);
         node_stats(n, msg->n_targets, msg->targets);

@@ -105,10 +105,12 @@ static int status_nodes(struct status *s)
             return -ENOMEM;
         for (uint32_t i = 0; i < n->n_targets; i++)
             stats[i] = n->targets[i].stat;
-        nodes[s->rep.n_nodes++] = (struct msg_node_live){.id = n->id,
-                                                         .seen_ns_ago = now_ns - n->seen_ns,
-                                                         .n_targets = n->n_targets,
-                                                         .targets = stats};
+        nodes[s->rep.n_nodes++] =
+            (struct msg_node_live){.id = n->id,
+                                   .seen_ns_ago = now_ns - n->seen_ns,
+                                   .n_targets = n->n_targets,
+                                   .targets = stats,
+                                   .disconnected = n->link && !rpc_link_alive(n->link)};
     }
     return 0;
 }
@@ -148,6 +150,7 @@ static void status_done(struct worker_job *j)
     s->rep.fs = m->fs;
     s->rep.fs_name = (struct msg_bytes){m->conf.fs_name, (uint32_t)strlen(m->conf.fs_name)};
     s->rep.version = (struct msg_bytes){AIFS_VERSION, sizeof AIFS_VERSION - 1};
+    s->rep.lease_ns = m->conf.lease_ns;
     s->rep.uptime_ns = cluster_now_ns(c) - m->started_ns;
     s->rep.map_epoch = c->map->epoch;
     s->rep.commits = stats.commits;

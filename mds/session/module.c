@@ -116,6 +116,13 @@ static struct msg_bytes info_text(struct arena *a, const char *text)
     return copy ? (struct msg_bytes){copy, len} : (struct msg_bytes){0};
 }
 
+static uint32_t state_of(const struct session *s)
+{
+    if (s->phase == PHASE_LIVE)
+        return s->reclaiming ? MSG_SESSION_RECLAIMS : MSG_SESSION_LIVE;
+    return s->phase == PHASE_CLOSING ? MSG_SESSION_CLOSING : MSG_SESSION_EVICTED;
+}
+
 int session_list(struct mds *m, struct arena *a, const struct msg_session_info **ret_sessions,
                  uint32_t *ret_n)
 {
@@ -144,7 +151,9 @@ int session_list(struct mds *m, struct arena *a, const struct msg_session_info *
             .pid = s->pid,
             .seen_ns_ago = s->renewed_ns ? now_ns - MIN(s->renewed_ns, now_ns) : now_ns,
             .opens = s->n_opens,
-            .leases = s->n_leases};
+            .leases = s->n_leases,
+            .state = state_of(s),
+            .disconnected = !s->link || !rpc_link_alive(s->link)};
     }
     *ret_sessions = list;
     *ret_n = n;

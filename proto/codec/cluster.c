@@ -203,7 +203,8 @@ CODEC_MSG(text_rep, TextRep, TEXT_REP)
     F(text, pool, MAP_NAME_BYTES - 1) F(text, alias, MAP_NAME_BYTES - 1)
 CODEC_MSG(target_add_req, TargetAddReq, TARGET_ADD_REQ)
 
-#define NODE_LIVE(F) F(num, id) F(num, seen_ns_ago) F(subs, target_stat, targets, TARGETS_MAX)
+#define NODE_LIVE(F)                                                                               \
+    F(num, id) F(num, seen_ns_ago) F(subs, target_stat, targets, TARGETS_MAX) F(flag, disconnected)
 CODEC_MSG(node_live, NodeLive, NODE_LIVE)
 
 #define SESSION_INFO(F)                                                                            \
@@ -216,7 +217,9 @@ CODEC_MSG(node_live, NodeLive, NODE_LIVE)
     F(num, pid)                                                                                    \
     F(num, seen_ns_ago)                                                                            \
     F(num, opens)                                                                                  \
-    F(num, leases)
+    F(num, leases)                                                                                 \
+    F(num, state)                                                                                  \
+    F(flag, disconnected)
 CODEC_MSG(session_info, SessionInfo, SESSION_INFO)
 
 #define RMTREE_REQ(F) F(num, parent) F(num, ino) F(name, name)
@@ -249,7 +252,8 @@ CODEC_MSG(refused_target, RefusedTarget, REFUSED_TARGET)
     F(subs, session_info, sessions, MSG_ITEMS_MAX)                                                 \
     F(num, trash_queue)                                                                            \
     F(subs, trash_tree, trees, MSG_TREES_MAX)                                                      \
-    F(subs, refused_target, refused, MSG_ITEMS_MAX)
+    F(subs, refused_target, refused, MSG_ITEMS_MAX)                                                \
+    F(num, lease_ns)
 CODEC_MSG(status_rep, StatusRep, STATUS_REP)
 
 #define WAIT_END(F)                                                                                \

@@ -47,7 +47,16 @@ if [ ! -e /etc/aifs/admin.conf ]; then
     refuse "which one" 2 "config $T/b/admin.conf" env -u AIFS_CONFIG "$ADMIN" status
 fi
 expect "it goes" "$ADMIN" -q demo down --dir "$T/b" --purge
+"$ADMIN" --json client list | jq -e '.items | length > 0 and all(.state == "connected")' >/dev/null || fail "client list: $("$ADMIN" client list)"
+# what is dead is said to be as soon as its connection is closed
+second_mount
+mounted=$(pgrep -f -- "aifs-mount .* $M2 ") && kill -KILL "$mounted" && tail -s 0.02 --pid="$mounted" -f /dev/null
+gone() { "$ADMIN" --json client list | jq -e ".items[] | select(.mount == \"$M2\") | .state == \"disconnected\" and .last_seen_ns > 0" && "$ADMIN" status | grep -q '^clients  *2 (1 without a living connection'; }
+wait_for 10 gone || fail "a client that died: $("$ADMIN" client list)"
 kill_daemon oss2
+closed() { "$ADMIN" status 2>&1 | grep -q 'server oss2: its connection is closed'; }
+wait_for 10 closed || fail "a closed connection is not shown: $("$ADMIN" status 2>&1)"
+"$ADMIN" --json node list 2>/dev/null | jq -e '.items[] | select(.alias == "oss2") | .state == "unreachable"' >/dev/null || fail "node list: $("$ADMIN" node list)"
 down() { "$ADMIN" --timeout 2s target list 2>/dev/null | grep -q unreachable; }
 wait_for 15 down || fail "the dead server is not shown"
 start=$SECONDS

@@ -8,6 +8,8 @@
 #include "common/base/err.h"
 #include "common/base/text.h"
 
+#define LEASE_NS (15 * NS_PER_S) /* of a server that does not tell */
+
 int cluster_get(struct admin *a, struct cluster *ret_cluster)
 {
     static const struct msg_empty none;
@@ -41,25 +43,29 @@ const struct msg_node_live *cluster_node_live(const struct cluster *c, uint32_t 
     return NULL;
 }
 
+bool cluster_node_up(const struct msg_node_live *live)
+{
+    return live && !live->disconnected && live->seen_ns_ago <= CLUSTER_LATE_NS;
+}
+
 const struct msg_target_stat *cluster_target_live(const struct cluster *c, uint32_t target,
-                                                  uint64_t *ret_seen_ns_ago)
+                                                  const struct msg_node_live **ret_node)
 {
     for (uint32_t i = 0; i < c->status->n_nodes; i++) {
         const struct msg_node_live *n = &c->status->nodes[i];
 
         for (uint32_t t = 0; t < n->n_targets; t++)
             if (n->targets[t].id == target) {
-                *ret_seen_ns_ago = n->seen_ns_ago;
+                *ret_node = n;
                 return &n->targets[t];
             }
     }
     return NULL;
 }
 
-const char *cluster_target_state(const struct map_target *t, const struct msg_target_stat *live,
-                                 uint64_t seen_ns_ago)
+const char *cluster_target_state(const struct map_target *t, const struct msg_node_live *node)
 {
-    if (!live || seen_ns_ago > CLUSTER_LATE_NS)
+    if (!cluster_node_up(node))
         return "unreachable";
     return t->state == MAP_TARGET_ONLINE ? "online" : "offline";
 }
@@ -79,26 +85,49 @@ void cluster_target_missing(struct out *o, const struct cluster *c, const struct
     }
 }
 
+/* A client renews its session three times in a lease. */
+static bool session_is_silent(const struct cluster *c, const struct msg_session_info *s)
+{
+    uint64_t lease_ns = c->status->lease_ns ? c->status->lease_ns : LEASE_NS;
+
+    return s->disconnected || s->seen_ns_ago > lease_ns / 2;
+}
+
+const char *cluster_session_state(const struct cluster *c, const struct msg_session_info *s)
+{
+    if (s->state == MSG_SESSION_EVICTED)
+        return "evicted";
+    if (s->state == MSG_SESSION_CLOSING)
+        return "closing";
+    if (s->disconnected)
+        return "disconnected";
+    if (session_is_silent(c, s))
+        return "silent";
+    return s->state == MSG_SESSION_RECLAIMS ? "reclaims" : "connected";
+}
+
 /* ---- status ---- */
 
 struct sums {
-    uint64_t total, used, online, errors;
+    uint64_t total, used, online, errors, silent;
 };
 
 static struct sums add_up(const struct cluster *c)
 {
     struct sums s = {0};
 
+    for (uint32_t i = 0; i < c->status->n_sessions; i++)
+        s.silent += session_is_silent(c, &c->status->sessions[i]);
     for (uint32_t i = 0; i < c->map->n_targets; i++) {
-        uint64_t seen;
-        const struct msg_target_stat *live = cluster_target_live(c, c->map->targets[i].id, &seen);
+        const struct msg_node_live *node;
+        const struct msg_target_stat *live = cluster_target_live(c, c->map->targets[i].id, &node);
 
         if (!live)
             continue;
         s.total += live->total_bytes;
         s.used += live->used_bytes;
         s.errors += live->errors;
-        s.online += !strcmp(cluster_target_state(&c->map->targets[i], live, seen), "online");
+        s.online += !strcmp(cluster_target_state(&c->map->targets[i], node), "online");
     }
     return s;
 }
@@ -114,9 +143,10 @@ static struct out *status_json(const struct admin *a, const struct cluster *c, c
         {"COMMITS", OUT_COUNT, NULL},        {"TARGETS", OUT_COUNT, NULL},
         {"TARGETS-ONLINE", OUT_COUNT, NULL}, {"TOTAL-BYTES", OUT_COUNT, NULL},
         {"USED-BYTES", OUT_COUNT, NULL},     {"ERRORS", OUT_COUNT, NULL},
-        {"CLIENTS", OUT_COUNT, NULL},        {"DESTROY-QUEUE", OUT_COUNT, NULL},
-        {"PUNCH-QUEUE", OUT_COUNT, NULL},    {"RECOVERY-QUEUE", OUT_COUNT, NULL},
-        {"ORPHANS", OUT_COUNT, NULL},        {"TRASH-QUEUE", OUT_COUNT, NULL}};
+        {"CLIENTS", OUT_COUNT, NULL},        {"CLIENTS-SILENT", OUT_COUNT, NULL},
+        {"DESTROY-QUEUE", OUT_COUNT, NULL},  {"PUNCH-QUEUE", OUT_COUNT, NULL},
+        {"RECOVERY-QUEUE", OUT_COUNT, NULL}, {"ORPHANS", OUT_COUNT, NULL},
+        {"TRASH-QUEUE", OUT_COUNT, NULL}};
     const struct msg_status_rep *r = c->status;
     char id[UUID_TEXT_BYTES], text[128];
     struct out *o = out_table(a, "aifs.status/1", columns, ARRAY_LEN(columns));
@@ -139,6 +169,7 @@ static struct out *status_json(const struct admin *a, const struct cluster *c, c
     out_number(o, s->used);
     out_number(o, s->errors);
     out_number(o, r->n_sessions);
+    out_number(o, s->silent);
     out_number(o, r->destroy_queue);
     out_number(o, r->punch_queue);
     out_number(o, r->recovery_queue);
@@ -165,7 +196,11 @@ static void status_text(const struct cluster *c, const struct sums *s, const cha
            text_format_size(s->total, total, sizeof total),
            (unsigned long long)(s->total ? s->used * 100 / s->total : 0),
            s->errors ? "   ERRORS: see target list" : "");
-    printf("clients     %u\n", r->n_sessions);
+    printf("clients     %u", r->n_sessions);
+    if (s->silent)
+        printf(" (%llu without a living connection: see client list)",
+               (unsigned long long)s->silent);
+    putchar('\n');
     printf(
         "queues      %llu objects to destroy, %llu truncates, %llu size recoveries, %llu orphans\n",
         (unsigned long long)r->destroy_queue, (unsigned long long)r->punch_queue,
@@ -187,14 +222,17 @@ static void status_warn(struct out *o, const struct cluster *c)
         const struct msg_node_live *live = &c->status->nodes[i];
         const struct map_node *n = map_node(c->map, live->id);
 
-        if (n && live->seen_ns_ago > CLUSTER_MISSED_NS)
+        if (n && live->disconnected)
+            out_warning(o, "server %s: its connection is closed; last heard of %.1f s ago",
+                        n->alias, (double)live->seen_ns_ago / (double)NS_PER_S);
+        else if (n && live->seen_ns_ago > CLUSTER_MISSED_NS)
             out_warning(o, "server %s: not heard of for %.1f s", n->alias,
                         (double)live->seen_ns_ago / (double)NS_PER_S);
     }
     for (uint32_t i = 0; i < c->map->n_targets; i++) {
-        uint64_t seen = 0;
-        const struct msg_target_stat *live = cluster_target_live(c, c->map->targets[i].id, &seen);
-        const char *state = cluster_target_state(&c->map->targets[i], live, seen);
+        const struct msg_node_live *node = NULL;
+        const struct msg_target_stat *live = cluster_target_live(c, c->map->targets[i].id, &node);
+        const char *state = cluster_target_state(&c->map->targets[i], live ? node : NULL);
 
         if (strcmp(state, "online") != 0)
             out_warning(o, "target %u (%s) is %s", c->map->targets[i].id, c->map->targets[i].alias,
@@ -252,8 +290,7 @@ static void node_row(struct out *o, const struct cluster *c, const struct map_no
     out_number(o, n->id);
     out_text(o, n->alias);
     out_text(o, is_mds ? "mds" : "oss");
-    out_text(o,
-             is_mds || (live && live->seen_ns_ago <= CLUSTER_LATE_NS) ? "online" : "unreachable");
+    out_text(o, is_mds || cluster_node_up(live) ? "online" : "unreachable");
     out_text(o, addresses);
     out_number(o, targets);
     if (is_mds)
@@ -289,7 +326,7 @@ static int node_table(struct admin *a, const char *only)
             continue;
         found = true;
         node_row(o, &c, n);
-        if (n->type == MAP_NODE_OSS && (!live || live->seen_ns_ago > CLUSTER_LATE_NS)) {
+        if (n->type == MAP_NODE_OSS && !cluster_node_up(live)) {
             out_warning(o, "server %s is unreachable", n->alias);
             all_up = false;
         }
@@ -343,11 +380,11 @@ static struct msg_bytes address_of(struct msg_bytes b)
 int cmd_client_list(struct admin *a, int argc, char **argv)
 {
     static const struct out_column columns[] = {
-        {"SESSION", OUT_COUNT, NULL},     {"HOST", OUT_TEXT, NULL},
-        {"PID", OUT_COUNT, NULL},         {"MOUNT", OUT_TEXT, NULL},
-        {"ADDRESS", OUT_TEXT, NULL},      {"JOB", OUT_TEXT, NULL},
-        {"OPENS", OUT_COUNT, NULL},       {"LEASES", OUT_COUNT, NULL},
-        {"LAST", OUT_AGE, "last_seen_ns"}};
+        {"SESSION", OUT_COUNT, NULL},      {"HOST", OUT_TEXT, NULL},
+        {"PID", OUT_COUNT, NULL},          {"MOUNT", OUT_TEXT, NULL},
+        {"ADDRESS", OUT_TEXT, NULL},       {"JOB", OUT_TEXT, NULL},
+        {"OPENS", OUT_COUNT, NULL},        {"LEASES", OUT_COUNT, NULL},
+        {"LAST", OUT_AGE, "last_seen_ns"}, {"STATE", OUT_TEXT, NULL}};
     struct cluster c;
     struct out *o;
     int rc;
@@ -370,6 +407,7 @@ int cmd_client_list(struct admin *a, int argc, char **argv)
         out_number(o, s->opens);
         out_number(o, s->leases);
         out_number(o, s->seen_ns_ago);
+        out_text(o, cluster_session_state(&c, s));
     }
     out_print(o);
     cluster_put(&c);

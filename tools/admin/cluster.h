@@ -16,12 +16,16 @@ struct cluster {
 int cluster_get(struct admin *a, struct cluster *ret_cluster); /* enum admin_exit */
 void cluster_put(struct cluster *c);
 const struct msg_node_live *cluster_node_live(const struct cluster *c, uint32_t node);
-/* NULL when its server has not reported it. */
+/* Heard of lately, and over a connection that is still open; live may be NULL. */
+bool cluster_node_up(const struct msg_node_live *live);
+/* NULL when its server has not reported it; ret_node, if it has: that server. */
 const struct msg_target_stat *cluster_target_live(const struct cluster *c, uint32_t target,
-                                                  uint64_t *ret_seen_ns_ago);
+                                                  const struct msg_node_live **ret_node);
 /* A warning when its server has found another directory where it lived. */
 void cluster_target_missing(struct out *o, const struct cluster *c, const struct map_target *t);
-const char *cluster_target_state(const struct map_target *t, const struct msg_target_stat *live,
-                                 uint64_t seen_ns_ago);
+/* node: of cluster_target_live(); NULL: not reported. */
+const char *cluster_target_state(const struct map_target *t, const struct msg_node_live *node);
+/* What a session is: connected, or why it is of no use now. */
+const char *cluster_session_state(const struct cluster *c, const struct msg_session_info *s);
 
 #endif

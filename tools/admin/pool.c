@@ -10,13 +10,14 @@
 static void pool_row(struct out *o, const struct cluster *c, const struct map_pool *p)
 {
     const struct map_table *table = map_table(c->map, p->id, 1);
-    uint64_t targets = 0, total = 0, used = 0, free_bytes = 0, seen;
+    uint64_t targets = 0, total = 0, used = 0, free_bytes = 0;
     char list[512] = "";
     size_t at = 0;
 
     for (uint32_t i = 0; i < c->map->n_targets; i++) {
         const struct map_target *t = &c->map->targets[i];
-        const struct msg_target_stat *live = cluster_target_live(c, t->id, &seen);
+        const struct msg_node_live *node;
+        const struct msg_target_stat *live = cluster_target_live(c, t->id, &node);
 
         if (t->pool != p->id)
             continue;

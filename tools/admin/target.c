@@ -25,9 +25,10 @@ static bool target_row(struct out *o, const struct cluster *c, const struct map_
 {
     const struct map_node *node = map_node(c->map, t->node);
     const struct map_pool *pool = map_pool(c->map, t->pool);
-    uint64_t seen = 0, all;
-    const struct msg_target_stat *live = cluster_target_live(c, t->id, &seen);
-    const char *state = cluster_target_state(t, live, seen);
+    const struct msg_node_live *from = NULL;
+    const struct msg_target_stat *live = cluster_target_live(c, t->id, &from);
+    const char *state = cluster_target_state(t, live ? from : NULL);
+    uint64_t all;
 
     out_number(o, t->id);
     out_text(o, t->alias);
@@ -42,7 +43,7 @@ static bool target_row(struct out *o, const struct cluster *c, const struct map_
         out_number(o, all ? (live->used_bytes * 100 + all - 1) / all : 0);
         out_number(o, live->chunks);
         out_number(o, live->errors);
-        out_number(o, seen);
+        out_number(o, from->seen_ns_ago);
     } else {
         for (int i = 0; i < 7; i++)
             out_none(o);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "mds/store/dump_fmt.h"
-#include "tests/component/mds_server/rig.h"
+#include "tests/component/mds_server/rig_int.h"
 
 static struct rig rig;
 
@@ -221,6 +221,51 @@ START_TEST(what_was_refused_is_forgotten_when_the_target_is_there_again)
 }
 END_TEST
 
+static const struct msg_status_rep *status(void)
+{
+    const void *any;
+
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    return any;
+}
+
+START_TEST(status_says_at_once_whose_connection_is_closed)
+{
+    rig_oss_start(&rig, 1, 1);
+    rig_client_open(&rig, 0);
+    ck_assert_uint_eq(status()->lease_ns, RIG_LEASE);
+    ck_assert(!status()->nodes[0].disconnected);
+    ck_assert(!status()->sessions[0].disconnected);
+    ck_assert_uint_eq(status()->sessions[0].state, MSG_SESSION_LIVE);
+    rig.oss[1].alive = rig.client[0].alive = false;
+    rig_oss_fini(&rig.oss[1]);
+    rig_client_fini(&rig.client[0]);
+    rig_settle(&rig);
+    ck_assert(status()->nodes[0].disconnected);
+    ck_assert(status()->sessions[0].disconnected);
+    rig_oss_init(&rig, 1);
+    rig_oss_start(&rig, 1, 1);
+    ck_assert(!status()->nodes[0].disconnected);
+}
+END_TEST
+
+static bool fence_arrived(void *session)
+{
+    return rig_oss_count(&rig.oss[0], RPC_OP_OSS_FENCE, *(uint64_t *)session) > 0;
+}
+
+START_TEST(a_session_that_is_being_evicted_says_so)
+{
+    rig_oss_start(&rig, 0, 1);
+    rig_client_open(&rig, 0);
+    rig.oss[0].mute = true; /* the fence is not acknowledged */
+    rig_client_forget(&rig, 0);
+    ck_assert(rig_until(&rig, 10000, fence_arrived, &rig.client[0].session));
+    ck_assert_uint_eq(status()->n_sessions, 1);
+    ck_assert_uint_eq(status()->sessions[0].state, MSG_SESSION_EVICTED);
+}
+END_TEST
+
 /* ---- dump ---- */
 
 static unsigned parse_page(unsigned *n_inodes, uint8_t *key, uint32_t *key_len)
@@ -372,6 +417,8 @@ static void add(TCase *t)
     tcase_add_test(t, status_and_statfs_say_what_there_is);
     tcase_add_test(t, a_new_target_where_one_lived_is_refused_until_that_is_given_up);
     tcase_add_test(t, what_was_refused_is_forgotten_when_the_target_is_there_again);
+    tcase_add_test(t, status_says_at_once_whose_connection_is_closed);
+    tcase_add_test(t, a_session_that_is_being_evicted_says_so);
     tcase_add_test(t, the_load_is_told_by_session_and_what_waits_with_it);
     tcase_add_test(t, a_dump_is_one_moment_whatever_happens_meanwhile);
     tcase_add_test(t, dumps_are_bounded_and_given_back_when_their_caller_is_gone);
