@@ -74,12 +74,18 @@ printf '64 MiB written, synced and read back with the same checksum; it lies on:
 
 step "the cluster"
 /usr/local/bin/aifs-admin --config "$dir/admin.conf" status
+# what has to be said so that these commands mean this cluster
+which="" demo=""
+id_of() { "$@" --json status 2>/dev/null | sed -n 's/.*"id": "\(.*\)".*/\1/p'; }
+[ "$(id_of /usr/local/bin/aifs-admin)" = "$(id_of /usr/local/bin/aifs-admin --config "$dir/admin.conf")" ] || which=" --config $dir/admin.conf"
+[ "$dir" = /var/lib/aifs-demo ] || demo=" --dir $dir"
 cat <<TXT
 
 aifs is mounted on $mount. Try:
-  aifs-admin status                      the cluster on one screen
-  aifs-admin target list                 where the data is
-  aifs-admin demo mount /mnt/second      one more mount of the same cluster
-  aifs-admin demo down                   stop (demo up brings it back with its data)
-  aifs-admin demo down --purge           stop and remove everything
+  aifs-admin$which status                      the cluster on one screen
+  aifs-admin$which target list                 where the data is
+  aifs-admin$which top                         who keeps the servers busy, who waits for whom
+  aifs-admin demo mount$demo /mnt/second      one more mount of the same cluster
+  aifs-admin demo down$demo                   stop (demo up$demo brings it back with its data)
+  aifs-admin demo down$demo --purge           stop and remove everything
 TXT

@@ -26,6 +26,13 @@ refuse "a port out of range" 2 '"127.0.0.1:99999": the port is out of range' "$A
 refuse "a host without a name" 2 'cannot resolve "no\.\.host"' "$ADMIN" --mds no..host:7600 --key-file "$C/key/admin.key" status
 refuse "the layout of a file with data" 5 'f has data.*stripe create' "$ADMIN" stripe set -c 1 "$M/f"
 refuse "a file elsewhere" 1 '^aifs-admin: /etc/passwd: not on an aifs mount' "$ADMIN" file info /etc/passwd
+for cmd in "file where" "file locks" "stripe get"; do
+    # shellcheck disable=SC2086
+    refuse "$cmd elsewhere" 1 '^aifs-admin: /etc/passwd: not on an aifs mount$' "$ADMIN" $cmd /etc/passwd
+done
+refuse "a file that the environment names" 4 '/none \(of AIFS_CONFIG\): ' env AIFS_CONFIG="$T/none" "$ADMIN" status
+refuse "a file that the line names" 4 '/none: ' "$ADMIN" --config "$T/none" status
+refuse "a key that the environment names" 4 '\(of AIFS_KEY_FILE\)$' env AIFS_KEY_FILE="$T/none" "$ADMIN" status
 [ -z "$("$ADMIN" file info /etc/passwd 2>/dev/null)" ] || fail "file info prints a table of nothing"
 refuse "nobody there" 7 '' "$ADMIN" --mds 127.0.0.1:1 --key-file "$C/key/admin.key" --timeout 1s status
 refuse "a missing server" 4 '^aifs-admin: there is no server nope$' "$ADMIN" node show nope
@@ -54,7 +61,7 @@ mounted=$(pgrep -f -- "aifs-mount .* $M2 ") && kill -KILL "$mounted" && tail -s 
 gone() { "$ADMIN" --json client list | jq -e ".items[] | select(.mount == \"$M2\") | .state == \"disconnected\" and .last_seen_ns > 0" && "$ADMIN" status | grep -q '^clients  *2 (1 without a living connection'; }
 wait_for 10 gone || fail "a client that died: $("$ADMIN" client list)"
 kill_daemon oss2
-closed() { "$ADMIN" status 2>&1 | grep -q 'server oss2: its connection is closed'; }
+closed() { "$ADMIN" status 2>&1 | grep -q 'server oss2: not heard of for .* s, its connection is closed'; }
 wait_for 10 closed || fail "a closed connection is not shown: $("$ADMIN" status 2>&1)"
 "$ADMIN" --json node list 2>/dev/null | jq -e '.items[] | select(.alias == "oss2") | .state == "unreachable"' >/dev/null || fail "node list: $("$ADMIN" node list)"
 down() { "$ADMIN" --timeout 2s target list 2>/dev/null | grep -q unreachable; }

@@ -22,9 +22,10 @@ refuse "without --yes" 8 "nothing was removed" "$ADMIN" rmtree "$M/t"
 [ "$(inodes)" = "$before" ] || fail "it was removed without --yes"
 refuse "a file" 2 "not a directory" "$ADMIN" --yes rmtree "$M/file"
 refuse "a mount" 2 "is mounted" "$ADMIN" --yes rmtree "$M"
-refuse "elsewhere" 1 "not on an aifs mount" "$ADMIN" --yes rmtree "$T"
+refuse "elsewhere" 1 "not on an aifs mount$" "$ADMIN" --yes rmtree "$T"
 exec 8<"$M2/t/a/b/large"
-expect "rmtree" "$ADMIN" -q --yes rmtree "$M/t/." --wait
+"$ADMIN" --json --yes rmtree "$M/t/." --wait >"$T/json" || fail "rmtree: $(cat "$T/json")"
+jq -e '.items[0] | .state == "gone" and .directories_left == 0 and .objects_left == 0 and (.removed == null or .removed > 100) and .age_ns > 0' "$T/json" >/dev/null || fail "the end of rmtree --wait: $(cat "$T/json")"
 for m in "$M" "$M2"; do [ ! -e "$m/t" ] || fail "the name is still there at $m"; done
 [ "$(stat -c %h "$M2/outside")" = 1 ] || fail "a file with a name outside: $(stat -c %h "$M2/outside") links"
 [ "$(stat -L -c %s /dev/fd/8)" = 100000 ] || fail "the open file: $(stat -L -c %s /dev/fd/8) bytes"
@@ -32,6 +33,24 @@ cmp -n 100000 - /dev/zero <&8 || fail "the open file reads otherwise"
 exec 8<&-
 rm "$M/outside" "$M/file"
 wait_for 20 empty 1 || fail "$(inodes) inodes are left"
+
+# who waits is told what goes on without him, fsck that a tree is on its way, and in the end there are counts
+tree v
+names=$(find "$M/v" -mindepth 1 | wc -l)
+find "$M/v" -name large -exec sync {} + || fail "sync"
+kill -STOP "$(daemon_pid oss1)" # its chunks cannot go
+"$ADMIN" --timeout 60s --yes rmtree "$M/v" --wait >"$T/out" 2>"$T/err" &
+waiter=$!
+data_left() { "$ADMIN" --json rmtree --list | jq -e '.items[0] | .directories_left == 0 and .objects_left > 0'; }
+wait_for 60 data_left || fail "the tree does not go: $("$ADMIN" rmtree --list) $(cat "$T/out" "$T/err")"
+kill -TERM "$waiter"
+wait "$waiter"
+[ $? = 143 ] || fail "rmtree --wait did not end by the signal"
+grep -q "goes on removing what was in it; aifs-admin rmtree --list" "$T/err" || fail "an interrupted rmtree says: $(cat "$T/err")"
+"$ADMIN" --timeout 1s --json fsck check 2>/dev/null | jq -e '.totals.trees_removing == 1 and (.warnings | any(test("1 removed tree is not wholly gone")))' >/dev/null || fail "fsck does not say that a tree is being removed"
+[ "$("$ADMIN" --json rmtree --list | jq '.items[0].removed')" = "$names" ] || fail "$names names were removed, not: $("$ADMIN" rmtree --list)"
+kill -CONT "$(daemon_pid oss1)"
+wait_for 30 empty 1 || fail "$(inodes) inodes are left of v"
 
 tree u
 expect "rmtree of the next" "$ADMIN" -q --yes rmtree "$M/u"

@@ -10,6 +10,10 @@ mkdir "$M/one/sub" && head -c 3000000 /dev/urandom >"$M/one/sub/f"; sync "$M/one
 [ "$("$ADMIN" --json file where "$M/one/sub/f" | jq '.items | map(select(.chunks > 0)) | length')" = 1 ] || fail "one stripe should be on one target"
 head -c 3000000 /dev/urandom >"$M/three"; sync "$M/three"
 [ "$("$ADMIN" --json file where "$M/three" | jq '.items | map(select(.chunks > 0)) | length')" = 3 ] || fail "three chunks should be on three targets"
+# more stripes than targets are said to be fewer, and are more when there are more
+mkdir "$M/wide" && [ "$("$ADMIN" stripe set -c 5 "$M/wide" 2>&1)" = "aifs-admin: warning: $M/wide: pool default has 3 targets: files get 3 stripes, not 5" ] || fail "stripe set beyond the targets"
+"$ADMIN" --json stripe set -c 5 "$M/wide" | jq -e '.warnings | length == 1' >/dev/null || fail "stripe set --json beyond the targets"
+[ -z "$("$ADMIN" stripe set -c 3 "$M/wide" 2>&1)$("$ADMIN" stripe set -c 0 "$M/wide" 2>&1)" ] || fail "stripe set within the targets warns"
 expect "stripe create" "$ADMIN" stripe create -c 2 -S 64Ki "$M/two"
 head -c 1000000 /dev/urandom >"$T/r" && cat "$T/r" >"$M/two" && cmp "$T/r" "$M/two" || fail "a file with its own layout"
 [ "$("$ADMIN" stripe get -S "$M/two")" = 65536 ] || fail "stripe create -S"

@@ -222,12 +222,10 @@ static void status_warn(struct out *o, const struct cluster *c)
         const struct msg_node_live *live = &c->status->nodes[i];
         const struct map_node *n = map_node(c->map, live->id);
 
-        if (n && live->disconnected)
-            out_warning(o, "server %s: its connection is closed; last heard of %.1f s ago",
-                        n->alias, (double)live->seen_ns_ago / (double)NS_PER_S);
-        else if (n && live->seen_ns_ago > CLUSTER_MISSED_NS)
-            out_warning(o, "server %s: not heard of for %.1f s", n->alias,
-                        (double)live->seen_ns_ago / (double)NS_PER_S);
+        if (n && (live->disconnected || live->seen_ns_ago > CLUSTER_MISSED_NS))
+            out_warning(o, "server %s: not heard of for %.1f s%s", n->alias,
+                        (double)live->seen_ns_ago / (double)NS_PER_S,
+                        live->disconnected ? ", its connection is closed" : "");
     }
     for (uint32_t i = 0; i < c->map->n_targets; i++) {
         const struct msg_node_live *node = NULL;

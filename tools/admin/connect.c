@@ -25,6 +25,14 @@ static const struct conf_option options[] = {
     {.name = NULL},
 };
 
+/* Does the environment say so? Then it is not on the line, where one would look. */
+static bool says_env(const char *value, const char *name)
+{
+    const char *text = getenv(name);
+
+    return text && !strcmp(text, value);
+}
+
 static int read_config(struct admin *a, const char *path)
 {
     const struct conf_option *const tables[] = {options, NULL};
@@ -42,7 +50,8 @@ static int read_config(struct admin *a, const char *path)
     }
     if (rc < 0) {
         conf_destroy(c);
-        return admin_fail(rc, "%s", path);
+        return admin_fail(rc, "%s%s", path,
+                          says_env(path, "AIFS_CONFIG") ? " (of AIFS_CONFIG)" : "");
     }
     if (!a->mds && conf_str(c, "mds")) {
         snprintf(a->mds_text, sizeof a->mds_text, "%s", conf_str(c, "mds"));
@@ -245,7 +254,8 @@ int admin_connect(struct admin *a)
         return rc;
     rc = crypto_key_load(a->key_file, &key, err, sizeof err);
     if (rc < 0) {
-        admin_error("%s", err);
+        admin_error("%s%s", err,
+                    says_env(a->key_file, "AIFS_KEY_FILE") ? " (of AIFS_KEY_FILE)" : "");
         return rc == -ENOENT ? ADMIN_NOT_FOUND : ADMIN_PERMISSION;
     }
     rc = rpc_sync_create(&key, "aifs-admin", &a->sync);

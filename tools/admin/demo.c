@@ -105,12 +105,27 @@ static void tail_log(const char *log)
     admin_detail("--- the end of %s:\n%s", log, text);
 }
 
-/* Starts the daemon of DIR/<folder> and learns its port. */
+/* The daemon of DIR/<folder> serves: its port. */
+static int learn_port(const struct demo *d, const char *folder, pid_t pid, uint16_t *port)
+{
+    char dir[PATH_MAX], log[PATH_MAX + 8], text[32];
+    int rc;
+
+    snprintf(dir, sizeof dir, "%s/%s", d->dir, folder);
+    snprintf(log, sizeof log, "%s/log", dir);
+    rc = proc_wait_file(dir, "port", pid, START_TIMEOUT_MS, text, sizeof text);
+    if (rc < 0) {
+        tail_log(log);
+        return admin_fail(rc, "demo: %s did not come up", folder);
+    }
+    *port = (uint16_t)atoi(text);
+    return ADMIN_OK;
+}
+
 static int start_daemon(const struct demo *d, const char *program, const char *folder,
                         const char *conf, const char *extra, uint16_t *port)
 {
-    char path[PATH_MAX], dir[PATH_MAX], config[PATH_MAX + 16], log[PATH_MAX], text[32],
-        stale[PATH_MAX + 16];
+    char path[PATH_MAX], dir[PATH_MAX], config[PATH_MAX + 16], log[PATH_MAX], stale[PATH_MAX + 16];
     const char *argv[] = {path, "--config", config, extra, NULL};
     pid_t pid;
     int rc;
@@ -123,15 +138,9 @@ static int start_daemon(const struct demo *d, const char *program, const char *f
     rc = proc_program(program, path, sizeof path);
     if (rc < 0)
         return admin_fail(rc, "demo: the program %s is not installed", program);
-    rc = proc_start(argv, log, &pid);
-    if (rc == 0)
-        rc = proc_wait_file(dir, "port", pid, START_TIMEOUT_MS, text, sizeof text);
-    if (rc < 0) {
-        tail_log(log);
-        return admin_fail(rc, "demo: %s did not come up", folder);
-    }
-    *port = (uint16_t)atoi(text);
-    return ADMIN_OK;
+    rc = proc_start(argv, dir, log, &pid);
+    return rc < 0 ? admin_fail(rc, "demo: cannot start %s", folder)
+                  : learn_port(d, folder, pid, port);
 }
 
 static bool port_is_free(uint16_t port)
@@ -173,39 +182,34 @@ static uint16_t choose_port(uint16_t before)
 
 static int start_mds(struct demo *d)
 {
-    char dir[PATH_MAX], current[PATH_MAX + 32];
-    bool fresh;
+    char dir[PATH_MAX], shard[PATH_MAX + 32];
+    pid_t pid;
     int rc;
 
     snprintf(dir, sizeof dir, "%s/mds", d->dir);
-    if (proc_running(dir))
-        return ADMIN_OK;
+    pid = proc_running(dir);
+    if (pid)
+        return learn_port(d, "mds", pid, &d->mds_port);
     d->mds_port = choose_port(d->mds_port);
     rc = demo_write_mds_conf(d);
     if (rc < 0)
         return admin_fail(rc, "demo: cannot write %s/mds.conf", dir);
-    snprintf(current, sizeof current, "%s/formatted", dir);
-    fresh = access(current, F_OK) != 0;
-    rc = start_daemon(d, "aifs-mds", "mds", "mds.conf", fresh ? "--mds.format=yes" : NULL,
-                      &d->mds_port);
-    if (rc == ADMIN_OK && fresh) {
-        int fd = open(current, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
-
-        if (fd >= 0)
-            close(fd);
-    }
-    return rc;
+    snprintf(shard, sizeof shard, "%s/data/shard0", dir); /* is there when all of it was made */
+    return start_daemon(d, "aifs-mds", "mds", "mds.conf",
+                        access(shard, F_OK) != 0 ? "--mds.format=yes" : NULL, &d->mds_port);
 }
 
 static int start_oss(struct demo *d, unsigned n)
 {
     char folder[32], dir[PATH_MAX];
+    pid_t pid;
     int rc;
 
     snprintf(folder, sizeof folder, "oss%u", n);
     snprintf(dir, sizeof dir, "%s/%s", d->dir, folder);
-    if (proc_running(dir))
-        return ADMIN_OK;
+    pid = proc_running(dir);
+    if (pid)
+        return learn_port(d, folder, pid, &d->oss_port[n - 1]);
     d->oss_port[n - 1] = choose_port(d->oss_port[n - 1]);
     rc = demo_write_oss_conf(d, n);
     if (rc < 0)

@@ -4,6 +4,7 @@
 #include "tools/admin/demo_mount.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -208,15 +209,18 @@ int demo_mount_add(struct demo *d, const char *path, const char *options)
     if (known)
         return mount_known(d, known, options);
     snprintf(m->options, sizeof m->options, "%s", options ? options : "");
-    rc = mount_one(d, m);
-    if (rc != ADMIN_OK) {
-        if (m->made)
-            rmdir(m->path);
-        return rc;
-    }
-    d->n_mounts++;
+    d->n_mounts++; /* on record before it is there: a stop in between leaves no unknown mount */
     d->next_mount++;
-    return save(d);
+    rc = save(d);
+    if (rc == ADMIN_OK)
+        rc = mount_one(d, m);
+    if (rc == ADMIN_OK)
+        return rc;
+    if (m->made)
+        rmdir(m->path);
+    d->n_mounts--;
+    (void)save(d);
+    return rc;
 }
 
 /* As umount.aifs does: also waits until the daemon has written everything back and ended. */
@@ -267,10 +271,38 @@ int demo_umount_one(struct demo *d, const char *path)
     return rc;
 }
 
-int demo_umount_all(const struct demo *d)
+/* Asks the kernel, and changes nothing: the first such call only marks a mount that is not in use,
+ * and what is opened there takes the mark of an earlier one away. */
+static bool is_in_use(const char *path)
+{
+    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    close(fd);
+    return umount2(path, MNT_EXPIRE | UMOUNT_NOFOLLOW) != 0 && errno == EBUSY;
+}
+
+/* All are looked at before the first goes. Those in use are tried, which tells who uses them. */
+static int umount_used(const struct demo *d)
 {
     int rc = ADMIN_OK;
 
+    for (unsigned i = 0; i < d->n_mounts; i++) {
+        const char *path = d->mounts[i].path;
+
+        if (is_mounted(path) && is_in_use(path) && umount_path(path) == ADMIN_CONFLICT)
+            rc = ADMIN_CONFLICT;
+    }
+    return rc;
+}
+
+int demo_umount_all(const struct demo *d)
+{
+    int rc = umount_used(d);
+
+    if (rc != ADMIN_OK)
+        return rc;
     for (unsigned i = 0; i < d->n_mounts; i++) {
         int one = umount_path(d->mounts[i].path);
 

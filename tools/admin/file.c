@@ -57,7 +57,7 @@ int cmd_file_info(struct admin *a, int argc, char **argv)
         if (rc == 0)
             rc = layout_text_get(argv[i], &l);
         if (rc < 0) {
-            worst = layout_text_fail(rc, argv[i]);
+            worst = admin_fail_path(rc, argv[i]);
             continue;
         }
         if (get_text(argv[i], "aifs.data", data, sizeof data) < 0)
@@ -251,7 +251,7 @@ int cmd_file_where(struct admin *a, int argc, char **argv)
     }
     rc = layout_text_get(argv[0], &text);
     if (rc < 0)
-        return layout_text_fail(rc, argv[0]);
+        return admin_fail_path(rc, argv[0]);
     if (argc == 2 && offset >= (uint64_t)st.st_size) {
         admin_error("%s: offset %llu is behind the end of the file, which has %lld bytes", argv[0],
                     (unsigned long long)offset, (long long)st.st_size);

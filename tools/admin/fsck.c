@@ -84,6 +84,26 @@ static int feed_targets(struct admin *a, struct fsck *f, const struct cluster_ma
     return *ret_unchecked ? ADMIN_PARTIAL : ADMIN_OK;
 }
 
+/* What is on its way out has neither all of its names nor all of its chunks. */
+static int see_trees(struct admin *a, struct out *o)
+{
+    static const struct msg_empty none;
+    const struct msg_status_rep *rep;
+    const void *answer;
+    int rc = admin_call_mds(a, RPC_OP_STATUS, &none, &answer);
+
+    if (rc != ADMIN_OK)
+        return rc;
+    rep = answer;
+    out_total(o, "trees_removing", rep->n_trees);
+    if (rep->n_trees)
+        out_warning(o,
+                    "%u removed tree%s not wholly gone yet: notes may come from that "
+                    "(see aifs-admin rmtree --list)",
+                    rep->n_trees, rep->n_trees == 1 ? " is" : "s are");
+    return ADMIN_OK;
+}
+
 static void out_counts(struct out *o, const struct fsck_counts *c, const struct cluster_map *map,
                        uint32_t unchecked)
 {
@@ -148,7 +168,9 @@ int cmd_fsck_check(struct admin *a, int argc, char **argv)
         map_put(map);
         return admin_fail(-ENOMEM, "fsck");
     }
-    rc = dump_stream(a, feed_page, f, &records);
+    rc = see_trees(a, o);
+    if (rc == ADMIN_OK)
+        rc = dump_stream(a, feed_page, f, &records);
     if (rc == ADMIN_OK && fsck_metadata_done(f) < 0)
         rc = ADMIN_FAILED;
     if (rc == ADMIN_OK)

@@ -18,6 +18,5 @@ struct layout_text {
 
 int layout_text_parse(const char *text, struct layout_text *ret_layout) MUST_USE; /* -EINVAL */
 int layout_text_get(const char *path, struct layout_text *ret_layout) MUST_USE;   /* -errno */
-int layout_text_fail(int err, const char *path); /* enum admin_exit after printing */
 
 #endif

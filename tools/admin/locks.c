@@ -57,7 +57,7 @@ int cmd_file_locks(struct admin *a, int argc, char **argv)
     if (stat(argv[0], &st) != 0)
         return admin_fail(-errno, "%s", argv[0]);
     if (getxattr(argv[0], "aifs.fid", NULL, 0) < 0)
-        return admin_fail(-errno, "%s: not on an aifs mount", argv[0]);
+        return admin_fail_path(-errno, argv[0]);
     rc = admin_connect(a);
     req.ino = st.st_ino;
     if (rc == ADMIN_OK)

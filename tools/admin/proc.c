@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Daemons of a demo cluster as processes. A daemon writes run/pid and run/port into its folder when
- * it serves; we trust a pid only if the command line of that process names the folder, for a pid
- * file may be left over from before a reboot.
+ * it serves, and who starts it run/started before; we trust a pid only if the command line of that
+ * process names the folder, for a pid file may be left over from before a reboot.
  */
 #include "tools/admin/proc.h"
 
@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+
+#define EXEC_TRIES 50u
 
 int proc_program(const char *name, char *ret_path, size_t len)
 {
@@ -51,7 +53,19 @@ int proc_program(const char *name, char *ret_path, size_t len)
     return -ENOENT;
 }
 
-int proc_start(const char *const *argv, const char *log_path, pid_t *ret_pid)
+/* In the child: nobody can come between its start and this. */
+static void record_start(const char *dir)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/run/started", dir);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    if (fd >= 0)
+        dprintf(fd, "%d\n", (int)getpid());
+}
+
+int proc_start(const char *const *argv, const char *dir, const char *log_path, pid_t *ret_pid)
 {
     pid_t pid;
     int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
@@ -63,6 +77,7 @@ int proc_start(const char *const *argv, const char *log_path, pid_t *ret_pid)
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
         setsid();
+        record_start(dir);
         dup2(null, 0);
         dup2(log, 1);
         dup2(log, 2);
@@ -78,20 +93,33 @@ int proc_start(const char *const *argv, const char *log_path, pid_t *ret_pid)
     return 0;
 }
 
-static bool names_dir(pid_t pid, const char *dir)
+static ssize_t read_line(pid_t pid, char *out, size_t len)
 {
-    char path[64], line[8192];
-    size_t dir_len = strlen(dir);
+    char path[64];
     ssize_t n;
     int fd;
 
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
-    n = read(fd, line, sizeof line);
+        return -errno;
+    n = read(fd, out, len);
     close(fd);
-    return n > 0 && memmem(line, (size_t)n, dir, dir_len) != NULL;
+    return n < 0 ? -errno : n;
+}
+
+/* A process has no command line while it becomes another program, and when it has ended. */
+static bool names_dir(pid_t pid, const char *dir)
+{
+    char line[8192];
+    ssize_t n = 0;
+
+    for (unsigned i = 0; n == 0 && i < EXEC_TRIES; i++) {
+        if (i)
+            poll(NULL, 0, 1);
+        n = read_line(pid, line, sizeof line);
+    }
+    return n > 0 && memmem(line, (size_t)n, dir, strlen(dir)) != NULL;
 }
 
 static ssize_t read_small(const char *dir, const char *file, char *out, size_t len)
@@ -115,13 +143,16 @@ static ssize_t read_small(const char *dir, const char *file, char *out, size_t l
 
 pid_t proc_running(const char *dir)
 {
+    static const char *const files[] = {"pid", "started"};
     char text[32];
-    pid_t pid;
 
-    if (read_small(dir, "pid", text, sizeof text) <= 0)
-        return 0;
-    pid = (pid_t)atoi(text);
-    return pid > 1 && names_dir(pid, dir) ? pid : 0;
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        pid_t pid = read_small(dir, files[i], text, sizeof text) > 0 ? (pid_t)atoi(text) : 0;
+
+        if (pid > 1 && names_dir(pid, dir))
+            return pid;
+    }
+    return 0;
 }
 
 static bool wait_gone(int pidfd, pid_t pid, unsigned timeout_ms)

@@ -12,9 +12,12 @@
 
 /* Path of a program of ours: beside this one, in ../sbin, or where the build puts it. -ENOENT. */
 int proc_program(const char *name, char *ret_path, size_t len) MUST_USE;
-/* Starts argv in a session of its own, output appended to log_path. -errno. */
-int proc_start(const char *const *argv, const char *log_path, pid_t *ret_pid) MUST_USE;
-/* The pid in dir/run/pid if that process lives and its command line contains dir; else 0. */
+/* Starts argv in a session of its own, output appended to log_path, its pid in dir/run/started: who
+ * starts it may be stopped before it serves. -errno. */
+int proc_start(const char *const *argv, const char *dir, const char *log_path,
+               pid_t *ret_pid) MUST_USE;
+/* The pid in dir/run/pid, or in dir/run/started, if that process lives and its command line
+ * contains dir; else 0. */
 pid_t proc_running(const char *dir);
 /* SIGTERM, after patience_ms SIGKILL; true when it is gone. */
 bool proc_stop(const char *dir, unsigned patience_ms);

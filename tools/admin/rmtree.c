@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/err.h"
 #include "tools/admin/admin.h"
 
-#define POLL_NS 200000000L
+#define POLL_NS 50000000L
 
 struct tree {
     const char *path; /* as given */
@@ -80,7 +82,7 @@ static int find_inode(const char *path, struct stat *ret_st)
     if (lstat(path, ret_st) != 0)
         return admin_fail(-errno, "%s", path);
     if (getxattr(path, "aifs.fid", NULL, 0) < 0)
-        return admin_fail(-errno, "%s: not on an aifs mount", path);
+        return admin_fail_path(-errno, path);
     return ADMIN_OK;
 }
 
@@ -126,50 +128,116 @@ static void show_progress(const struct admin *a, const struct tree *t,
             (unsigned long long)now->objects);
 }
 
-/* Until the tree is gone and every target has confirmed. */
-static int wait_for(struct admin *a, const struct tree *t)
+static volatile sig_atomic_t interrupted; /* the signal */
+
+static void interrupt(int signal)
+{
+    interrupted = signal;
+}
+
+static void say_goes_on(const struct tree *t)
+{
+    admin_error("%s: its name is gone, and the metadata server goes on removing what was in it; "
+                "aifs-admin rmtree --list shows how far it is",
+                t->path);
+}
+
+/* The program ends as the signal would have ended it, but says first what goes on. */
+static void end_interrupted(struct admin *a, const struct tree *t)
+{
+    if (!a->quiet && !a->json && isatty(STDERR_FILENO))
+        fputc('\n', stderr);
+    say_goes_on(t);
+    admin_disconnect(a);
+    admin_end(ADMIN_PARTIAL);
+    signal(interrupted, SIG_DFL);
+    raise(interrupted);
+}
+
+/* Is the tree still there? last: how it was seen last. */
+static int look(struct admin *a, const struct tree *t, struct msg_trash_tree *last, bool *ret_there)
 {
     static const struct msg_empty none;
+    const struct msg_status_rep *rep;
+    const void *answer;
+    int rc = admin_call_mds(a, RPC_OP_STATUS, &none, &answer);
+
+    if (rc != ADMIN_OK)
+        return rc;
+    rep = answer;
+    *ret_there = rep->n_trees == MSG_TREES_MAX; /* it may be among those not shown */
+    for (uint32_t i = 0; i < rep->n_trees; i++) {
+        if (rep->trees[i].ino != t->ino)
+            continue;
+        *ret_there = true;
+        *last = rep->trees[i];
+        show_progress(a, t, last);
+    }
+    return ADMIN_OK;
+}
+
+/* Until the tree is gone and every target has confirmed. */
+static int wait_for(struct admin *a, const struct tree *t, struct msg_trash_tree *last)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    const struct sigaction action = {.sa_handler = interrupt};
     const struct timespec pause = {0, POLL_NS};
     bool there = true;
 
-    while (there) {
-        const struct msg_status_rep *rep;
-        const void *answer;
-        int rc = admin_call_mds(a, RPC_OP_STATUS, &none, &answer);
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        sigaction(signals[i], &action, NULL);
+    for (;;) {
+        int rc = look(a, t, last, &there);
 
+        if (interrupted)
+            end_interrupted(a, t);
         if (rc != ADMIN_OK)
-            return rc;
-        rep = answer;
-        there = rep->n_trees == MSG_TREES_MAX; /* it may be among those not shown */
-        for (uint32_t i = 0; i < rep->n_trees; i++) {
-            if (rep->trees[i].ino != t->ino)
-                continue;
-            there = true;
-            show_progress(a, t, &rep->trees[i]);
-        }
-        if (there)
-            nanosleep(&pause, NULL);
+            say_goes_on(t);
+        if (rc != ADMIN_OK || !there)
+            break;
+        nanosleep(&pause, NULL);
     }
     if (!a->quiet && !a->json && isatty(STDERR_FILENO))
         fprintf(stderr, "\n");
-    return ADMIN_OK;
+    return there ? ADMIN_UNREACHABLE : ADMIN_OK;
+}
+
+/* What it was when it was seen last, if nothing but data was left then: now that is gone, too. */
+static void gone_row(struct out *o, const struct tree *t, const struct msg_trash_tree *last,
+                     uint64_t ns)
+{
+    bool counted = last->ino == t->ino && last->directories == 0;
+
+    out_text(o, t->path);
+    out_number(o, t->ino);
+    out_text(o, "gone");
+    counted ? out_number(o, last->removed) : out_none(o);
+    out_number(o, 0);
+    out_number(o, 0);
+    out_number(o, ns);
 }
 
 static int remove_tree(struct admin *a, const struct tree *t, bool wait)
 {
     struct msg_rmtree_req req = {
         .parent = t->parent, .ino = t->ino, .name = {t->name, (uint32_t)strlen(t->name)}};
+    uint64_t began_ns = clock_mono_ns(clock_real());
+    struct msg_trash_tree last = {0};
     const void *answer;
     struct out *o;
     int rc = admin_call_mds(a, RPC_OP_RMTREE, &req, &answer);
 
+    if (rc == ADMIN_UNREACHABLE)
+        admin_error("%s: it may be on its way all the same; see aifs-admin rmtree --list", t->path);
     if (rc == ADMIN_OK && wait)
-        rc = wait_for(a, t);
+        rc = wait_for(a, t, &last);
     if (rc != ADMIN_OK)
         return rc;
     o = out_table(a, "aifs.rmtree/1", columns, ARRAY_LEN(columns));
-    row(o, t->path, t->ino, wait ? "gone" : "removing", NULL);
+    if (wait)
+        gone_row(o, t, &last, clock_mono_ns(clock_real()) - began_ns);
+    else
+        row(o, t->path, t->ino, "removing", NULL);
     out_print(o);
     return ADMIN_OK;
 }

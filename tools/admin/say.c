@@ -7,6 +7,7 @@
  * message is what was said first; more is everything after it. No memory: it is text after all.
  */
 #include <jansson.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +19,11 @@
 #define TEXT_BYTES 4096
 
 static struct {
+    pthread_mutex_t lock; /* of said: the thread that watches the time (watch.c) speaks, too */
     bool json;
     char command[64];
     json_t *said; /* strings */
-} say;
+} say = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void admin_say_json(void)
 {
@@ -52,14 +54,22 @@ json_t *admin_json_text(const char *text)
     return value;
 }
 
+static bool keep(const char *text)
+{
+    bool kept;
+
+    pthread_mutex_lock(&say.lock);
+    if (!say.said)
+        say.said = json_array();
+    kept = say.said && json_array_append_new(say.said, admin_json_text(text)) == 0;
+    pthread_mutex_unlock(&say.lock);
+    return kept;
+}
+
 static void put(const char *prefix, const char *text)
 {
-    if (say.json) {
-        if (!say.said)
-            say.said = json_array();
-        if (say.said && json_array_append_new(say.said, admin_json_text(text)) == 0)
-            return;
-    }
+    if (say.json && keep(text))
+        return;
     fflush(stdout);
     fprintf(stderr, "%s%s\n", prefix, text);
 }
@@ -128,6 +138,14 @@ int admin_fail(int err, const char *fmt, ...)
     return exit_of(err);
 }
 
+int admin_fail_path(int err, const char *path)
+{
+    if (err != -EOPNOTSUPP && err != -ENODATA)
+        return admin_fail(err, "%s", path);
+    admin_error("%s: not on an aifs mount", path);
+    return ADMIN_FAILED;
+}
+
 int admin_usage(const char *noun, const char *verb, const char *fmt, ...)
 {
     char text[TEXT_BYTES];
@@ -160,17 +178,20 @@ int admin_end(int rc)
         [ADMIN_UNREACHABLE] = "unreachable",
         [ADMIN_CONFIRM] = "needs_yes",
     };
-    json_t *root, *message;
+    json_t *root, *message, *said;
     char *text;
 
-    if (!say.said)
-        return rc;
-    message = json_incref(json_array_get(say.said, 0));
-    json_array_remove(say.said, 0);
-    root = json_pack("{s:s, s:s, s:i, s:s, s:o, s:o}", "schema", "aifs.error/1", "command",
-                     say.command, "exit", rc, "reason", reasons[rc], "message", message, "more",
-                     say.said);
+    pthread_mutex_lock(&say.lock);
+    said = say.said;
     say.said = NULL;
+    pthread_mutex_unlock(&say.lock);
+    if (!said)
+        return rc;
+    message = json_incref(json_array_get(said, 0));
+    json_array_remove(said, 0);
+    root =
+        json_pack("{s:s, s:s, s:i, s:s, s:o, s:o}", "schema", "aifs.error/1", "command",
+                  say.command, "exit", rc, "reason", reasons[rc], "message", message, "more", said);
     text = root ? json_dumps(root, 0) : NULL;
     fflush(stdout);
     fprintf(stderr, "%s\n", text ? text : "aifs-admin: out of memory");

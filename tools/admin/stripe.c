@@ -60,13 +60,6 @@ int layout_text_get(const char *path, struct layout_text *ret_layout)
     return layout_text_parse(text, ret_layout);
 }
 
-int layout_text_fail(int err, const char *path)
-{
-    if (err == -EOPNOTSUPP || err == -ENODATA)
-        return admin_fail(err, "%s: not on an aifs mount", path);
-    return admin_fail(err, "%s", path);
-}
-
 struct ask {
     const char *count, *size, *pool, *start;
     bool inherit;
@@ -143,7 +136,7 @@ static int explain(int err, const char *path, const struct ask *ask)
     }
     if (err == -EINVAL)
         return admin_fail(err, "%s: the layout does not fit (see aifs-admin pool list)", path);
-    return layout_text_fail(err, path);
+    return admin_fail_path(err, path);
 }
 
 /* What was set is told with --json only. */
@@ -154,6 +147,20 @@ static void done_row(struct out *done, const char *path, const char *text)
 {
     out_text(done, path);
     out_text(done, text);
+}
+
+/* More stripes than there are targets are a wish for later: said, for it is not what is got now. */
+static void warn_if_less(struct out *done, const char *path, const struct ask *ask)
+{
+    struct layout_text l;
+    uint64_t wanted;
+
+    if (!ask->count || ask->inherit || text_parse_u64(ask->count, &wanted) < 0 || wanted == 0 ||
+        layout_text_get(path, &l) < 0 || l.count == 0 || l.count >= wanted)
+        return;
+    out_warning(done, "%s: pool %s has %llu target%s: files get %llu stripe%s, not %llu", path,
+                l.pool, (unsigned long long)l.count, l.count == 1 ? "" : "s",
+                (unsigned long long)l.count, l.count == 1 ? "" : "s", (unsigned long long)wanted);
 }
 
 static int done_print(const struct admin *a, struct out *done, int rc, int worst)
@@ -181,10 +188,12 @@ int cmd_stripe_set(struct admin *a, int argc, char **argv)
     done = out_table(a, "aifs.stripe.set/1", done_columns, ARRAY_LEN(done_columns));
     for (int i = 0; i < n && rc == ADMIN_OK; i++) {
         admin_watch(a, argv[i]);
-        if (setxattr(argv[i], "aifs.layout", text, strlen(text), 0) != 0)
+        if (setxattr(argv[i], "aifs.layout", text, strlen(text), 0) != 0) {
             worst = explain(-errno, argv[i], &ask);
-        else
+        } else {
             done_row(done, argv[i], text);
+            warn_if_less(done, argv[i], &ask);
+        }
     }
     admin_watch(a, NULL);
     return done_print(a, done, rc, worst);
@@ -218,6 +227,7 @@ int cmd_stripe_create(struct admin *a, int argc, char **argv)
             unlink(argv[i]);
         } else {
             done_row(done, argv[i], text);
+            warn_if_less(done, argv[i], &ask);
         }
         close(fd);
     }
@@ -251,7 +261,7 @@ int cmd_stripe_get(struct admin *a, int argc, char **argv)
         admin_watch(a, argv[i]);
         rc = layout_text_get(argv[i], &l);
         if (rc < 0) {
-            worst = layout_text_fail(rc, argv[i]);
+            worst = admin_fail_path(rc, argv[i]);
         } else if (o) {
             out_text(o, argv[i]);
             out_text(o, l.pool);
