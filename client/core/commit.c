@@ -13,8 +13,10 @@
  */
 #include "client/core/core_int.h"
 
-#define COMMIT_AHEAD_MIN (2u * MIB)
-#define COMMIT_AHEAD_MAX (16u * MIB)
+#define COMMIT_AHEAD_MIN  (2u * MIB)
+#define COMMIT_AHEAD_MAX  (16u * MIB)
+#define COMMIT_AHEAD_PART CORE_LARGE_BYTES /* who has written so much since the last is a stream   \
+                                            */
 
 static void commit_run(struct oss_target *t);
 
@@ -44,10 +46,32 @@ static struct inode_target *it_get(struct core_inode *i, struct oss_target *t)
     it->target = t;
     it->created = i->core->commit_clock;
     list_init(&it->queue);
+    list_init(&it->ahead);
     list_init(&it->replay);
     list_init(&it->blocks);
     list_push_back(&i->targets, &it->by_inode);
     return it;
+}
+
+static void ahead_leave(struct inode_target *it)
+{
+    if (!list_empty(&it->ahead))
+        it->target->ahead_bytes -= it->new_bytes;
+    list_remove(&it->ahead);
+    it->new_bytes = 0;
+}
+
+static void ahead_note(struct inode_target *it, uint32_t bytes)
+{
+    struct oss_target *t = it->target;
+
+    it->new_bytes += bytes;
+    if (!list_empty(&it->ahead)) {
+        t->ahead_bytes += bytes;
+    } else if (it->new_bytes >= COMMIT_AHEAD_PART) {
+        list_push_back(&t->ahead, &it->ahead);
+        t->ahead_bytes += it->new_bytes;
+    }
 }
 
 /* Nothing uncommitted left and no COMMIT under way: it is gone. */
@@ -57,6 +81,7 @@ static void it_settle(struct inode_target *it)
 
     if (!list_empty(&it->blocks) || it->in_flight)
         return;
+    ahead_leave(it);
     list_remove(&it->by_inode);
     list_remove(&it->queue);
     list_remove(&it->replay);
@@ -107,17 +132,18 @@ static void it_queue(struct inode_target *it)
     list_push_back(&it->target->commit_queue, &it->queue);
 }
 
-/* A stream's memory comes back with the answer of a COMMIT, behind what is queued for the target by
- * then: it is asked for long before the memory is spent. */
-static void commit_ahead(struct inode_target *it)
+/* The memory of streams comes back with the answer of a COMMIT, behind what is queued for the
+ * target by then: it is asked for long before the memory is spent, by all of them together. */
+static void commit_ahead(const struct core_inode *i, struct oss_target *t)
 {
-    const struct core_inode *i = it->inode;
     uint64_t share = mem_stream_bytes(i->core) / 4 / MAX(i->layout.stripe_count, 1u);
+    struct list *l;
 
-    if (it->in_flight || it->new_bytes < MIN(MAX(share, COMMIT_AHEAD_MIN), COMMIT_AHEAD_MAX))
+    if (t->ahead_bytes < MIN(MAX(share, COMMIT_AHEAD_MIN), COMMIT_AHEAD_MAX))
         return;
-    it_queue(it);
-    commit_run(it->target);
+    list_for_each (l, &t->ahead)
+        it_queue(list_entry(l, struct inode_target, ahead));
+    commit_run(t);
 }
 
 void commit_note_written(struct oss_io *io)
@@ -144,8 +170,8 @@ void commit_note_written(struct oss_io *io)
     }
     c->uncommitted_bytes += unc_bytes(b) - before;
     inode_mark_dirty(io->inode);
-    it->new_bytes += io->len;
-    commit_ahead(it);
+    ahead_note(it, io->len);
+    commit_ahead(io->inode, io->target);
 }
 
 void commit_request(struct core_inode *i)
@@ -182,7 +208,7 @@ static void blocks_to_committing(struct inode_target *it)
     struct list *l;
 
     it->partial = false;
-    it->new_bytes = 0;
+    ahead_leave(it);
     list_for_each (l, &it->blocks) {
         struct block *b = list_entry(l, struct block, unc_link);
         struct extent e;

@@ -120,6 +120,7 @@ struct oss_target *oss_target_get(struct core *c, uint32_t id)
     t->pump.fn = pump_later;
     list_init(&t->queue);
     list_init(&t->commit_queue);
+    list_init(&t->ahead);
     list_init(&t->committing);
     hmap_insert(&c->oss_targets, &t->node, hash_u64(id));
     return t;

@@ -53,6 +53,8 @@ struct oss_target {
     /* commit */
     struct list commit_queue; /* struct inode_target */
     struct list committing;
+    struct list ahead;    /* struct inode_target: of streams, of which much is new; */
+    uint64_t ahead_bytes; /* so much together */
     struct rpc_call commit_call;
     struct msg_commit_req commit_req;
     uint64_t commit_inos[MSG_RANGES_MAX];
@@ -148,6 +150,7 @@ void commit_new_link(struct core *c, const struct oss_node *o);
 /* What an inode has written to a target and not yet committed. */
 struct inode_target {
     struct list by_inode, queue;
+    struct list ahead;        /* oss_target.ahead: a stream */
     struct list replay;       /* of commit_verifier() */
     struct core_inode *inode; /* referenced */
     struct oss_target *target;

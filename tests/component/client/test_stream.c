@@ -6,6 +6,7 @@
  */
 #include <check.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,31 @@ START_TEST(what_is_stored_is_committed_long_before_memory_is_spent)
 }
 END_TEST
 
+START_TEST(streams_side_by_side_are_committed_together)
+{
+    struct core_file *files[AHEAD / MIB];
+    struct core_stats stats;
+
+    for (unsigned k = 0; k < AHEAD / MIB; k++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "side%u", k);
+        files[k] = bed_create(&bed, c, name);
+        ck_assert_int_eq(bed_write(&bed, c, files[k], 0, data, FIRST), 0);
+        ck_assert_int_eq(bed_fsync(&bed, c, files[k]), 0);
+    }
+    for (unsigned k = 0; k < AHEAD / MIB; k++) /* a part of AHEAD on each target */
+        for (uint32_t at = FIRST; at < 2 * FIRST; at += MIB)
+            ck_assert_int_eq(bed_write(&bed, c, files[k], at, data + at, MIB), 0);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    core_get_stats(c, &stats);
+    ck_assert_uint_eq(stats.dirty_bytes, 0);
+    ck_assert_uint_eq(stats.uncommitted_bytes, 0);
+    for (unsigned k = 0; k < AHEAD / MIB; k++)
+        core_release(c, files[k]);
+}
+END_TEST
+
 START_TEST(targets_that_do_not_answer_have_a_part_of_the_memory)
 {
     for (unsigned k = 0; k < TARGETS; k++)
@@ -169,6 +195,7 @@ END_TEST
 
 SUITE_MAIN("client-stream", setup, teardown,
            what_is_stored_is_committed_long_before_memory_is_spent,
+           streams_side_by_side_are_committed_together,
            targets_that_do_not_answer_have_a_part_of_the_memory,
            targets_that_do_not_answer_get_no_more_memory_than_they_can_use,
            targets_whose_commits_take_long_are_kept_busy_with_more_memory)
