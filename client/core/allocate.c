@@ -245,7 +245,7 @@ static void alloc_inline(struct core_req *q)
         alloc_grow(q);
         return;
     }
-    b = size ? block_get(i, 0, CORE_SMALL_BYTES, true) : NULL;
+    b = size ? block_get(i, 0, CORE_SMALL_BYTES, MEM_GROW) : NULL;
     if (size && !b) {
         wait_memory(q);
         return;

@@ -150,13 +150,13 @@ void block_spend(struct block *b)
     }
 }
 
-static bool block_move(struct block *b, uint32_t need, bool may_grow)
+static bool block_move(struct block *b, uint32_t need, enum mem_how how)
 {
     struct core *c = b->inode->core;
     struct buf *other;
 
     list_remove(&b->lru); /* not to be evicted for its own sake */
-    other = mem_get(c, b->scatter ? MAX(need, scatter_end(b)) : need, may_grow);
+    other = mem_get(c, b->scatter ? MAX(need, scatter_end(b)) : need, how);
     if (other && b->scatter) {
         scatter_gather(b, other->data);
         b->buf = other;
@@ -170,14 +170,14 @@ static bool block_move(struct block *b, uint32_t need, bool may_grow)
     return other != NULL;
 }
 
-static bool block_widen(struct block *b, uint32_t need, bool may_grow)
+static bool block_widen(struct block *b, uint32_t need, enum mem_how how)
 {
-    return (!b->scatter && b->buf->size_bytes >= need) || block_move(b, need, may_grow);
+    return (!b->scatter && b->buf->size_bytes >= need) || block_move(b, need, how);
 }
 
 bool block_own(struct block *b)
 {
-    return block_move(b, b->buf->size_bytes, true);
+    return block_move(b, b->buf->size_bytes, MEM_GROW);
 }
 
 struct block *block_new(struct core_inode *i, uint64_t index, struct buf *buf, struct scatter *s)
@@ -201,14 +201,14 @@ struct block *block_new(struct core_inode *i, uint64_t index, struct buf *buf, s
     return b;
 }
 
-struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_grow)
+struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, enum mem_how how)
 {
     struct core *c = i->core;
     struct block *b = block_find(c, i, index);
     struct buf *buf;
 
     if (b) {
-        if (!block_widen(b, need, may_grow))
+        if (!block_widen(b, need, how))
             return NULL;
         b->spent = false;
         if (!list_empty(&b->lru)) {
@@ -217,7 +217,7 @@ struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, boo
         }
         return b;
     }
-    buf = mem_get(c, need, may_grow);
+    buf = mem_get(c, need, how);
     if (!buf)
         return NULL;
     b = block_new(i, index, buf, NULL);
@@ -425,7 +425,7 @@ int block_fill(struct block *b, uint32_t start, uint32_t end, bool ahead)
     if (!io)
         return -ENOMEM;
     if (extents_overlap(&b->valid, from, to)) { /* what is here already is newer than what comes */
-        into = mem_get(c, to - from, true);
+        into = mem_get(c, to - from, MEM_GROW);
         if (!into) {
             oss_io_drop(io);
             return -ENOMEM;

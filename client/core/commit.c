@@ -13,10 +13,11 @@
  */
 #include "client/core/core_int.h"
 
-#define COMMIT_AHEAD_MIN  (2u * MIB)
-#define COMMIT_AHEAD_MAX  (16u * MIB)
-#define COMMIT_AHEAD_PART CORE_LARGE_BYTES /* who has written so much since the last is a stream   \
-                                            */
+#define COMMIT_AHEAD_MIN (2u * MIB)
+#define COMMIT_AHEAD_MAX (16u * MIB)
+#define COMMIT_AHEAD_PART                                                                          \
+    CORE_LARGE_BYTES /* who has written so much since the last is a stream                         \
+                      */
 
 static void commit_run(struct oss_target *t);
 

@@ -392,7 +392,7 @@ static void unmount_step(struct core *c)
     }
     if (!c->forced)
         file_send_closes(c);
-    if (!list_empty(&c->ops) || !list_empty(&c->ios) || c->commits_busy)
+    if (!list_empty(&c->ops) || !list_empty(&c->ios) || c->commits_busy || mem_is_growing(c))
         return;
     c->closing = true;
     if (c->forced)

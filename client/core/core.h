@@ -94,6 +94,8 @@ struct core_options {
     const char *job;       /* job id; NULL: from the environment (SLURM_JOB_ID), or none */
     uint64_t memory_limit; /* bytes for cached data, dirty data and metadata together. 0: 1 GiB; at
                               least 32 MiB */
+    unsigned memory_threads; /* 1: memory for streams of writes is touched by a thread of its own;
+                                0: by the reactor */
     uint64_t warm_bytes; /* of it, for streams, at most an eighth: touched by core_create(), so that
                             the first of them does not wait for fresh memory */
     /* What is kept under a lease of the server is believed while that holds; the kernel is told to

@@ -46,6 +46,7 @@
 #include "common/base/crc.h"
 #include "common/base/err.h"
 #include "common/base/hmap.h"
+#include "common/rt/thread.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/fault/fault.h"
@@ -293,6 +294,13 @@ struct mem_class {
     uint64_t bytes, max_bytes, eager_bytes; /* eager: it grows to these without asking */
 };
 
+/* How much may be done to get a buffer. Of a class that is not for streams more is taken always. */
+enum mem_how {
+    MEM_REUSE,  /* only what is there, and little more */
+    MEM_BESIDE, /* more is taken for streams, beside the reactor: NULL meanwhile */
+    MEM_GROW,   /* more is taken at once, by the reactor */
+};
+
 struct core_mem {
     struct mem_class cls[MEM_CLASSES];
     struct mem_class pages;              /* of scattered blocks */
@@ -303,13 +311,16 @@ struct core_mem {
     uint64_t empties;
     uint64_t grow_at_ns; /* no sooner for a write */
     struct reactor_timer grow_timer;
+    struct worker_pool *helper; /* NULL until it is needed */
+    struct worker_job touch;
+    struct buf_pool *growing; /* for streams, being touched */
+    uint64_t grow_begun_ns;
 };
 
 int mem_budget_init(struct core *c) MUST_USE;
 void mem_warm(struct core *c); /* takes in advance what core_options.warm_bytes says */
 void mem_budget_fini(struct core *c);
-/* NULL: none now. Without may_grow only what is there, and little more. */
-struct buf *mem_get(struct core *c, uint32_t bytes, bool may_grow);
+struct buf *mem_get(struct core *c, uint32_t bytes, enum mem_how how); /* NULL: none now */
 struct buf *mem_page_get(struct core *c); /* for scattered blocks; NULL: none now */
 void mem_put(struct core *c, struct buf *b);
 unsigned mem_class_of(uint32_t bytes); /* whose buffers hold so many */
@@ -317,6 +328,7 @@ void mem_wait(struct core *c, struct core_req *q, void (*resume)(struct core_req
 /* q waits for memory that is about to be free, or for the time to take more; resume tries again. */
 void mem_pace(struct core *c, struct core_req *q, void (*resume)(struct core_req *q));
 bool mem_may_grow(const struct core *c);
+bool mem_is_growing(const struct core *c);       /* more is being touched for streams */
 uint64_t mem_stream_bytes(const struct core *c); /* taken so far for streams */
 void mem_freed(struct core *c); /* something became free or evictable: waiters try again */
 uint64_t mem_used(const struct core *c);
@@ -349,7 +361,7 @@ struct block {
 
 struct block *block_find(struct core *c, const struct core_inode *i, uint64_t index);
 /* Found or made with room for bytes [0, need) of the block; NULL: no memory now. */
-struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, bool may_grow);
+struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, enum mem_how how);
 /* A new one, which owns buf or s; NULL: no memory. */
 struct block *block_new(struct core_inode *i, uint64_t index, struct buf *buf, struct scatter *s);
 bool block_busy(const struct block *b, uint32_t start,

@@ -41,7 +41,7 @@ static void page_here(struct mds_op *op, int status)
 static void page_get(struct core_req *q)
 {
     struct core *c = q->p.core;
-    struct buf *b = mem_get(c, q->p.len, true);
+    struct buf *b = mem_get(c, q->p.len, MEM_GROW);
     struct mds_op *op;
 
     if (!b) {

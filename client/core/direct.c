@@ -81,7 +81,7 @@ static struct oss_io *piece_read(struct core_req *q, const struct stripe_piece *
         q->out.read.iov[q->out.read.n_iov++] = io->iov[0];
         q->out.read.bytes += p->len;
     } else {
-        b = mem_get(c, to - from, true);
+        b = mem_get(c, to - from, MEM_GROW);
         if (!b) {
             oss_io_drop(io);
             return NULL;

@@ -32,7 +32,7 @@ void inline_load(struct core_inode *i, const struct msg_bytes *data)
     i->server_has_inline = data->len > 0;
     if (!size)
         return;
-    b = block_get(i, 0, CORE_SMALL_BYTES, true);
+    b = block_get(i, 0, CORE_SMALL_BYTES, MEM_GROW);
     if (!b)
         return; /* fetched again when it is wanted */
     if (data->len)
@@ -88,7 +88,7 @@ void inline_fetch(struct core_req *q, void (*resume)(struct core_req *q))
 /* What is behind the record is zeros: a file that was extended by truncate only. */
 static struct buf *compose(struct core_req *q, const struct msg_bytes *data, uint32_t len)
 {
-    struct buf *b = mem_get(q->p.core, len, true);
+    struct buf *b = mem_get(q->p.core, len, MEM_GROW);
     uint32_t have =
         q->p.offset < data->len ? (uint32_t)MIN((uint64_t)len, data->len - q->p.offset) : 0;
 

@@ -15,14 +15,18 @@
  * clean. A request never holds memory while it waits for more.
  *
  * A stream of writes is faster than what takes it, and would go through all of the budget before
- * it uses any of it again, while nothing is sent because the reactor is at touching memory. Beyond
- * STREAM_BYTES the buffers of streams become more for a write only when its target is about to have
- * nothing to do (write.c), and then no more than half of the time goes into touching them.
+ * it uses any of it again. Beyond STREAM_BYTES the buffers of streams become more for a write only
+ * when its target is about to have nothing to do (write.c), and then no more than half of the time
+ * goes into touching them. That is done beside the reactor, a slab at a time, by a thread that
+ * begins with the first: meanwhile writes wait, and the reactor sends, receives and gives back what
+ * was committed. Below STREAM_BYTES the next slab is touched while the last buffers are being
+ * filled. Reads have theirs touched by the reactor, at once.
  */
 #include "client/core/core_int.h"
 
 #define SLAB_BYTES       (4u * MIB)
 #define SLAB_FIRST_BYTES (512u * KIB)
+#define SLAB_FIRST_LARGE (2u * MIB)
 #define SLABS_SMALL      4u /* with which a class that begins so comes to SLAB_BYTES, then as above */
 #define STREAM_CLASS     (MEM_CLASSES - 1)
 #define STREAM_BYTES     (16u * MIB)
@@ -93,7 +97,7 @@ int mem_budget_init(struct core *c)
             share = MAX(share, MIN(data / 4, SLAB_BYTES)); /* the smallest mounts have no others */
         share = MIN(share / SLAB_BYTES, MEM_SLABS_MAX - SLABS_SMALL) * SLAB_BYTES;
         m->cls[k] = (struct mem_class){.buf_bytes = class_bytes[k],
-                                       .first_bytes = large ? SLAB_BYTES : SLAB_FIRST_BYTES,
+                                       .first_bytes = large ? SLAB_FIRST_LARGE : SLAB_FIRST_BYTES,
                                        .max_bytes = share,
                                        .eager_bytes = eager_bytes[k]};
     }
@@ -115,6 +119,8 @@ static void class_fini(struct mem_class *k)
 
 void mem_budget_fini(struct core *c)
 {
+    ASSERT(!c->mem.growing);
+    worker_pool_destroy(c->mem.helper);
     reactor_timer_cancel(c->reactor, &c->mem.grow_timer);
     class_fini(&c->mem.pages);
     for (unsigned k = 0; k < MEM_CLASSES; k++)
@@ -135,19 +141,34 @@ static uint64_t clock_ns(const struct core *c)
     return clock_mono_ns(reactor_clock(c->reactor));
 }
 
-static struct buf *class_grow(struct core *c, struct mem_class *k)
+/* 0: there is no room. */
+static uint32_t next_slab(const struct mem_class *k)
 {
-    uint64_t room = k->max_bytes - k->bytes, begun = clock_ns(c), now;
-    uint32_t bytes = (uint32_t)MIN(MIN(MAX(k->bytes, k->first_bytes), SLAB_BYTES), room);
+    uint64_t room = k->max_bytes - k->bytes;
 
-    if (!room ||
-        buf_pool_create("client-data", k->buf_bytes, bytes / k->buf_bytes, &k->slabs[k->n_slabs]))
-        return NULL;
-    now = clock_ns(c);
+    return (uint32_t)MIN(MIN(MAX(k->bytes, k->first_bytes), SLAB_BYTES), room);
+}
+
+static void class_add(struct core *c, struct mem_class *k, struct buf_pool *slab, uint64_t begun)
+{
+    uint64_t now = clock_ns(c);
+
     if (k == &c->mem.cls[STREAM_CLASS])
         c->mem.grow_at_ns = now + MAX(now - begun, GROW_PAUSE_NS);
+    k->slabs[k->n_slabs++] = slab;
+}
+
+static struct buf *class_grow(struct core *c, struct mem_class *k)
+{
+    uint32_t bytes = next_slab(k);
+    uint64_t begun = clock_ns(c);
+    struct buf_pool *slab;
+
+    if (!bytes || buf_pool_create("client-data", k->buf_bytes, bytes / k->buf_bytes, &slab))
+        return NULL;
     k->bytes += bytes;
-    return buf_get(k->slabs[k->n_slabs++]);
+    class_add(c, k, slab, begun);
+    return buf_get(slab);
 }
 
 void mem_warm(struct core *c)
@@ -156,18 +177,93 @@ void mem_warm(struct core *c)
     uint64_t bytes = MIN(c->o.warm_bytes, c->o.memory_limit / 8);
     struct buf *b;
 
-    while (k->bytes + SLAB_BYTES <= bytes && (b = class_grow(c, k)))
+    while (k->bytes + next_slab(k) <= bytes && (b = class_grow(c, k)))
         buf_put(b);
 }
 
-static struct buf *class_get(struct core *c, struct mem_class *k, bool may_grow)
+/* ---- more for streams, beside the reactor ---- */
+
+static void touch_run(struct worker_job *j)
 {
-    bool stream = k == &c->mem.cls[STREAM_CLASS];
+    buf_pool_touch(container_of(j, struct core, mem.touch)->mem.growing);
+}
+
+static void touch_done(struct worker_job *j)
+{
+    struct core *c = container_of(j, struct core, mem.touch);
+
+    class_add(c, &c->mem.cls[STREAM_CLASS], c->mem.growing, c->mem.grow_begun_ns);
+    c->mem.growing = NULL;
+    mem_freed(c);
+    core_kick(c); /* an unmount waits for it */
+}
+
+static bool have_helper(struct core *c)
+{
+    return c->mem.helper ||
+           !worker_pool_create("client-memory", c->o.memory_threads, &c->mem.helper) ||
+           !worker_pool_create("client-memory", 0, &c->mem.helper);
+}
+
+static void grow_beside(struct core *c)
+{
+    struct mem_class *k = &c->mem.cls[STREAM_CLASS];
+    struct core_mem *m = &c->mem;
+    uint32_t bytes = next_slab(k);
+
+    if (m->growing || !bytes || !have_helper(c) ||
+        buf_pool_create_cold("client-data", k->buf_bytes, bytes / k->buf_bytes, &m->growing))
+        return;
+    k->bytes += bytes;
+    m->grow_begun_ns = clock_ns(c);
+    m->touch = (struct worker_job){.run = touch_run, .done = touch_done};
+    worker_pool_submit(m->helper, c->reactor, &m->touch);
+}
+
+bool mem_is_growing(const struct core *c)
+{
+    return c->mem.growing != NULL;
+}
+
+static bool all_in_use(const struct mem_class *k)
+{
+    struct buf_pool_stats s;
+
+    for (uint32_t i = 0; i < k->n_slabs; i++) {
+        buf_pool_get_stats(k->slabs[i], &s);
+        if (s.in_use < s.total)
+            return false;
+    }
+    return true;
+}
+
+static struct buf *stream_get(struct core *c, enum mem_how how)
+{
+    struct mem_class *k = &c->mem.cls[STREAM_CLASS];
     struct buf *b = class_take(k);
 
-    if (!b && (may_grow || !stream || k->bytes < STREAM_BYTES))
-        b = class_grow(c, k);
+    if (!b && (how == MEM_BESIDE || k->bytes < STREAM_BYTES))
+        grow_beside(c);
     return b;
+}
+
+/* Up to STREAM_BYTES the next buffers are touched while the last ones are being filled. */
+static void grow_ahead(struct core *c)
+{
+    const struct mem_class *k = &c->mem.cls[STREAM_CLASS];
+
+    if (k->bytes < STREAM_BYTES && all_in_use(k))
+        grow_beside(c);
+}
+
+static struct buf *class_get(struct core *c, struct mem_class *k, enum mem_how how)
+{
+    struct buf *b;
+
+    if (k == &c->mem.cls[STREAM_CLASS] && how != MEM_GROW)
+        return stream_get(c, how);
+    b = class_take(k);
+    return b ? b : class_grow(c, k);
 }
 
 unsigned mem_class_of(uint32_t bytes)
@@ -194,7 +290,7 @@ static struct buf *class_reuse(struct core *c, unsigned k)
     return b;
 }
 
-struct buf *mem_get(struct core *c, uint32_t bytes, bool may_grow)
+struct buf *mem_get(struct core *c, uint32_t bytes, enum mem_how how)
 {
     struct buf *b;
 
@@ -204,16 +300,19 @@ struct buf *mem_get(struct core *c, uint32_t bytes, bool may_grow)
     do {
         b = class_reuse(c, mem_class_of(bytes));
         for (unsigned k = mem_class_of(bytes); k < MEM_CLASSES && !b; k++)
-            b = class_get(c, &c->mem.cls[k], may_grow);
-    } while (!b && may_grow && block_evict_one(c, bytes));
+            b = class_get(c, &c->mem.cls[k], how);
+    } while (!b && how != MEM_REUSE && !(how == MEM_BESIDE && c->mem.growing) &&
+             block_evict_one(c, bytes));
     if (!b)
         c->mem.empties++;
+    else if (how != MEM_GROW && b->size_bytes == CORE_LARGE_BYTES)
+        grow_ahead(c);
     return b;
 }
 
 struct buf *mem_page_get(struct core *c)
 {
-    struct buf *b = core_no_memory() ? NULL : class_get(c, &c->mem.pages, true);
+    struct buf *b = core_no_memory() ? NULL : class_get(c, &c->mem.pages, MEM_GROW);
 
     while (!b && block_evict_class(c, MEM_SCATTERED))
         b = class_take(&c->mem.pages);
@@ -237,7 +336,7 @@ void mem_wait(struct core *c, struct core_req *q, void (*resume)(struct core_req
 
 bool mem_may_grow(const struct core *c)
 {
-    return reactor_now_ns(c->reactor) >= c->mem.grow_at_ns;
+    return !c->mem.growing && reactor_now_ns(c->reactor) >= c->mem.grow_at_ns;
 }
 
 void mem_pace(struct core *c, struct core_req *q, void (*resume)(struct core_req *q))
@@ -245,7 +344,7 @@ void mem_pace(struct core *c, struct core_req *q, void (*resume)(struct core_req
     c->stats.paced_writes++;
     q->p.resume = resume;
     list_push_back(&c->mem.waiters, &q->p.wait);
-    if (!mem_may_grow(c) && !reactor_timer_running(&c->mem.grow_timer))
+    if (!mem_may_grow(c) && !c->mem.growing && !reactor_timer_running(&c->mem.grow_timer))
         reactor_timer_start(c->reactor, &c->mem.grow_timer, c->mem.grow_at_ns);
 }
 

@@ -57,7 +57,7 @@ static void page_here(struct mds_op *op, int status)
 static void fetch(struct core_inode *dir, const struct msg_cred *cred)
 {
     struct core *c = dir->core;
-    struct buf *b = mem_get(c, PRELIST_BYTES, true);
+    struct buf *b = mem_get(c, PRELIST_BYTES, MEM_GROW);
     struct mds_op *op = b ? mds_op_new(c, RPC_OP_READDIR, NULL, page_here) : NULL;
 
     if (!op) {

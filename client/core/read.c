@@ -102,7 +102,7 @@ static bool fetch_range(struct core_inode *i, uint64_t at, uint64_t range_end, b
     while (at < range_end) {
         struct stripe_piece p = stripe_cut(&i->layout, at, range_end);
         uint32_t end = fetch_end(i, &p, whole);
-        struct block *b = block_get(i, p.block, end, true);
+        struct block *b = block_get(i, p.block, end, MEM_GROW);
 
         if (!b || block_fill(b, whole ? 0 : p.start, end, true))
             return false;
@@ -139,7 +139,7 @@ static bool blocks_complete(struct core_req *q, uint64_t end)
     while (at < end) {
         struct stripe_piece p = stripe_cut(&i->layout, at, end);
         uint32_t fill_end = fetch_end(i, &p, q->p.flags & READ_SEQUENTIAL);
-        struct block *b = block_get(i, p.block, fill_end, true);
+        struct block *b = block_get(i, p.block, fill_end, MEM_GROW);
 
         if (!b) {
             req_wait(q, "waits for memory", req_finish);

@@ -193,8 +193,8 @@ static struct block *block_to_write(struct core_req *q, const struct stripe_piec
         rc = scatter_get(i, p->block, p->start, end, &b);
     if (!rc)
         return b;
-    b = rc == -ENOSPC ? block_get(i, p->block, need, grow) : NULL;
-    if (!b && rc == -ENOSPC && !grow)
+    b = rc == -ENOSPC ? block_get(i, p->block, need, grow ? MEM_BESIDE : MEM_REUSE) : NULL;
+    if (!b && rc == -ENOSPC && (!grow || mem_is_growing(q->p.core)))
         wait_paced(q);
     else if (!b)
         wait_memory(q);
@@ -295,7 +295,7 @@ static void write_inline(struct core_req *q)
         write_striped(q);
         return;
     }
-    b = block_get(i, 0, CORE_SMALL_BYTES, true);
+    b = block_get(i, 0, CORE_SMALL_BYTES, MEM_GROW);
     if (!b) {
         wait_memory(q);
         return;

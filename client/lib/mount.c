@@ -329,6 +329,7 @@ static int args_prepare(struct mount_args *m, const char *source, const char *op
     m->timeout_ns = 30 * NS_PER_S;
     m->spin_ns = reactor_spin_watches_ns();
     m->core.mount = "libaifs";
+    m->core.memory_threads = 1;
     err = parse_source(m, source);
     err = err ? err : parse_options(m, options);
     if (err)

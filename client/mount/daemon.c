@@ -353,6 +353,7 @@ static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
     o.job = conf_str(m->conf, "job");
     o.memory_limit = conf_u64(m->conf, "memory_limit");
     o.warm_bytes = WARM_BYTES;
+    o.memory_threads = 1;
     o.attr_ns = conf_u64(m->conf, "attr_timeout");
     o.entry_ns = conf_u64(m->conf, "entry_timeout");
     o.negative_ns = conf_u64(m->conf, "negative_timeout");

@@ -60,16 +60,43 @@ static void *map_small(size_t bytes)
     return m == MAP_FAILED ? NULL : m;
 }
 
+static uint8_t *map_cold(size_t bytes)
+{
+    return bytes >= HUGE_PAGE_BYTES ? map_huge(bytes) : map_small(bytes);
+}
+
+/* The kernel clears them, and fresh pages cost more than the network. */
+static void touch(uint8_t *m, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += SMALL_PAGE_BYTES)
+        m[at] = 0;
+}
+
 uint8_t *buf_memory_map(size_t bytes)
 {
-    uint8_t *m = bytes >= HUGE_PAGE_BYTES ? map_huge(bytes) : map_small(bytes);
+    uint8_t *m = map_cold(bytes);
 
-    for (size_t at = 0; m && at < bytes; at += SMALL_PAGE_BYTES)
-        m[at] = 0; /* touched: the kernel clears them, and fresh pages cost more than the network */
+    if (m)
+        touch(m, bytes);
     return m;
 }
 
+void buf_pool_touch(struct buf_pool *p)
+{
+    touch(p->memory, p->memory_bytes);
+}
+
 int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n, struct buf_pool **ret_pool)
+{
+    int rc = buf_pool_create_cold(name, size_bytes, n, ret_pool);
+
+    if (!rc)
+        buf_pool_touch(*ret_pool);
+    return rc;
+}
+
+int buf_pool_create_cold(const char *name, uint32_t size_bytes, uint32_t n,
+                         struct buf_pool **ret_pool)
 {
     struct buf_pool *p;
 
@@ -85,7 +112,7 @@ int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n, struct bu
     p->bufs = mem_array(n, sizeof *p->bufs);
     if (!p->bufs)
         goto err_pool;
-    p->memory = buf_memory_map(p->memory_bytes);
+    p->memory = map_cold(p->memory_bytes);
     if (!p->memory)
         goto err_bufs;
     for (uint32_t i = n; i-- > 0;) {

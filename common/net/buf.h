@@ -45,6 +45,11 @@ uint8_t *buf_memory_map(size_t bytes) MUST_USE;
 /* n buffers of size_bytes (a multiple of 4096); max_bytes in all is n * size. -ENOMEM. */
 int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n,
                     struct buf_pool **ret_pool) MUST_USE;
+/* The same, but not touched: buf_pool_touch() has to come before the first buffer is got. That, and
+ * nothing else, may be on another thread than the reactor's: it takes no lock and no memory. */
+int buf_pool_create_cold(const char *name, uint32_t size_bytes, uint32_t n,
+                         struct buf_pool **ret_pool) MUST_USE;
+void buf_pool_touch(struct buf_pool *p);
 void buf_pool_destroy(struct buf_pool *p); /* every buffer must be back */
 struct buf *buf_get(struct buf_pool *p);
 void buf_wait(struct buf_pool *p,

@@ -6,6 +6,7 @@
  */
 #include <check.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,9 +194,72 @@ START_TEST(targets_whose_commits_take_long_are_kept_busy_with_more_memory)
 }
 END_TEST
 
+/* The thread has a clock of its own. */
+static void wait_for_thread(struct bed_op *op)
+{
+    while (!op->done) {
+        bed_spin(&bed, NS_PER_MS);
+        sched_yield();
+    }
+}
+
+static struct core *mount_with_thread(struct core_file **ret_file)
+{
+    struct core_options o;
+    struct core *second;
+
+    core_options_default(&o);
+    o.memory_limit = AMPLE;
+    o.memory_threads = 1;
+    second = bed_mount(&bed, &o);
+    *ret_file = bed_create(&bed, second, "other");
+    return second;
+}
+
+START_TEST(a_thread_touches_memory_while_the_reactor_goes_on)
+{
+    struct core_file *other;
+    struct core *second = mount_with_thread(&other);
+
+    for (uint32_t at = 0; at < ROOM; at += MIB) {
+        struct iovec iov = {data + at, MIB};
+
+        bed_op_init(&ops[0]);
+        core_write(second, &ops[0].q, other, at, &iov, 1, MIB);
+        wait_for_thread(&ops[0]);
+    }
+    ck_assert_int_eq(bed_fsync(&bed, second, other), 0);
+    core_release(second, other);
+    bed_op_init(&ops[0]);
+    core_unmount(second, &ops[0].q, false);
+    wait_for_thread(&ops[0]);
+    core_destroy(second);
+}
+END_TEST
+
+START_TEST(an_unmount_waits_for_memory_that_is_being_touched)
+{
+    struct core_file *other;
+    struct core *second = mount_with_thread(&other);
+    struct iovec iov = {data, MIB};
+
+    bed_op_init(&ops[0]);
+    bed_op_init(&ops[1]);
+    core_write(second, &ops[0].q, other, 0, &iov, 1, MIB);
+    ck_assert(!ops[0].done); /* its memory comes in a later turn */
+    core_release(second, other);
+    core_unmount(second, &ops[1].q, true);
+    wait_for_thread(&ops[1]);
+    ck_assert(ops[0].done);
+    core_destroy(second);
+}
+END_TEST
+
 SUITE_MAIN("client-stream", setup, teardown,
            what_is_stored_is_committed_long_before_memory_is_spent,
            streams_side_by_side_are_committed_together,
            targets_that_do_not_answer_have_a_part_of_the_memory,
            targets_that_do_not_answer_get_no_more_memory_than_they_can_use,
-           targets_whose_commits_take_long_are_kept_busy_with_more_memory)
+           targets_whose_commits_take_long_are_kept_busy_with_more_memory,
+           a_thread_touches_memory_while_the_reactor_goes_on,
+           an_unmount_waits_for_memory_that_is_being_touched)

@@ -73,6 +73,24 @@ START_TEST(a_large_pool_begins_where_a_huge_page_does)
 }
 END_TEST
 
+START_TEST(a_cold_pool_is_one_like_others_once_it_is_touched)
+{
+    struct buf_pool_stats s;
+    struct buf_pool *p;
+    struct buf *b;
+
+    ck_assert_int_eq(buf_pool_create_cold("t", MIB, 2, &p), 0);
+    buf_pool_get_stats(p, &s);
+    ck_assert_uint_eq(s.total, 2);
+    buf_pool_touch(p);
+    b = buf_get(p);
+    ck_assert_uint_eq(b->size_bytes, MIB);
+    b->data[MIB - 1] = 1;
+    buf_put(b);
+    buf_pool_destroy(p);
+}
+END_TEST
+
 START_TEST(a_second_owner_keeps_a_buffer)
 {
     struct buf_pool_stats s;
@@ -365,6 +383,7 @@ int main(void)
 
     tcase_add_test(t, a_pool_hands_out_the_buffer_that_came_back_last);
     tcase_add_test(t, a_large_pool_begins_where_a_huge_page_does);
+    tcase_add_test(t, a_cold_pool_is_one_like_others_once_it_is_touched);
     tcase_add_test(t, a_second_owner_keeps_a_buffer);
     tcase_add_test(t, waiters_are_served_in_order_and_before_newcomers);
     tcase_add_test(t, waiters_that_put_at_once_do_not_pile_up_on_the_stack);
