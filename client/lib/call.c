@@ -54,10 +54,14 @@ int lib_call_run(struct lib_call *c)
 {
     int err = c->file ? lib_file_usable(c->file) : lib_usable(c->fs);
 
-    if (err) {
-        sem_destroy(&c->sem);
-        return err;
-    }
+    if (!err)
+        return lib_call_begin(c);
+    sem_destroy(&c->sem);
+    return err;
+}
+
+int lib_call_begin(struct lib_call *c)
+{
     if (!c->large && lib_drive_begin(c->fs)) {
         reactor_post(c->fs->reactor, &c->work);
         while (sem_trywait(&c->sem))

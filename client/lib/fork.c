@@ -5,8 +5,9 @@
  * it.
  *
  * Before a fork every mount's reactor is parked at the end of a callback: no lock of ours, of the
- * allocator, of OpenSSL or of UCX is held by a thread that the child will not have. In the child
- * all descriptors of the reactors are closed at once. What of the library is used there afterwards
+ * allocator, of OpenSSL or of UCX is held by a thread that the child will not have. A fork waits
+ * while a reactor is made or taken down (lib_fork_hold()). In the child all descriptors of the
+ * reactors are closed at once. What of the library is used there afterwards
  * comes to life again: the mount with a reactor, a session and connections of its own, open files
  * by their inode number. The old structures stay as they are, as memory nobody looks at.
  *
@@ -19,11 +20,15 @@
 
 #include "common/base/cleanup.h"
 #include "common/net/net.h"
+#include "common/rt/thread.h"
+#include "common/rt/watched.h"
 
 static _Atomic unsigned generation;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list; held over a fork */
-static struct list mounts = {&mounts, &mounts};
+static struct list mounts = {&mounts, &mounts}; /* those that live, and those that may again */
+
+static struct watched open_files; /* of the reactors, while they are parked */
 
 static void park(struct reactor_work *w)
 {
@@ -43,7 +48,8 @@ static void before(void)
         struct aifs *fs = list_entry(e, struct aifs, link);
 
         fs->park.fn = park;
-        fs->is_parked = !lib_drive_is_mine(fs); /* else it is below us, in a signal handler */
+        /* else there is none, or it is below us, in a signal handler */
+        fs->is_parked = fs->live && !lib_drive_is_mine(fs);
         if (fs->is_parked)
             lib_post(fs, &fs->park);
     }
@@ -52,6 +58,9 @@ static void before(void)
 
         while (fs->is_parked && sem_wait(&fs->parked) && errno == EINTR) {
         }
+        /* With less the child keeps what it does not know of. */
+        if (fs->live)
+            (void)!watched_add(&open_files, reactor_fd(fs->reactor));
     }
 }
 
@@ -65,23 +74,27 @@ static void in_parent(void)
         if (fs->is_parked)
             sem_post(&fs->resume);
     }
+    open_files.n = 0;
     pthread_mutex_unlock(&lock);
 }
 
+/* One that a thread of the parent was reviving has to be revived again: its lock, too, is new. */
 static void in_child(void)
 {
     struct list *e;
 
     atomic_fetch_add(&generation, 1);
+    watched_close(&open_files);
+    open_files.n = 0;
     list_for_each (e, &mounts) {
         struct aifs *fs = list_entry(e, struct aifs, link);
 
-        reactor_abandon(fs->reactor);
-        lib_drive_abandon(fs);
+        if (fs->live)
+            lib_drive_abandon(fs);
+        fs->live = false;
         pthread_mutex_init(&fs->reviving, NULL);
         lib_buffers_after_fork(fs->buffers);
     }
-    list_init(&mounts);
     net_after_fork();
     pthread_mutex_init(&lock, NULL);
 }
@@ -102,18 +115,30 @@ bool lib_is_parents(const struct aifs *fs)
     return atomic_load_explicit(&fs->generation, memory_order_acquire) != lib_generation();
 }
 
-void lib_live(struct aifs *fs)
+void lib_known(struct aifs *fs)
 {
+    (void)lib_generation();
     AUTO_LOCK(&lock);
-
     list_push_back(&mounts, &fs->link);
 }
 
-void lib_dead(struct aifs *fs)
+void lib_forget(struct aifs *fs)
 {
     AUTO_LOCK(&lock);
 
     list_remove(&fs->link);
+}
+
+void lib_fork_hold(sigset_t *ret_signals)
+{
+    thread_block_signals(ret_signals);
+    pthread_mutex_lock(&lock);
+}
+
+void lib_fork_release(const sigset_t *signals)
+{
+    pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, signals, NULL);
 }
 
 int lib_usable(struct aifs *fs)

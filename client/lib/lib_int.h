@@ -22,6 +22,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -66,6 +67,7 @@ struct aifs {
     _Atomic unsigned generation;
     pthread_mutex_t reviving;
     struct list link; /* of all mounts of this process */
+    bool live;        /* has a reactor and its thread; under fork.c's lock */
     struct reactor_work park;
     sem_t parked, resume;
     bool is_parked; /* of the fork under way */
@@ -129,6 +131,8 @@ struct lib_call {
 void lib_call_init(struct lib_call *c, struct aifs *fs, void (*begin)(struct lib_call *c));
 void lib_file_call_init(struct lib_call *c, struct aifs_file *f, void (*begin)(struct lib_call *c));
 int lib_call_run(struct lib_call *c); /* posts and waits: 0 or negative error */
+int lib_call_begin(
+    struct lib_call *c); /* the same, of a mount that is not usable yet, or no more */
 void lib_call_done(struct lib_call *c, int status);
 void lib_core_done(struct core_req *q, int status); /* a core_done_fn for c->q: ends the call */
 int lib_errno(int err);                             /* 0 → 0; else sets errno, returns -1 */
@@ -168,8 +172,12 @@ unsigned lib_generation(void);
 int lib_usable(struct aifs *fs);
 int lib_file_usable(struct aifs_file *f);
 bool lib_is_parents(const struct aifs *fs);
-void lib_live(struct aifs *fs); /* its thread runs: a fork has to wait for it */
-void lib_dead(struct aifs *fs); /* its thread is about to end */
+void lib_known(struct aifs *fs); /* forks have to do with it, until lib_forget() */
+void lib_forget(struct aifs *fs);
+/* Around the making and the end of a reactor and its thread, and of fs->live: forks wait. No
+ * signals meanwhile, whose handlers might fork and wait for themselves. */
+void lib_fork_hold(sigset_t *ret_signals);
+void lib_fork_release(const sigset_t *signals);
 
 /* ---- mount.c ---- */
 

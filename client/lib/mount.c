@@ -259,6 +259,7 @@ static void engine_free(struct aifs *fs)
 
 static void fs_free(struct aifs *fs)
 {
+    lib_forget(fs);
     lib_buffers_destroy(fs->buffers);
     pthread_mutex_destroy(&fs->reviving);
     sem_destroy(&fs->parked);
@@ -272,49 +273,65 @@ static void fs_free(struct aifs *fs)
 /* The core is taken down on its thread, which then ends. */
 static int take_down(struct aifs *fs, bool force)
 {
+    sigset_t signals;
     struct lib_call c;
     int err;
 
     lib_call_init(&c, fs, unmount_begin);
     c.n1 = force;
-    err = lib_call_run(&c);
-    lib_dead(fs);
+    err = lib_call_begin(&c);
+    lib_fork_hold(&signals);
     lib_drive_stop(fs);
     pthread_join(fs->thread, NULL);
     engine_free(fs);
+    fs->live = false;
+    lib_fork_release(&signals);
     return err;
 }
 
-/* Reactor, thread and core, connected. When it fails nothing is left of them. */
-static int engine_start(struct aifs *fs, struct mount_args *m)
+/* Reactor, core and thread. When it fails nothing is left of them. */
+static int engine_create(struct aifs *fs, const struct mount_args *m)
 {
     struct reactor_options ro = {.name = "aifs-lib",
                                  .spin_ns = m->spin_ns,
                                  .spin_away_ns = SPIN_AWAY_NS,
                                  .may_spin = lib_drive_may_spin,
                                  .may_spin_arg = fs};
-    struct mount_call call = {0};
     int err;
 
     fs->drive.shy |= m->shy;
     err = lib_drive_init(fs);
     if (err)
-        return fail(err, "cannot start: %s", err_text(err));
+        return err;
     err = reactor_create(&ro, &fs->reactor);
     err = err ? err : core_create(fs->reactor, &m->core, &fs->core);
     err = err ? err : thread_start(&fs->thread, "aifs-lib", lib_drive_main, fs);
-    if (err) {
+    if (err)
         engine_free(fs);
+    fs->live = !err;
+    return err;
+}
+
+/* The same, connected. Nobody else uses it before it is. */
+static int engine_start(struct aifs *fs, struct mount_args *m)
+{
+    struct mount_call call = {0};
+    sigset_t signals;
+    int err;
+
+    lib_fork_hold(&signals);
+    err = engine_create(fs, m);
+    lib_fork_release(&signals);
+    if (err)
         return fail(err, "cannot start: %s", err_text(err));
-    }
-    lib_live(fs);
     fs->mount_timeout_ns = m->timeout_ns;
-    fs->generation = lib_generation();
     lib_call_init(&call.call, fs, mount_begin);
     call.call.q.done = mount_over;
-    err = lib_call_run(&call.call);
-    if (!err)
+    err = lib_call_begin(&call.call);
+    if (!err) {
+        atomic_store_explicit(&fs->generation, lib_generation(), memory_order_release);
         return 0;
+    }
     (void)take_down(fs, true);
     return fail(err, "cannot mount from %s: %s", m->core.mds[0], err_text(err));
 }
@@ -360,7 +377,12 @@ static int mount(struct mount_args *m, const char *source, const char *options,
     fs->options = options ? mem_strdup(options) : NULL;
     err = fs->source && !fs->options == !options ? take_rights(fs) : -ENOMEM;
     err = err ? err : lib_buffers_create(m->core.memory_limit / 2, &fs->buffers);
-    err = err ? fail(err, "cannot start: %s", err_text(err)) : engine_start(fs, m);
+    if (err) {
+        (void)fail(err, "cannot start: %s", err_text(err));
+    } else {
+        lib_known(fs);
+        err = engine_start(fs, m);
+    }
     if (err)
         fs_free(fs);
     else
@@ -378,7 +400,6 @@ int lib_mount_again(struct aifs *fs)
         return -ENOMEM;
     fs->core = NULL;
     fs->reactor = NULL;
-    list_init(&fs->link);
     sem_init(&fs->parked, 0, 0);
     sem_init(&fs->resume, 0, 0);
     err = args_prepare(m, fs->source, fs->options);

@@ -135,44 +135,6 @@ void reactor_destroy(struct reactor *r)
     mem_free(r);
 }
 
-/* Closes what an epoll descriptor watches, which may be others of its kind (UCX workers). The
- * kernel tells it in lines "tfd: NUMBER ...". */
-static void close_watched(int epoll_fd, unsigned depth)
-{
-    static const char key[] = "tfd:";
-    char path[] = "/proc/self/fdinfo/0000000000", *digit = path + sizeof path - 1, text[512];
-    int fd, value = epoll_fd;
-    size_t matched = 0;
-    ssize_t n;
-
-    for (unsigned k = 0; k < 10; k++, value /= 10)
-        *--digit = (char)(value || !k ? '0' + value % 10 : '/'); /* "fdinfo//////12" is the same */
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    value = -1;
-    while (fd >= 0 && (n = read(fd, text, sizeof text)) > 0) {
-        for (const char *c = text; c < text + n; c++) {
-            if (matched == sizeof key - 1 && *c >= '0' && *c <= '9') {
-                value = (value < 0 ? 0 : value * 10) + *c - '0';
-            } else if (matched < sizeof key - 1 || *c != ' ' || value >= 0) {
-                if (value >= 0 && depth)
-                    close_watched(value, depth - 1);
-                if (value >= 0)
-                    close(value);
-                value = -1;
-                matched = matched < sizeof key - 1 && *c == key[matched] ? matched + 1 : *c == 't';
-            }
-        }
-    }
-    if (fd >= 0)
-        close(fd);
-}
-
-void reactor_abandon(struct reactor *r)
-{
-    close_watched(r->epoll_fd, 1);
-    close(r->epoll_fd);
-}
-
 void reactor_stop(struct reactor *r)
 {
     atomic_store(&r->stop, true);

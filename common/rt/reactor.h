@@ -121,13 +121,6 @@ void reactor_ring(struct reactor *r); /* any thread */
 void reactor_stop(struct reactor *r);
 /* Is this its thread (the one that created it, until another runs it)? Any thread. */
 bool reactor_is_current(const struct reactor *r);
-/*
- * In the child of a fork(), whose reactor thread is the parent's: closes the child's copies of all
- * descriptors it watches. They are not the child's, and a connection that a child keeps open would
- * hide the parent's death. The reactor and what is on it must not be touched afterwards.
- * Async-signal-safe.
- */
-void reactor_abandon(struct reactor *r);
 /* The spin_ns to use where nobody configured one: 0 on up to two cores. */
 uint64_t reactor_spin_default_ns(void);
 uint64_t reactor_spin_watches_ns(void); /* for watches, with may_spin: 0 on one core */

@@ -34,11 +34,21 @@ static void *thread_main(void *p)
     return args.fn(args.arg);
 }
 
-int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *arg), void *arg)
+void thread_block_signals(sigset_t *ret_old)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    sigset_t blocked;
+
+    sigfillset(&blocked);
+    for (unsigned i = 0; i < ARRAY_LEN(faults); i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, ret_old);
+}
+
+int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *arg), void *arg)
+{
     struct thread_args *args = mem_alloc(sizeof(*args));
-    sigset_t blocked, old;
+    sigset_t old;
     int rc;
 
     if (!args)
@@ -46,11 +56,7 @@ int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *arg)
     args->fn = fn;
     args->arg = arg;
     snprintf(args->name, sizeof(args->name), "%s", name);
-    sigfillset(&blocked);
-    for (unsigned i = 0; i < ARRAY_LEN(faults); i++)
-        sigdelset(&blocked,
-                  faults[i]); /* raised by the thread itself: a crash must stay readable */
-    pthread_sigmask(SIG_SETMASK, &blocked, &old);
+    thread_block_signals(&old);
     rc = pthread_create(ret_thread, NULL, thread_main, args);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc) {

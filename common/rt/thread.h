@@ -8,11 +8,14 @@
 #define AIFS_COMMON_RT_THREAD_H
 
 #include <pthread.h>
+#include <signal.h>
 
 #include "common/rt/reactor.h"
 
 int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *arg),
                  void *arg) MUST_USE; /* blocks all signals in it */
+/* All but those that a thread raises itself by a fault: a crash must stay readable. */
+void thread_block_signals(sigset_t *ret_old);
 
 struct worker_job {
     struct reactor_work work; /* first member; used by the pool */

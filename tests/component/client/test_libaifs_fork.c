@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -283,6 +285,157 @@ START_TEST(a_child_has_none_of_the_parents_sockets)
 }
 END_TEST
 
+/* Of reactors: what they wait with, and their sockets. */
+static unsigned of_reactors(void)
+{
+    char path[32], what[64];
+    unsigned n = sockets();
+
+    for (int fd = 3; fd < 256; fd++) {
+        ssize_t len;
+
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        len = readlink(path, what, sizeof what - 1);
+        what[len > 0 ? len : 0] = 0;
+        n += strcmp(what, "anon_inode:[eventpoll]") == 0 ||
+             strcmp(what, "anon_inode:[eventfd]") == 0;
+    }
+    return n;
+}
+
+static atomic_bool enough;
+
+static void *mount_again_and_again(void *arg)
+{
+    char options[sizeof cluster.options + 16];
+    struct aifs *other;
+
+    snprintf(options, sizeof options, "%s,net=tcp", cluster.options);
+    while (!atomic_load(&enough)) {
+        if (aifs_mount(cluster.source, options, &other) || aifs_unmount(other))
+            return (void *)"a mount failed";
+    }
+    return arg;
+}
+
+START_TEST(a_fork_beside_a_mount_that_begins_or_ends_leaves_nothing_of_it_in_the_child)
+{
+    pthread_t thread;
+    void *wrong = NULL;
+    unsigned had;
+    int status;
+    pid_t pid;
+
+    if (!MAY_FORK_BESIDE_MALLOC)
+        return;
+    pid = fork();
+    if (pid == 0)
+        _exit((int)of_reactors());
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    had = (unsigned)WEXITSTATUS(status);
+    atomic_store(&enough, false);
+    ck_assert_int_eq(pthread_create(&thread, NULL, mount_again_and_again, NULL), 0);
+    for (unsigned k = 0; k < 60; k++) {
+        pid = fork();
+        if (pid == 0)
+            _exit(of_reactors() != had);
+        join(pid);
+    }
+    atomic_store(&enough, true);
+    ck_assert_int_eq(pthread_join(thread, &wrong), 0);
+    ck_assert_ptr_null(wrong);
+}
+END_TEST
+
+static void *use_it(void *arg)
+{
+    struct stat st;
+
+    return aifs_stat(fs, "/f", &st) == 0 && st.st_size == 1000 ? NULL : arg;
+}
+
+START_TEST(a_child_whose_threads_all_begin_at_once_has_one_mount_for_them)
+{
+    ck_assert_int_eq(aifs_close(make("/f", 1000)), 0);
+    for (unsigned k = 0; k < 5; k++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            pthread_t threads[4];
+            void *wrong;
+
+            for (unsigned t = 0; t < ARRAY_LEN(threads); t++)
+                CHECK(pthread_create(&threads[t], NULL, use_it, "wrong") == 0);
+            for (unsigned t = 0; t < ARRAY_LEN(threads); t++)
+                CHECK(pthread_join(threads[t], &wrong) == 0 && !wrong);
+            _exit(0);
+        }
+        join(pid);
+    }
+}
+END_TEST
+
+/* A lock that the thread had would be nobody's in the grandchild, who would wait for ever. */
+START_TEST(a_child_that_forks_while_its_thread_begins_has_children_that_can)
+{
+    if (!MAY_FORK_BESIDE_MALLOC)
+        return;
+    ck_assert_int_eq(aifs_close(make("/f", 1000)), 0);
+    for (unsigned k = 0; k < 5; k++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            pid_t pids[3];
+            pthread_t thread;
+            int status;
+
+            CHECK(pthread_create(&thread, NULL, use_it, "wrong") == 0);
+            for (unsigned n = 0; n < ARRAY_LEN(pids); n++) {
+                pids[n] = fork();
+                if (pids[n] == 0) {
+                    alarm(50);
+                    _exit(use_it("wrong") != NULL);
+                }
+            }
+            for (unsigned n = 0; n < ARRAY_LEN(pids); n++)
+                CHECK(waitpid(pids[n], &status, 0) == pids[n] && status == 0);
+            _exit(0);
+        }
+        join(pid);
+    }
+}
+END_TEST
+
+START_TEST(a_child_whose_mount_does_not_work_tries_again)
+{
+    char options[sizeof cluster.options + 32];
+    struct aifs *was = fs;
+    pid_t pid;
+
+    ck_assert_int_eq(aifs_close(make("/f", 1000)), 0);
+    snprintf(options, sizeof options, "%s,mount_timeout=500ms", cluster.options);
+    while (aifs_mount(cluster.source, options, &fs)) /* on a machine that is busy */
+        ck_assert_int_eq(errno, ETIMEDOUT);
+    ck_assert_int_eq(kill(cluster.mds, SIGSTOP), 0);
+    pid = fork();
+    if (pid == 0) {
+        struct stat st;
+
+        for (unsigned k = 0; k < 3; k++)
+            CHECK(aifs_stat(fs, "/f", &st) == -1 && errno == ENOTCONN);
+        CHECK(kill(cluster.mds, SIGCONT) == 0);
+        while (aifs_stat(fs, "/f", &st))
+            CHECK(errno == ENOTCONN);
+        CHECK(st.st_size == 1000);
+        _exit(aifs_unmount(fs) != 0);
+    }
+    join(pid);
+    ck_assert_int_eq(aifs_unmount(fs), 0);
+    fs = was;
+}
+END_TEST
+
 START_TEST(a_file_that_is_gone_is_an_error_in_the_child)
 {
     struct aifs_file *f = make("/gone", 1000);
@@ -339,5 +492,9 @@ CLUSTER_SUITE_MAIN("libaifs-fork", setup, teardown,
                    a_child_of_a_child_and_a_queue_of_the_parent_work_too,
                    a_child_without_a_descriptor_to_spare_never_uses_the_parents,
                    a_child_has_none_of_the_parents_sockets,
+                   a_fork_beside_a_mount_that_begins_or_ends_leaves_nothing_of_it_in_the_child,
+                   a_child_whose_threads_all_begin_at_once_has_one_mount_for_them,
+                   a_child_that_forks_while_its_thread_begins_has_children_that_can,
+                   a_child_whose_mount_does_not_work_tries_again,
                    a_file_that_is_gone_is_an_error_in_the_child,
                    buffers_are_used_again_and_bounded_and_on_the_host)
