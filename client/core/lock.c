@@ -272,6 +272,15 @@ static void lock_answered(struct mds_op *op, int status)
     }
 }
 
+/* It may have waited before: the server would offer it the lock, and keep that for a while. */
+static void cancel_behind(struct core_req *q, int status)
+{
+    if (q->p.lock_wait)
+        cancel_wait(q, status);
+    else
+        req_finish(q, status);
+}
+
 /* Is a request of the same owner under way that nobody waits for any more, or its release? */
 static bool owner_is_late(const struct core_req *q)
 {
@@ -295,7 +304,7 @@ static void lock_ask(struct core_req *q)
 
     if (q->p.lock.type != MSG_LOCK_UNLOCK && owner_is_late(q)) {
         q->p.patient = true;
-        req_wait(q, "waits for an interrupted lock of its owner", req_finish);
+        req_wait(q, "waits for an interrupted lock of its owner", cancel_behind);
         list_push_back(&c->locks_behind, &q->p.wait);
         return;
     }

@@ -530,6 +530,12 @@ static void execute(struct fake_cluster *f, struct rpc_req *req)
     case RPC_OP_LEASE_RELEASE:
         do_lease(f, req);
         break;
+    case RPC_OP_LOCK:
+        rpc_reply(req, 0, &(struct msg_lock_rep){.granted = !f->locks_refused});
+        break;
+    case RPC_OP_LOCK_CANCEL:
+        rpc_reply(req, 0, &(struct msg_empty){0});
+        break;
     default:
         rpc_reply(req, -ENOSYS, NULL);
     }
