@@ -111,6 +111,7 @@ __attribute__((constructor)) static void begin(void)
 {
     owner = getpid();
     pthread_atfork(NULL, NULL, fork_child);
+    (void)at_quick_exit(preload_end);
 }
 
 static time_t now_s(void)
@@ -360,6 +361,7 @@ static void give_back(void)
     for (unsigned k = 0; k < n_mounts; k++)
         if (mounts[k].fs)
             lib.unmount(mounts[k].fs);
+    n_mounts = 0;
 }
 
 /* The servers would wait for a session that just vanishes before they let others write. But a
@@ -385,5 +387,19 @@ void preload_end(void)
         }
         pthread_mutex_unlock(&lock);
     }
+    inside = false;
+}
+
+/* Whoever reads next mounts again, unless others were reading all the time. */
+void preload_go_on(void)
+{
+    if (inside || syscall(SYS_getpid) != owner)
+        return;
+    inside = true;
+    pthread_mutex_lock(&lock);
+    if (ended)
+        served_bytes = 0; /* as told */
+    ended = false;
+    pthread_mutex_unlock(&lock);
     inside = false;
 }

@@ -12,6 +12,7 @@
  * included, hands the same call to the kernel.
  *
  *   preload.c   the functions put in front of the C library's
+ *   exec.c      what replaces the program
  *   engine.c    descriptors and the files behind them; mounts, and how they are found
  *
  * Who a descriptor belongs to is asked of the kernel at each such read, without a question to the
@@ -37,5 +38,6 @@ void preload_lock(int fd);
 void preload_unlock(int fd);
 void preload_forget(int fd); /* about to be closed or replaced */
 void preload_end(void);      /* the process ends: sessions are given back */
+void preload_go_on(void);    /* it does not: the exec failed */
 
 #endif
