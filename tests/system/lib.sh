@@ -99,11 +99,24 @@ wait_for() {
     done
 }
 
+# Whoever stands in $T, or has something open there, ends at once, but this shell: it only closes what it has open. The links in /proc are
+# read, never followed: a mount may not answer.
+end_users() {
+    local p fd
+    for fd in "/proc/$BASHPID/fd/"*; do
+        p=${fd##*/}
+        case $p:$(readlink "$fd") in [012]:* | 255:*) ;; *":$T/"*) eval "exec $p>&-" ;; esac
+    done
+    for p in $(find /proc/[0-9]*/cwd /proc/[0-9]*/fd -maxdepth 1 -lname "$T/*" 2>/dev/null | cut -d / -f 3 | sort -u); do
+        [ "$p" = "$$" ] || [ "$p" = "$BASHPID" ] || kill -9 "$p" 2>/dev/null
+    done
+}
 # All that was started in $T ends at once, and $T goes.
 sweep() {
     local mount p
     for p in $(pgrep -f -- " [^ ]*$T/"); do kill -9 "$p"; done
-    grep -o " ${T}[^ ]* " /proc/self/mountinfo | while read -r mount; do umount -l "$(printf %b "$mount")"; done
+    end_users
+    grep -o " ${T}[^ ]* " /proc/self/mountinfo | while read -r mount; do timeout -k 1 20 umount -l "$(printf %b "$mount")"; done
     rm -rf "$T"
 }
 # A test that is killed cannot clean up: its guard does. Who waits for all guards (run.sh) says in which folder they leave a file meanwhile.
@@ -114,7 +127,7 @@ guard() {
 }
 guarded=${AIFS_TEST_RUN:+$AIFS_TEST_RUN/guard.$$}
 [ -z "$guarded" ] || : >"$guarded"
-(T=$T setsid bash -c "$(declare -f sweep guard); guard $$ $guarded" </dev/null >/dev/null 2>&1 &)
+(T=$T setsid bash -c "$(declare -f end_users sweep guard); guard $$ $guarded" </dev/null >/dev/null 2>&1 &)
 
 at_exit() {
     local status=$?
@@ -124,6 +137,7 @@ at_exit() {
         for log in "$C"/mds/log "$C"/oss*/log "$C"/mount*.log; do
             [ -s "$log" ] && echo "--- $log" && tail -15 "$log"
         done
+        end_users # daemons, too: what a failed test has left may wait for them, and keeps mounts in use and its output open
     fi
     type cleanup >/dev/null 2>&1 && cleanup
     # An orderly end; who was interrupted does not wait for servers that may be down.
