@@ -41,6 +41,27 @@ touch "$pods/b/g" 2>/dev/null && fail "read-only is not read-only"
 [ "$(bases)" = 1 ] || fail "$(bases) mounts of the file system instead of 1"
 findmnt -no OPTIONS "$pods/a" | grep -q nosuid || fail "no nosuid"
 
+# statistics: bounded, of this volume, and honest about one that is not well
+stats() { call Success stats "$1" && jq -e "$2" "$T/reply" >/dev/null || fail "stats $1: $(cat "$T/reply"), not $2"; }
+well='.volume_condition.abnormal == false and (.usage | map(.unit) == ["BYTES", "INODES"] and all(.total >= .used and .total >= .available and .total > 0))'
+stats "$pods/a" "$well"
+stats "$pods/none" '.volume_condition == {"abnormal": true, "message": "nothing is mounted there"} and .usage == []'
+call Failure stats
+
+# a directory that becomes a symbolic link while a volume is mounted on it leads nowhere
+mkdir "$T/outside" "$M/race"
+chmod 700 "$T/outside"
+(while [ ! -e "$T/raced" ]; do rm -rf "$M/race/x"; ln -s "$T/outside" "$M/race/x"; rm "$M/race/x"; mkdir "$M/race/x"; done) >/dev/null 2>&1 &
+racer=$!
+for _ in {1..10}; do
+    "$driver" mount "$pods/race" "$(volume race/x/y rw true)" >/dev/null 2>&1
+    [ "$(ls -A "$T/outside")$(stat -c %a "$T/outside")" = 700 ] || fail "a directory outside was changed: $(ls -la "$T/outside")"
+    ! findmnt -no FSTYPE "$pods/race" >/dev/null || [ "$(findmnt -no FSTYPE "$pods/race")" = fuse.aifs ] || fail "something else is mounted: $(findmnt "$pods/race")"
+    call Success unmount "$pods/race"
+done
+: >"$T/raced"
+wait "$racer"
+
 # what must not be
 call Failure mount "$pods/c" "$(volume ../etc)"
 call Failure mount "$pods/c" "$(volume /etc)"
@@ -55,8 +76,17 @@ call Failure mount "$pods/c" '{}'
 pgrep -f -- " $T/run/base/" | xargs -r kill -9
 dead() { ! timeout 5 stat -f "$pods/a" >/dev/null 2>&1; }
 wait_for 10 dead || fail "the mount lives without its daemon"
+stats "$pods/a" '.volume_condition == {"abnormal": true, "message": "the mount is dead: its daemon has ended"}'
 call Success mount "$pods/a" "$(volume data rw true)"
 [ "$(cat "$pods/a/f")" = hello ] || fail "the volume is not back"
+
+# one whose daemon does not answer
+daemon=$(pgrep -f -- " $T/run/base/")
+kill -STOP "$daemon"
+stats "$pods/a" '.volume_condition == {"abnormal": true, "message": "the file system does not answer: it waits for its servers"}'
+kill -CONT "$daemon"
+answers() { "$driver" stats "$pods/a" | jq -e "$well"; }
+wait_for 30 answers || fail "it is not well again: $("$driver" stats "$pods/a")"
 
 # unmounting: dead ones too, twice too; the last takes the base with it
 call Success unmount "$pods/b"
