@@ -78,8 +78,10 @@ struct fs_dir {    /* an open directory: ops/readdir.c */
     bool plus, begun; /* begun: the first one, which tells nothing about the next */
     struct fs_dir_page pages[FS_DIR_PAGES]; /* a ring */
     unsigned current;                       /* the page that is read from */
-    unsigned asked, held;                   /* pages under way; pages here */
+    unsigned asked, held;                   /* pages under way, and the work; pages here */
     struct list link;                       /* fs.dirs */
+    struct reactor_work work;               /* fills a reply: */
+    struct channel_req *reply;
     bool busy, closed;
     bool no_ahead; /* the caller's groups matter: nothing is asked for in advance */
     bool has_next;

@@ -175,7 +175,7 @@ static unsigned ahead_max(const struct fs_dir *d)
 }
 
 /* Behind the last page that has been asked for, once it is here and its last entry is known. */
-static void page_ask_ahead(struct fs_dir *d)
+static bool page_ask_ahead(struct fs_dir *d)
 {
     unsigned n, max = ahead_max(d);
     struct fs_dir_page *p;
@@ -185,13 +185,14 @@ static void page_ask_ahead(struct fs_dir *d)
         ;
     p = page_behind(d, n);
     if (n == max || p->state != FS_PAGE_HERE || p->req.out.dir.eof)
-        return;
+        return false;
     last = core_readdir_last(&p->req);
     if (!last)
-        return;
+        return false;
     p = page_behind(d, n + 1);
     p->req.cred = (struct msg_cred){.uid = d->uid, .gid = d->gid};
     page_ask(d, p, to_kernel(last), d->begun ? PAGE_GUESS_BYTES : PAGE_BYTES, d->plus && !d->begun);
+    return true;
 }
 
 static void on_page(struct core_req *req, int status)
@@ -216,7 +217,7 @@ static void on_page(struct core_req *req, int status)
     else if (d->closed)
         dir_free_unused(d);
     else if (status == 0)
-        page_ask_ahead(d);
+        (void)page_ask_ahead(d);
 }
 
 /* False when the reply is full: e stays for the next one. */
@@ -260,12 +261,11 @@ static int fill(struct channel_req *q, struct fs_dir *d)
     }
 }
 
-static void reply_from_page(struct channel_req *q, struct fs_dir *d)
+static void reply_fill(struct channel_req *q, struct fs_dir *d)
 {
     struct fs_dir_page *p = current_page(d);
     int rc;
 
-    page_ask_ahead(d);
     channel_dir_begin(q);
     if (q->io.offset < COOKIE_DOTDOT) {
         add_dots(q, d); /* a reply has room for these two at least */
@@ -281,6 +281,37 @@ static void reply_from_page(struct channel_req *q, struct fs_dir *d)
     if (rc == 0)
         page_used_up(p); /* the next READDIR asks for more, or hears that there is none */
     channel_reply_dir(q);
+}
+
+static void on_work(struct reactor_work *w)
+{
+    struct fs_dir *d = container_of(w, struct fs_dir, work);
+    struct channel_req *q = d->reply;
+
+    d->busy = false;
+    d->asked--;
+    if (!d->closed) {
+        reply_fill(q, d);
+        return;
+    }
+    channel_reply_err(q, -EBADF);
+    dir_free_unused(d);
+}
+
+/* Filling a reply takes as long as the server needs for a page: what was asked for ahead leaves
+ * first, with the messages of this turn. */
+static void reply_from_page(struct channel_req *q, struct fs_dir *d)
+{
+    d->busy = true; /* its pages stay */
+    if (!page_ask_ahead(d)) {
+        d->busy = false;
+        reply_fill(q, d);
+        return;
+    }
+    d->asked++;
+    d->reply = q;
+    d->work.fn = on_work;
+    reactor_defer(d->fs->reactor, &d->work);
 }
 
 /* An entry with attributes is a fifth shorter here than in the kernel's reply, in which "." and

@@ -325,6 +325,14 @@ const struct clock *reactor_clock(const struct reactor *r UNUSED)
     return clock_real();
 }
 
+void reactor_defer(struct reactor *r UNUSED, struct reactor_work *w)
+{
+    if (fake.hold_work)
+        fake.work = w;
+    else
+        w->fn(w);
+}
+
 /* ---- the channel ---- */
 
 void channel_on_interrupt(struct channel_req *q UNUSED, void (*fn)(struct channel_req *q))

@@ -29,6 +29,8 @@ struct fake {
     int n_groups;      /* of the caller */
     void (*on_interrupt)(struct channel_req *q);
     unsigned notified;
+    bool hold_work; /* what is deferred runs when the test says, not at once */
+    struct reactor_work *work;
 
     /* the page a READDIR gets */
     struct core_dirent page[FAKE_ENTRIES];

@@ -368,6 +368,66 @@ START_TEST(a_page_that_somebody_waits_for_is_given_out_before_it_goes)
 }
 END_TEST
 
+START_TEST(a_reply_is_filled_when_the_question_for_more_has_left)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = fake.hold_work = true;
+    page(4, 16, false);
+    read_names(fh, 0, 4);
+    ck_assert_str_eq(fake.calls, "readdir 9 0;readdir 9 0x130001;");
+    ck_assert_uint_eq(fake.replies, 1); /* of OPENDIR */
+    fake.work->fn(fake.work);
+    ck_assert_uint_eq(fake.replies, 2);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001 n17@0x88001 ");
+    read_names(fh, 0x88001, 1);
+    fake.work->fn(fake.work);
+    ck_assert_str_eq(fake.names, "n18@0x90001 ");
+    close_dir(fh);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+    ck_assert_uint_eq(fs.dir_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_directory_closed_before_its_reply_is_filled_answers)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = fake.hold_work = true;
+    page(4, 16, false);
+    read_names(fh, 0, 4);
+    close_dir(fh);
+    fake.work->fn(fake.work);
+    ck_assert_str_eq(fake.reply, "err -9");
+    ck_assert_uint_eq(fs.dir_pages, 0);
+    ck_assert_uint_eq(fs.dir_bytes, 0);
+}
+END_TEST
+
+START_TEST(pages_of_a_reply_that_is_to_be_filled_stay)
+{
+    uint64_t a = open_dir(), b = open_dir();
+    struct reactor_work *first;
+
+    fake.at_once = fake.hold_work = true;
+    fake.dir_memory = FAKE_PAGE_BYTES;
+    page(4, 16, false);
+    read_names(a, 0, 4);
+    first = fake.work;
+    read_names(b, 0, 4);
+    ck_assert_ptr_ne(fake.work, first);
+    first->fn(first);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001 n17@0x88001 ");
+    fake.dir_room = 4;
+    fake.work->fn(fake.work);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001 n17@0x88001 ");
+    close_dir(a);
+    close_dir(b);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+    ck_assert_uint_eq(fs.dir_bytes, 0);
+}
+END_TEST
+
 SUITE_MAIN("fuse-readdir", setup, NULL, a_page_is_given_out_piece_by_piece,
            a_directory_that_was_listed_and_stays_open_holds_no_memory,
            the_next_page_begins_where_the_last_ended,
@@ -380,4 +440,7 @@ SUITE_MAIN("fuse-readdir", setup, NULL, a_page_is_given_out_piece_by_piece,
            directories_read_in_part_give_pages_back_beyond_a_bound,
            an_entry_that_did_not_fit_does_not_outlive_its_page,
            what_was_asked_in_advance_for_who_lost_its_pages_is_thrown_away,
-           a_page_that_somebody_waits_for_is_given_out_before_it_goes)
+           a_page_that_somebody_waits_for_is_given_out_before_it_goes,
+           a_reply_is_filled_when_the_question_for_more_has_left,
+           a_directory_closed_before_its_reply_is_filled_answers,
+           pages_of_a_reply_that_is_to_be_filled_stay)
