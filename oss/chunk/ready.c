@@ -48,7 +48,7 @@ static uint64_t ahead_bytes(const struct chunk_store *s, uint64_t avail)
 {
     uint64_t bytes = MIN(s->options.ready_bytes, s->options.mapped_bytes);
 
-    if (!bytes || s->failed)
+    if (!bytes || s->failed || !s->super.target_id) /* perhaps it is not to be used at all */
         return 0;
     return MIN(MIN(bytes, s->slots.capacity_bytes / 8),
                MIN(avail, memory_available()) / READY_FREE_PART);

@@ -396,6 +396,7 @@ int chunk_store_set_id(struct chunk_store *s, uint32_t id)
         return rc;
     s->super = super;
     snprintf(s->tag, sizeof s->tag, "target %u", id);
+    chunk_ready_turn(s);
     return 0;
 }
 

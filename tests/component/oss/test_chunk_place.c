@@ -370,6 +370,7 @@ static bool open_and_be_ready(uint64_t capacity_bytes, uint64_t ready_bytes)
     rig.options.capacity_bytes = capacity_bytes;
     rig.options.ready_bytes = ready_bytes;
     rig_open(&rig);
+    ck_assert_int_eq(chunk_store_set_id(rig.store, 1), 0);
     while (in_memory() && mapped() < ready_bytes)
         reactor_run_once(rig.reactor, NS_PER_S);
     return in_memory();
@@ -445,6 +446,7 @@ START_TEST(no_more_is_made_ready_than_may_be_mapped)
     rig.options.mapped_bytes = 2 * CB;
     rig.options.ready_bytes = 8 * CB;
     rig_open(&rig);
+    ck_assert_int_eq(chunk_store_set_id(rig.store, 1), 0);
     if (!in_memory())
         return;
     while (mapped() < 2 * CB)
