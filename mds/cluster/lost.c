@@ -49,9 +49,9 @@ static void refused_clean(struct cluster *c, const struct msg_register_req *req)
     list_for_each_safe (l, next, &c->refused) {
         struct cluster_refused *r = list_entry(l, struct cluster_refused, link);
         const struct map_target *t = map_target(c->map, r->instead_of);
+        bool over = !t || t->state == MAP_TARGET_ONLINE || uuid_equal(&r->node, &req->node);
 
-        if (!t || t->state == MAP_TARGET_ONLINE ||
-            (uuid_equal(&r->node, &req->node) && !is_offered(c, req, r->instead_of)))
+        if (over && !is_offered(c, req, r->instead_of)) /* online: not yet missed, perhaps */
             refused_forget(r);
     }
 }

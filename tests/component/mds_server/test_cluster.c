@@ -2,6 +2,7 @@
 /* The cluster map, pools, status and dump, over the wire. */
 #include <stdio.h>
 
+#include "common/base/log.h"
 #include "mds/store/dump_fmt.h"
 #include "tests/component/mds_server/rig_int.h"
 
@@ -202,6 +203,36 @@ START_TEST(a_new_target_where_one_lived_is_refused_until_that_is_given_up)
     ck_assert_int_eq(rig_admin(&rig, RPC_OP_TARGET_REPLACE, &lost, NULL), -ENOENT);
     lost.n_targets = 0;
     ck_assert_int_eq(rig_admin(&rig, RPC_OP_TARGET_REPLACE, &lost, NULL), -EINVAL);
+}
+END_TEST
+
+static unsigned lines_with(const char *path, const char *text)
+{
+    char line[512];
+    unsigned n = 0;
+    FILE *f = fopen(path, "re");
+
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof line, f))
+        n += strstr(line, text) != NULL;
+    fclose(f);
+    return n;
+}
+
+START_TEST(what_is_refused_is_said_once_though_its_server_asks_every_second)
+{
+    char path[160];
+    const void *any;
+
+    rig_oss_start(&rig, 0, 1);
+    snprintf(path, sizeof path, "%s/log", rig.root);
+    ck_ok(log_open_file(path));
+    rig.oss[0].disks = 1; /* so soon that the one that lived there still counts as online */
+    rig_oss_start(&rig, 0, 1);
+    rig_pass(&rig, 8000);
+    ck_assert_uint_eq(lines_with(path, "refused. Is its disk mounted?"), 1);
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    ck_assert_uint_eq(((const struct msg_status_rep *)any)->n_refused, 1);
 }
 END_TEST
 
@@ -416,6 +447,7 @@ static void add(TCase *t)
     tcase_add_test(t, pools_are_made_and_filled_with_new_targets_only);
     tcase_add_test(t, status_and_statfs_say_what_there_is);
     tcase_add_test(t, a_new_target_where_one_lived_is_refused_until_that_is_given_up);
+    tcase_add_test(t, what_is_refused_is_said_once_though_its_server_asks_every_second);
     tcase_add_test(t, what_was_refused_is_forgotten_when_the_target_is_there_again);
     tcase_add_test(t, status_says_at_once_whose_connection_is_closed);
     tcase_add_test(t, a_session_that_is_being_evicted_says_so);
