@@ -17,14 +17,14 @@ start_without() { # the demo would stop it again, for it wants all of its target
     rm -f "$C/oss1/run/port"
     "$AIFS_BUILD/oss/aifs-oss" --config "$C/oss1/oss.conf" </dev/null >>"$C/oss1/log" 2>&1 &
     disown
-    wait_for 20 [ -s "$C/oss1/run/port" ] || fail "oss1 does not start"
+    wait_for 60 [ -s "$C/oss1/run/port" ] || fail "oss1 does not start"
 }
 unmount_disk() { mv "$place" "$T/disk" && mkdir "$place"; }
 kill_daemon oss1 TERM
 expect "the disk goes" unmount_disk
 start_without
 asked() { "$ADMIN" --json status | jq -e --arg p "$place" '.warnings | any(contains("lived at " + $p + " on oss1 and is not there") and contains("target replace"))'; }
-wait_for 20 asked || fail "status does not tell of the missing disk: $("$ADMIN" --json status | jq -c .warnings)"
+wait_for 60 asked || fail "status does not tell of the missing disk: $("$ADMIN" --json status | jq -c .warnings)"
 refuse "target list" 3 "target $id lived at $place on oss1" "$ADMIN" target list
 grep -q "$place: target $id lived here and is not there" "$C/oss1/log" || fail "the server does not say so"
 grep -q "target $id lived, which is not there" "$C/mds/log" || fail "the metadata server does not say so"
@@ -39,7 +39,7 @@ kill_daemon oss1 TERM
 rm -r "$place" && mv "$T/disk" "$place"
 start_again
 healthy() { "$ADMIN" --json status | jq -e '.items[0].health == "OK"'; }
-wait_for 20 healthy || fail "the disk is back: $("$ADMIN" status)"
+wait_for 60 healthy || fail "the disk is back: $("$ADMIN" status)"
 sums "$M/d" | cmp "$T/before" || fail "files have changed"
 
 # it is lost
@@ -47,11 +47,11 @@ rm -r "$M/d" "$M/new"
 kill_daemon oss1 TERM
 expect "the disk is lost" unmount_disk
 start_without
-wait_for 20 asked || fail "status does not tell of the lost disk"
+wait_for 60 asked || fail "status does not tell of the lost disk"
 refuse "without --yes" 8 "would be done: target $id is given up.*at $place of oss1" "$ADMIN" target replace "$lost"
 [ "$("$ADMIN" --json target list | jq '.items | length')" = 4 ] || fail "it was only asked what would be done"
 expect "replace" "$ADMIN" target replace "$lost" --yes
 begun() { "$ADMIN" --json target list | jq -e '[.items[] | select(.state == "online" and .node == "oss1")] | length == 2'; }
-wait_for 20 begun || fail "there is no new target: $("$ADMIN" target list)"
+wait_for 60 begun || fail "there is no new target: $("$ADMIN" target list)"
 asked && fail "it still asks for the disk"
 [ "$("$ADMIN" --json target list | jq '.items | length')" = 5 ] || fail "not one new target: $("$ADMIN" target list)"
