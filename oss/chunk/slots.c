@@ -240,9 +240,10 @@ int slots_alloc(struct slots *s, unsigned class, enum slots_use use, struct chun
 
 int slots_back_ahead(struct slots *s, unsigned class)
 {
+    uint64_t bytes = group_bytes(slots_class(s, class), class);
     uint32_t g;
 
-    return group_back(s, class, false, &g);
+    return s->empty_bytes + bytes <= s->keep_bytes ? group_back(s, class, false, &g) : -ENOSPC;
 }
 
 bool slots_free_from(struct slots *s, unsigned class, uint32_t from, struct chunk_slot *ret_slot)

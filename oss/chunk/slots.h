@@ -65,7 +65,8 @@ int slots_alloc(struct slots *s, unsigned class, enum slots_use use,
                 struct chunk_slot *ret_slot) MUST_USE; /* -ENOSPC, -ENOMEM, or what back() said */
 /* The slot that slots_alloc() would take; false: it would have to back a group first. */
 bool slots_next(struct slots *s, unsigned class, struct chunk_slot *ret_slot);
-/* Backs one more group before it is needed; -ENOSPC also where another would have to go for it. */
+/* Backs one more group before it is needed; -ENOSPC also where another would have to go for it, or
+ * where more than keep_bytes would be empty: what was given back would be had again, and again. */
 int slots_back_ahead(struct slots *s, unsigned class) MUST_USE;
 /* The first backed slot from number on that is free. */
 bool slots_free_from(struct slots *s, unsigned class, uint32_t from, struct chunk_slot *ret_slot);

@@ -222,11 +222,36 @@ START_TEST(groups_can_be_had_before_they_are_needed_but_take_nothing_from_others
     ck_assert_uint_eq(slot.number, 8);
     ck_assert(slots_free_from(&s, 20, 15, &slot));
     ck_assert(!slots_free_from(&s, 20, 16, &slot));
+    s.keep_bytes = 512ull * MIB;
     while (d.backed < 512ull * MIB)
         ck_assert_int_eq(slots_back_ahead(&s, 17), 0);
     ck_assert_int_eq(slots_back_ahead(&s, 20), -ENOSPC);
     ck_assert_uint_eq(d.backed, 512ull * MIB);
     ck_assert_int_eq(slots_alloc(&s, 22, SLOTS_NEW, &got), 0); /* data may take it */
+    slots_fini(&s);
+}
+END_TEST
+
+START_TEST(no_more_is_had_before_it_is_needed_than_may_stay_empty)
+{
+    struct chunk_slot small[256], last;
+    struct disk d = {0};
+    struct slots s;
+
+    ck_assert_int_eq(slots_init(&s, 512ull * MIB, 0, &disk_ops, &d), 0);
+    for (unsigned i = 0; i < 256; i++)
+        ck_assert_int_eq(slots_alloc(&s, 16, SLOTS_NEW, &small[i]), 0);
+    for (unsigned i = 0; i < 256; i++)
+        slots_free(&s, small[i]);
+    ck_assert_uint_eq(s.empty_bytes, 16 * MIB);
+    for (unsigned i = 0; i < 6; i++)
+        ck_assert_int_eq(slots_back_ahead(&s, 20), 0);
+    ck_assert_int_eq(slots_back_ahead(&s, 20), -ENOSPC);
+    ck_assert_uint_eq(d.backed, 64 * MIB);
+    slots_trim(&s, s.keep_bytes);
+    ck_assert_uint_eq(d.backed, 64 * MIB); /* what is had ahead stays */
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &last), 0);
+    ck_assert_int_eq(slots_back_ahead(&s, 20), 0); /* it is not empty any more */
     slots_fini(&s);
 }
 END_TEST
@@ -242,6 +267,7 @@ int main(void)
     tcase_add_test(t, classes_hold_what_they_say);
     tcase_add_test(t, the_next_slot_is_known_before_it_is_taken);
     tcase_add_test(t, groups_can_be_had_before_they_are_needed_but_take_nothing_from_others);
+    tcase_add_test(t, no_more_is_had_before_it_is_needed_than_may_stay_empty);
     tcase_add_test(t, empty_groups_are_given_back_until_few_enough_are_left);
     tcase_add_test(t, no_slot_is_handed_out_twice_and_all_space_comes_back);
     tcase_add_test(t, new_data_leaves_the_reserve_to_moves);
