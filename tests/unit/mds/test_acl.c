@@ -205,6 +205,7 @@ int main(void)
     SRunner *r = srunner_create(s);
     int failed;
 
+    tcase_set_timeout(t, 60);
     LOOP(t, a_list_is_checked_before_it_is_believed, check_cases);
     tcase_add_test(t, bytes_that_are_no_list_are_refused);
     LOOP(t, the_entry_that_matches_first_decides, access_cases);

@@ -254,6 +254,7 @@ int main(void)
     SRunner *r;
     int failed;
 
+    tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_new_map_has_this_server_a_shard_and_the_default_pool);
     tcase_add_test(t, a_new_server_gets_ids_and_its_targets_get_chains);

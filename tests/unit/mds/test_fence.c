@@ -80,6 +80,7 @@ int main(void)
     SRunner *r;
     int failed;
 
+    tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, an_empty_list_knows_everything_a_server_knows);
     tcase_add_test(t, fences_are_given_in_order_and_page_by_page);

@@ -124,6 +124,7 @@ int main(void)
     SRunner *r;
     int failed;
 
+    tcase_set_timeout(t, 60);
     tcase_add_test(t, the_only_opener_gets_what_it_opened_for);
     tcase_add_test(t, readers_share_and_a_writer_among_others_gets_nothing);
     tcase_add_test(t, a_lease_asked_for_to_grow_is_marked_when_others_have_the_file_open);

@@ -202,6 +202,7 @@ int main(void)
     SRunner *r = srunner_create(s);
     int failed;
 
+    tcase_set_timeout(t, 60);
     tcase_add_test(t, a_list_says_of_every_byte_what_the_model_says);
     tcase_add_test(t, an_unlock_in_the_middle_splits_a_lock_in_two);
     tcase_add_test(t, a_lock_up_to_the_last_byte_does_not_wrap);

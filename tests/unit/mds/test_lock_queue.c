@@ -304,6 +304,7 @@ int main(void)
     SRunner *r = srunner_create(s);
     int failed;
 
+    tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, two_owners_that_wait_for_each_other_are_a_circle);
     tcase_add_test(t, a_circle_of_many_is_found_and_a_chain_is_none);

@@ -400,6 +400,7 @@ int main(void)
     SRunner *r = srunner_create(s);
     int failed;
 
+    tcase_set_timeout(t, 60);
     LOOP(t, mode_bits_decide, access_cases);
     tcase_add_test(t, root_searches_every_directory);
     LOOP(t, the_sticky_bit, delete_cases);

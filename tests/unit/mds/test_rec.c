@@ -140,6 +140,7 @@ int main(void)
     SRunner *r = srunner_create(s);
     int failed;
 
+    tcase_set_timeout(t, 60);
     tcase_add_test(t, the_hash_of_names_never_changes);
     tcase_add_test(t, keys_sort_as_their_numbers);
     tcase_add_test(t, an_inode_comes_back_as_it_went);

@@ -150,6 +150,7 @@ int main(void)
     SRunner *sr;
     int failed;
 
+    tcase_set_timeout(t, 60);
     tcase_add_test(t, a_list_names_devices_and_ports);
     tcase_add_test(t, a_list_that_is_none_is_refused_with_the_place);
     tcase_add_test(t, a_list_has_an_end);

@@ -510,6 +510,7 @@ int main(void)
     SRunner *sr;
     int failed;
 
+    tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, messages_arrive_in_order_with_their_bulk);
     tcase_add_test(t, what_is_urgent_goes_ahead_of_what_waits);

@@ -381,6 +381,7 @@ int main(void)
     SRunner *sr;
     int failed;
 
+    tcase_set_timeout(t, 60);
     tcase_add_test(t, a_pool_hands_out_the_buffer_that_came_back_last);
     tcase_add_test(t, a_large_pool_begins_where_a_huge_page_does);
     tcase_add_test(t, a_cold_pool_is_one_like_others_once_it_is_touched);

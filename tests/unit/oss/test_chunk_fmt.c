@@ -151,6 +151,7 @@ int main(void)
     SRunner *r = srunner_create(s);
     int failed;
 
+    tcase_set_timeout(t, 60);
     tcase_add_test(t, a_chunk_record_comes_back_as_it_was);
     tcase_add_test(t, every_flipped_bit_and_every_cut_of_a_record_is_noticed);
     tcase_add_test(t, a_record_under_another_key_is_noticed);

@@ -338,6 +338,7 @@ END_TEST
 
 static void add_watch_tests(TCase *tc)
 {
+    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_watch_is_called_as_long_as_its_descriptor_is_ready);
     tcase_add_test(tc, a_watch_removed_by_another_of_the_same_batch_is_not_called);
     tcase_add_test(tc, a_watch_removed_and_added_again_in_a_batch_sees_no_old_event);

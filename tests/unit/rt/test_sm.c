@@ -74,6 +74,7 @@ int main(void)
     SRunner *sr = srunner_create(s);
     int failed;
 
+    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_machine_takes_the_declared_ways);
     if (srunner_fork_status(sr) == CK_FORK) {
         tcase_add_test_raise_signal(tc, an_undeclared_move_stops_the_process, SIGABRT);

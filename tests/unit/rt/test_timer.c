@@ -195,6 +195,7 @@ int main(void)
     SRunner *sr = srunner_create(s);
     int failed;
 
+    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, timers_fire_in_the_order_of_deadlines_and_then_of_starting);
     tcase_add_test(tc, a_virtual_clock_fires_only_what_it_has_reached);

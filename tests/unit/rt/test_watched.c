@@ -114,6 +114,7 @@ int main(void)
     int failed;
 
     suite_add_tcase(s, tc);
+    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, all_that_it_watches_is_told_and_what_one_of_its_kind_watches_too);
     tcase_add_test(tc, a_child_closes_what_was_there_at_the_fork);
