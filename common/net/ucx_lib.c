@@ -159,12 +159,9 @@ static int open_context(const struct setting *settings, unsigned n, ucp_context_
 static int open_shm(ucp_context_h *ret_context)
 {
     /* No cma: reading a dead peer's memory aborts the process (ADR 0001). Everything is sent
-     * eagerly. Receive buffers come 64 at a time: with UCX's own 512, all of them are made when a
-     * worker is, 4 MiB of fresh memory for each connection before the first byte goes over it. */
-    static const struct setting settings[] = {{"TLS", "posix,self"},
-                                              {"RNDV_THRESH", "inf"},
-                                              {"NET_DEVICES", "all"},
-                                              {"POSIX_RX_BUFS_GROW", "64"}};
+     * eagerly. */
+    static const struct setting settings[] = {
+        {"TLS", "posix,self"}, {"RNDV_THRESH", "inf"}, {"NET_DEVICES", "all"}};
 
     return open_context(settings, ARRAY_LEN(settings), ret_context);
 }
