@@ -19,6 +19,8 @@
 
 static void meta_send(struct core_inode *i);
 
+/* One of this session that may write, if there is one. Files that could not be opened again, or
+ * have lost their locks, are none of it. */
 uint64_t inode_open_id(const struct core_inode *i)
 {
     const struct list *l;
@@ -27,7 +29,7 @@ uint64_t inode_open_id(const struct core_inode *i)
     list_for_each (l, &i->files) {
         const struct core_file *f = list_entry(l, const struct core_file, link);
 
-        if (f->session_epoch != i->core->session.epoch)
+        if (f->session_epoch != i->core->session.epoch || !f->open_id)
             continue;
         if ((f->flags & O_ACCMODE) != O_RDONLY)
             return f->open_id;

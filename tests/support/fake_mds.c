@@ -320,6 +320,17 @@ static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
     answer(f, req, 0, i, 0, false);
 }
 
+static bool may_write(const struct fake_inode *i, const struct rpc_req *req, uint64_t open_id)
+{
+    for (unsigned k = 0; k < FAKE_HOLDERS; k++) {
+        const struct fake_holder *h = &i->opens[k];
+
+        if (h->session == req->header.session && h->open_id == open_id && h->writes)
+            return true;
+    }
+    return false;
+}
+
 static bool stale(struct fake_cluster *f)
 {
     if (!f->stale)
@@ -335,6 +346,10 @@ static void do_write_inline(struct fake_cluster *f, struct rpc_req *req)
     uint64_t at = i ? (m->append ? i->attr.size : m->replace ? 0 : m->offset) : 0;
     uint32_t len = req->header.bulk_len;
 
+    if (i && !may_write(i, req, m->open_id)) {
+        answer(f, req, -EBADF, NULL, 0, false);
+        return;
+    }
     if (!i || !(i->attr.flags & MSG_ATTR_INLINE) || m->layout_generation != i->layout.generation) {
         answer(f, req, i ? -AIFS_ESTALE_LAYOUT : -ENOENT, NULL, 0, false);
         return;
@@ -363,8 +378,8 @@ static void do_size(struct fake_cluster *f, struct rpc_req *req)
     const struct msg_size_req *m = req->msg;
     struct fake_inode *i = inode_of(f, m->ino);
 
-    if (!i) {
-        answer(f, req, -ENOENT, NULL, 0, false);
+    if (!i || !may_write(i, req, m->open_id)) {
+        answer(f, req, i ? -EBADF : -ENOENT, NULL, 0, false);
         return;
     }
     if (!!(i->attr.flags & MSG_ATTR_INLINE) != (req->header.op == RPC_OP_GROW) ||

@@ -132,6 +132,31 @@ START_TEST(a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_ne
 }
 END_TEST
 
+START_TEST(a_file_whose_locks_were_lost_does_not_keep_others_from_writing_back)
+{
+    struct core_file *locked = bed_create(&bed, c, "locked"),
+                     *f = bed_open(&bed, c, "locked", O_RDWR, NULL);
+    struct msg_lock lock = {
+        .kind = MSG_LOCK_RECORD, .type = MSG_LOCK_WRITE, .owner = 7, .start = 0, .end = 9};
+    struct bed_op op;
+
+    bed_op_init(&op);
+    core_lock(c, &op.q, locked, &lock, false);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    fake_mds_forget_sessions(&bed.cluster);
+    ck_assert_int_ne(bed_write(&bed, c, f, 0, data, 1000) | bed_fsync(&bed, c, f), 0);
+    ck_assert_int_eq(bed_write(&bed, c, locked, 0, data, 1000), -EIO);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "locked", data, 1000);
+    ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 100000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "locked", data, 101000);
+    core_release(c, locked);
+    core_release(c, f);
+}
+END_TEST
+
 START_TEST(damaged_data_is_read_again_and_then_an_error)
 {
     struct core_file *f = bed_create(&bed, c, "damaged");
@@ -520,7 +545,7 @@ SUITE_MAIN("client-failures", setup, teardown,
            a_restart_while_writes_are_in_flight_loses_nothing,
            a_change_whose_answer_is_lost_is_executed_once,
            a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_new_one,
-
+           a_file_whose_locks_were_lost_does_not_keep_others_from_writing_back,
            damaged_data_is_read_again_and_then_an_error,
            a_read_that_waits_for_a_silent_server_can_be_cancelled,
            a_cancelled_change_is_still_made_once, what_a_cancelled_create_has_made_is_there,
