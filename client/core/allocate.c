@@ -184,9 +184,18 @@ static void alloc_punch(struct core_req *q)
                    .kind = OSS_IO_PUNCH, .start = q->p.offset, .end = end, .done = alloc_punched});
 }
 
+/* A small file that could not grow is the server's record again: there is nothing to punch. */
 static void alloc_flushed(struct flush_wait *w)
 {
-    alloc_punch(w->q);
+    struct core_req *q = w->q;
+
+    if (q->p.inode->in_line) {
+        int err = inode_take_error(q->p.file);
+
+        req_finish(q, err ? err : -EIO);
+    } else {
+        alloc_punch(q);
+    }
 }
 
 static void alloc_striped(struct core_req *q)

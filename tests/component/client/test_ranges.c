@@ -161,6 +161,30 @@ START_TEST(small_files_are_changed_in_place_and_grow)
 }
 END_TEST
 
+START_TEST(a_small_file_that_cannot_grow_is_not_punched_and_stays_usable)
+{
+    struct core_file *f = bed_create(&bed, c, "f");
+    struct fake_inode *i = fake_inode(&bed.cluster, "f");
+
+    put(f, 0, 1000, 1);
+    expect_durable(f, "f", 1000);
+    for (unsigned k = 0; k < 3; k++) {
+        bed.cluster.oss[k].fail_writes = -ENOSPC;
+        bed.cluster.oss[k].fail_writes_n = ~0u;
+    }
+    ck_assert_int_eq(allocate(c, f, 0, 0, 100000), 0); /* it will grow when it is written back */
+    ck_assert_int_eq(allocate(c, f, PUNCH, 60000, 1000), -ENOSPC);
+    ck_assert_uint_eq(punches(), 0);
+    ck_assert(i->attr.flags & MSG_ATTR_INLINE);
+    expect_durable(f, "f", 1000);
+    for (unsigned k = 0; k < 3; k++)
+        bed.cluster.oss[k].fail_writes_n = 0;
+    zero(f, PUNCH, 100, 200);
+    expect_durable(f, "f", 1000);
+    core_release(c, f);
+}
+END_TEST
+
 START_TEST(without_a_lease_the_targets_and_the_server_are_told_at_once)
 {
     struct core *other = bed_mount(&bed, NULL);
@@ -552,6 +576,7 @@ END_TEST
 SUITE_MAIN("client-ranges", setup, teardown, what_is_punched_is_zeros_here_and_on_the_targets,
            what_was_punched_is_not_written_again_after_a_restart,
            small_files_are_changed_in_place_and_grow,
+           a_small_file_that_cannot_grow_is_not_punched_and_stays_usable,
            without_a_lease_the_targets_and_the_server_are_told_at_once,
            a_punch_that_fails_says_so_and_reads_tell_what_is_there,
            it_waits_for_reads_under_way_and_keeps_others_out,
