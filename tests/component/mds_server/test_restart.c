@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The server restarts, in good order or by a crash at a step of a protocol. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -146,6 +147,77 @@ START_TEST(a_reclaim_sent_twice_is_one_reclaim)
     ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
     rig_close_file(&rig, 0, ino, open_id);
     ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_RDWR)->inode.lease, MSG_LEASE_WRITE);
+}
+END_TEST
+
+#define ALLOCATIONS_MAX 300u /* no call makes so many */
+
+/* The nth allocation from here on fails, whoever makes it: client, transport or server. */
+static int without_memory(unsigned nth, unsigned op, const void *req, bool *ret_failed)
+{
+    char spec[64];
+    int rc;
+
+    snprintf(spec, sizeof spec, "mem.alloc=error@%u", nth);
+    ck_ok(fault_arm(spec));
+    rc = rig_do(&rig, 0, op, req, NULL);
+    *ret_failed = fault_count("mem.alloc") >= nth;
+    fault_disarm_all();
+    return rc;
+}
+
+START_TEST(a_renewal_without_memory_is_no_end_of_the_session)
+{
+    bool failed = true;
+
+    for (unsigned nth = 1; failed; nth++) {
+        int rc;
+
+        ck_assert_uint_lt(nth, ALLOCATIONS_MAX);
+        rc = without_memory(nth, RPC_OP_SESSION_RENEW, NULL, &failed);
+        ck_assert_msg(rc == 0 || failed, "allocation %u: %s", nth, err_name(rc));
+        ck_assert_msg(rc != -AIFS_ESESSION, "allocation %u", nth);
+        ck_ok(rig_do(&rig, 0, RPC_OP_SESSION_RENEW, NULL, NULL));
+    }
+}
+END_TEST
+
+START_TEST(a_reclaim_without_memory_can_be_sent_again)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    struct msg_reclaim_item items[] = {{.ino = rep->inode.attr.ino,
+                                        .open_id = rep->open_id,
+                                        .open_flags = O_RDWR,
+                                        .lease = MSG_LEASE_WRITE,
+                                        .lease_seq = rep->inode.lease_seq},
+                                       {.open_flags = O_RDONLY}};
+    struct msg_reclaim_req req = {.n_items = 2, .items = items, .last = true};
+    uint64_t ino = items[0].ino;
+    unsigned refused = 0;
+    bool failed = true;
+
+    rep = rig_create(&rig, 0, "g", O_RDONLY); /* not marked: nothing of it is there before */
+    items[1].ino = rep->inode.attr.ino;
+    items[1].open_id = rep->open_id;
+    for (unsigned nth = 1; failed; nth++) {
+        int rc;
+
+        restart();
+        ck_assert_uint_lt(nth, ALLOCATIONS_MAX);
+        rc = without_memory(nth, RPC_OP_RECLAIM, &req, &failed);
+        ck_assert_msg(rc == 0 || failed, "allocation %u: %s", nth, err_name(rc));
+        ck_assert_msg(rc != -AIFS_ESESSION, "allocation %u", nth);
+        refused += rc != 0;
+        ck_ok(rig_do(&rig, 0, RPC_OP_RECLAIM, &req, NULL));
+        ck_assert(!session_grace_over(rig.mds));
+        ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+        ck_assert(session_grace_over(rig.mds));
+        ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_RDONLY)->inode.lease, MSG_LEASE_NONE);
+        rig_close_file(&rig, 1, ino, ((const struct msg_inode_rep *)rig.call.c.rep)->open_id);
+    }
+    ck_assert_uint_gt(refused, 0);
+    rig_close_file(&rig, 0, ino, items[0].open_id);
+    rig_close_file(&rig, 0, items[1].ino, items[1].open_id);
 }
 END_TEST
 
@@ -329,6 +401,8 @@ static void add(TCase *t)
     tcase_add_test(t, an_orphan_lives_if_it_is_reclaimed_and_dies_if_not);
     tcase_add_test(t, a_reclaim_sent_twice_is_one_reclaim);
     tcase_add_test(t, a_server_whose_disk_is_full_starts_and_lets_files_be_removed);
+    tcase_add_test(t, a_renewal_without_memory_is_no_end_of_the_session);
+    tcase_add_test(t, a_reclaim_without_memory_can_be_sent_again);
     tcase_add_test(t, a_create_whose_answer_was_lost_with_the_server_is_answered_again);
 }
 
