@@ -114,10 +114,12 @@ int session_add(struct session_module *mod, uint64_t id, const void *data, uint3
         return len < 2 ? -AIFS_ECORRUPT : -AIFS_EFORMAT;
     if (len != sizeof rec)
         return -AIFS_ECORRUPT;
+    memcpy(&rec, data, sizeof rec);
+    if (rec.state != SESSION_OPEN && rec.state != SESSION_EVICTED)
+        return -AIFS_ECORRUPT;
     s = mem_zalloc(sizeof *s);
     if (!s)
         return -ENOMEM;
-    memcpy(&rec, data, sizeof rec);
     s->mod = mod;
     s->id = id;
     session_from_record(s, &rec);
