@@ -175,12 +175,13 @@ int shard_dir_node(const char *dir, struct uuid *ret_node)
         rc = node_write(dir);
         return rc < 0 ? rc : shard_dir_node(dir, ret_node);
     }
-    if (fd < 0 || read(fd, text, UUID_TEXT_BYTES - 1) != UUID_TEXT_BYTES - 1) {
+    if (fd < 0 || read(fd, text, UUID_TEXT_BYTES - 1) < 0) {
+        rc = -errno;
         LOG_ERROR("format", "%s: cannot read it: %m", path);
-        return fd < 0 ? -errno : -AIFS_ECORRUPT;
+        return rc;
     }
     rc = uuid_parse(text, ret_node);
     if (rc < 0)
-        LOG_ERROR("format", "%s: not an identity: %s", path, text);
+        LOG_ERROR("format", "%s: not an identity: \"%s\"", path, text);
     return rc;
 }
