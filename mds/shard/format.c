@@ -182,6 +182,6 @@ int shard_dir_node(const char *dir, struct uuid *ret_node)
     }
     rc = uuid_parse(text, ret_node);
     if (rc < 0)
-        LOG_ERROR("format", "%s: not an identity: \"%s\"", path, text);
+        LOG_ERROR("format", "%s: not an identity", path);
     return rc;
 }
