@@ -32,7 +32,7 @@
 
 static struct session_module sessions;
 static struct mds mds;
-static char dir[] = "/tmp/aifs-fuzz-XXXXXX";
+static char dir[128];
 static volatile unsigned char sink;
 
 static void touch(const void *data, size_t len)
@@ -448,7 +448,7 @@ static void fuzz_fence(struct rng *g)
 
 static size_t read_file(const char *name, void *out, size_t size)
 {
-    char path[64];
+    char path[sizeof dir + 16];
     ssize_t n;
     int fd;
 
@@ -462,7 +462,7 @@ static size_t read_file(const char *name, void *out, size_t size)
 
 static void write_file(const char *name, const struct stored *s)
 {
-    char path[64];
+    char path[sizeof dir + 16];
     int fd;
 
     snprintf(path, sizeof path, "%s/%s", dir, name);
@@ -536,12 +536,14 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct reactor_options options = {.name = "fuzz"};
-    char path[64];
+    const char *tmp = getenv("TMPDIR");
+    char path[sizeof dir + 16];
     int rc;
 
     log_set_level(LOG_LEVEL_ERROR);
     log_set_burst(1);
     sessions.mds = &mds;
+    snprintf(dir, sizeof dir, "%s/aifs-fuzz-XXXXXX", tmp ? tmp : "/tmp");
     if (reactor_create(&options, &mds.reactor) < 0 || hmap_init(&sessions.sessions, 64) < 0 ||
         hmap_init(&sessions.clients, 64) < 0 || !mkdtemp(dir))
         return 1;

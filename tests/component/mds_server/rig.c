@@ -194,17 +194,32 @@ void rig_remove(const char *root)
     rmdir(root);
 }
 
-void rig_open(struct rig *r, const char *root)
+void rig_make_root(char *root, size_t size)
 {
     const char *tmp = getenv("TMPDIR");
+
+    snprintf(root, size, "%s/aifs-mds-XXXXXX", tmp ? tmp : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(root));
+}
+
+void rig_end(struct rig *r)
+{
+    char root[sizeof r->root];
+
+    memcpy(root, r->root, sizeof root);
+    rig_close(r);
+    rig_remove(root);
+}
+
+void rig_open(struct rig *r, const char *root)
+{
     struct reactor_options ro = {.name = "rig", .clock = &r->clock.clock};
 
     memset(r, 0, sizeof *r);
-    snprintf(r->root, sizeof r->root, "%s/aifs-mds-XXXXXX", tmp ? tmp : "/tmp");
     if (root)
         snprintf(r->root, sizeof r->root, "%s", root);
     else
-        ck_assert_ptr_nonnull(mkdtemp(r->root));
+        rig_make_root(r->root, sizeof r->root);
     snprintf(r->dir, sizeof r->dir, "%s/shard0", r->root);
     r->shard = (struct shard_options){.dir = r->dir,
                                       .store.create = access(r->dir, F_OK) < 0,
@@ -230,6 +245,18 @@ void rig_close_node(struct rig *r, struct rpc_node *node)
     rpc_node_shutdown(node, set_true, &done);
     ck_assert(rig_run(r, is_true, &done));
     rpc_node_destroy(node);
+}
+
+void rig_restart(struct rig *r)
+{
+    rig_mds_stop(r);
+    rig_mds_start(r);
+    rig_oss_start(r, 0, 2);
+}
+
+bool rig_grace_over(void *arg)
+{
+    return session_grace_over(((struct rig *)arg)->mds);
 }
 
 void rig_close(struct rig *r)

@@ -113,10 +113,14 @@ struct rig {
 
 /* A new file system; or again in the directory of an earlier rig (root given). */
 void rig_open(struct rig *r, const char *root);
-void rig_mds_stop(struct rig *r); /* in good order */
+void rig_make_root(char *root, size_t size); /* a new directory, for rig_open() */
+void rig_mds_stop(struct rig *r);            /* in good order */
 void rig_mds_start(struct rig *r);
+void rig_restart(struct rig *r);   /* in good order, with server 0 and its two targets */
+bool rig_grace_over(void *arg);    /* a struct rig; for rig_until() */
 void rig_close(struct rig *r);     /* stops; keeps the directory */
 void rig_remove(const char *root); /* the directory */
+void rig_end(struct rig *r);       /* both */
 
 /* Runs what can run without time passing, until the condition holds; false: there is nothing more
  * to run, here and on the server's threads. */
@@ -136,7 +140,10 @@ int rig_oss_order(const struct rig_oss *o, unsigned op); /* place of the first o
 
 /* ---- clients ---- */
 void rig_client_connect(struct rig *r, unsigned i);
-void rig_client_open(struct rig *r, unsigned i);   /* opens a session */
+void rig_client_open(struct rig *r, unsigned i); /* opens a session */
+/* The last RECLAIM of a client, of one file; ino 0: of none. */
+int rig_reclaim(struct rig *r, unsigned i, uint64_t ino, uint64_t open_id, uint32_t flags,
+                enum msg_lease lease, uint64_t seq);
 void rig_client_forget(struct rig *r, unsigned i); /* the session goes on without its client */
 void rig_client_answer(struct rig *r, unsigned i); /* what it has held, and all from now on */
 const struct rig_note *rig_client_first(const struct rig_client *c, unsigned op); /* NULL: none */

@@ -353,3 +353,12 @@ int rig_admin(struct rig *r, unsigned op, const void *req, const void **ret_rep)
         *ret_rep = r->call.c.rep;
     return r->call.status;
 }
+
+int rig_reclaim(struct rig *r, unsigned i, uint64_t ino, uint64_t open_id, uint32_t flags,
+                enum msg_lease lease, uint64_t seq)
+{
+    struct msg_reclaim_item item = {ino, open_id, flags, lease, seq};
+    struct msg_reclaim_req req = {.n_items = ino ? 1 : 0, .items = &item, .last = true};
+
+    return rig_do(r, i, RPC_OP_RECLAIM, &req, NULL);
+}

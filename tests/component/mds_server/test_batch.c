@@ -31,17 +31,13 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char root[128];
-
-    memcpy(root, rig.root, sizeof root);
     for (unsigned i = 0; i < 2; i++) {
         if (rig.client[i].rpc)
             rig_client_answer(&rig, i);
     }
     rig_settle(&rig);
     rig_forget(&held);
-    rig_close(&rig);
-    rig_remove(root);
+    rig_end(&rig);
 }
 
 static void add_item(unsigned op, uint64_t parent, const char *name)
@@ -228,9 +224,7 @@ END_TEST
 
 static void reclaim(unsigned client)
 {
-    struct msg_reclaim_req req = {.last = true};
-
-    ck_ok(rig_do(&rig, client, RPC_OP_RECLAIM, &req, NULL));
+    ck_ok(rig_reclaim(&rig, client, 0, 0, 0, MSG_LEASE_NONE, 0));
 }
 
 START_TEST(while_sessions_reclaim_all_of_a_batch_is_left_to_come_alone)
@@ -357,7 +351,7 @@ static void come_back(const struct rig_client *who)
 
 START_TEST(a_batch_whose_answer_died_with_the_server_is_executed_once)
 {
-    char root[] = "/tmp/aifs-mds-XXXXXX";
+    char root[sizeof rig.root];
     struct rig_client *who =
         mmap(NULL, sizeof *who, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct msg_batch_req req;
@@ -365,7 +359,7 @@ START_TEST(a_batch_whose_answer_died_with_the_server_is_executed_once)
     pid_t pid;
 
     ck_assert_ptr_ne(who, MAP_FAILED);
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    rig_make_root(root, sizeof root);
     pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0)

@@ -15,11 +15,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char root[128];
-
-    memcpy(root, rig.root, sizeof root);
-    rig_close(&rig);
-    rig_remove(root);
+    rig_end(&rig);
 }
 
 static const struct cluster_map *get_map(uint64_t have)

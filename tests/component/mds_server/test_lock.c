@@ -26,11 +26,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char root[128];
-
-    memcpy(root, rig.root, sizeof root);
-    rig_close(&rig);
-    rig_remove(root);
+    rig_end(&rig);
 }
 
 static struct msg_lock_req ask(unsigned client, uint64_t owner, unsigned type, uint64_t start,

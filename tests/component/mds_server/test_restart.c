@@ -13,11 +13,7 @@ static struct rig rig;
 
 static void teardown(void)
 {
-    char root[128];
-
-    memcpy(root, rig.root, sizeof root);
-    rig_close(&rig);
-    rig_remove(root);
+    rig_end(&rig);
 }
 
 static void setup(void)
@@ -28,27 +24,6 @@ static void setup(void)
     rig_client_open(&rig, 1);
 }
 
-static void restart(void)
-{
-    rig_mds_stop(&rig);
-    rig_mds_start(&rig);
-    rig_oss_start(&rig, 0, 2);
-}
-
-static int reclaim(unsigned client, uint64_t ino, uint64_t open_id, uint32_t flags,
-                   enum msg_lease lease, uint64_t seq)
-{
-    struct msg_reclaim_item item = {ino, open_id, flags, lease, seq};
-    struct msg_reclaim_req req = {.n_items = ino ? 1 : 0, .items = &item, .last = true};
-
-    return rig_do(&rig, client, RPC_OP_RECLAIM, &req, NULL);
-}
-
-static bool grace_over(void *arg)
-{
-    return session_grace_over(((struct rig *)arg)->mds);
-}
-
 START_TEST(opens_and_leases_come_back_by_reclaim)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
@@ -57,15 +32,15 @@ START_TEST(opens_and_leases_come_back_by_reclaim)
     struct rig_call call = {0};
 
     rig_grow(&rig, 0, ino, open_id, 50000);
-    restart();
+    rig_restart(&rig);
     ck_assert(!session_grace_over(rig.mds));
     rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &open); /* would conflict, for all anybody knows */
     rig_pass(&rig, 500);
     ck_assert(!call.done);
-    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_ok(rig_reclaim(&rig, 0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
     ck_assert(!call.done); /* the other one has not said what it had */
     rig.client[0].release_size = 60000;
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
     ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
     ck_ok(call.status);
     rep = call.c.rep;
@@ -86,13 +61,13 @@ START_TEST(reads_do_not_wait_for_reclaims_and_changes_do)
     struct rig_call change = {0};
 
     rig_create(&rig, 0, "f", O_RDWR);
-    restart();
+    rig_restart(&rig);
     rig_send(&rig, 1, 2, &change, RPC_OP_MKDIR, &make);
     ck_ok(rig_do(&rig, 1, RPC_OP_LOOKUP, &name, NULL));
     rig_settle(&rig);
     ck_assert(!change.done);
-    ck_ok(reclaim(0, 0, 0, 0, MSG_LEASE_NONE, 0));
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(rig_reclaim(&rig, 0, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
     ck_assert(rig_run(&rig, rig_is_done, &change));
     ck_ok(change.status);
     rig_forget(&change);
@@ -104,10 +79,10 @@ START_TEST(a_session_that_does_not_come_back_ends_the_wait_by_its_eviction)
     uint64_t dead = rig.client[0].session;
 
     rig_client_forget(&rig, 0);
-    restart();
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
     ck_assert(!session_grace_over(rig.mds));
-    ck_assert(rig_until(&rig, 8000, grace_over, &rig));
+    ck_assert(rig_until(&rig, 8000, rig_grace_over, &rig));
     ck_assert_uint_gt(rig_oss_count(&rig.oss[0], RPC_OP_OSS_FENCE, dead), 0);
 }
 END_TEST
@@ -121,11 +96,11 @@ START_TEST(an_orphan_lives_if_it_is_reclaimed_and_dies_if_not)
 
     ck_ok(rig_unlink(&rig, 0, "kept"));
     ck_ok(rig_unlink(&rig, 0, "lost"));
-    restart();
+    rig_restart(&rig);
     ck_ok(rig_inode(&rig, lost, &in));
-    ck_ok(reclaim(0, kept, kept_open, O_RDWR, MSG_LEASE_NONE, 0));
+    ck_ok(rig_reclaim(&rig, 0, kept, kept_open, O_RDWR, MSG_LEASE_NONE, 0));
     ck_ok(rig_inode(&rig, lost, &in));
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
     rig_settle(&rig);
     ck_assert_int_eq(rig_inode(&rig, lost, &in), -ENOENT);
     ck_ok(rig_inode(&rig, kept, &in));
@@ -140,11 +115,12 @@ START_TEST(a_reclaim_sent_twice_is_one_reclaim)
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
     uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
 
-    restart();
-    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
-    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
-    ck_assert_int_eq(reclaim(1, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq), -AIFS_EPROTO);
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_ok(rig_reclaim(&rig, 0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_assert_int_eq(rig_reclaim(&rig, 1, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq),
+                     -AIFS_EPROTO);
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
     rig_close_file(&rig, 0, ino, open_id);
     ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_RDWR)->inode.lease, MSG_LEASE_WRITE);
 }
@@ -202,7 +178,7 @@ START_TEST(a_reclaim_without_memory_can_be_sent_again)
     for (unsigned nth = 1; failed; nth++) {
         int rc;
 
-        restart();
+        rig_restart(&rig);
         ck_assert_uint_lt(nth, ALLOCATIONS_MAX);
         rc = without_memory(nth, RPC_OP_RECLAIM, &req, &failed);
         ck_assert_msg(rc == 0 || failed, "allocation %u: %s", nth, err_name(rc));
@@ -210,7 +186,7 @@ START_TEST(a_reclaim_without_memory_can_be_sent_again)
         refused += rc != 0;
         ck_ok(rig_do(&rig, 0, RPC_OP_RECLAIM, &req, NULL));
         ck_assert(!session_grace_over(rig.mds));
-        ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+        ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
         ck_assert(session_grace_over(rig.mds));
         ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_RDONLY)->inode.lease, MSG_LEASE_NONE);
         rig_close_file(&rig, 1, ino, ((const struct msg_inode_rep *)rig.call.c.rep)->open_id);
@@ -237,9 +213,10 @@ START_TEST(a_create_whose_answer_was_lost_with_the_server_is_answered_again)
     rep = any;
     ino = rep->inode.attr.ino;
     open_id = rep->open_id;
-    restart();
-    ck_ok(reclaim(0, 0, 0, 0, MSG_LEASE_NONE, 0)); /* it has had no answer: nothing to reclaim */
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 0, 0, 0, 0, MSG_LEASE_NONE,
+                      0)); /* it has had no answer: nothing to reclaim */
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
     rig_send_again(&rig, 0, 1, &call, RPC_OP_CREATE, &req);
     ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
     ck_ok(call.status);
@@ -265,8 +242,8 @@ START_TEST(a_server_whose_disk_is_full_starts_and_lets_files_be_removed)
     rig.shard.reserve_bytes = 1ull << 62;
     rig_mds_start(&rig);
     rig_oss_start(&rig, 0, 2);
-    ck_ok(reclaim(0, 0, 0, 0, MSG_LEASE_NONE, 0));
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(rig_reclaim(&rig, 0, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
     rig_client_open(&rig, 2);
     ck_assert_int_eq(rig_do(&rig, 2, RPC_OP_CREATE, &req, NULL), -ENOSPC);
     ck_ok(rig_unlink(&rig, 2, "f"));
@@ -352,14 +329,14 @@ static bool all_is_done(void *arg)
 START_TEST(a_crash_at_any_step_is_made_good_after_the_restart)
 {
     const struct crash *c = &crashes[_i];
-    char root[] = "/tmp/aifs-mds-XXXXXX";
+    char root[sizeof rig.root];
     struct msg_name_req name = {.parent = KEY_ROOT_INO, .name = str("f")};
     const struct msg_inode_rep *rep;
     const void *any;
     int status, rc;
     pid_t pid;
 
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    rig_make_root(root, sizeof root);
     pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0)

@@ -16,11 +16,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char root[128];
-
-    memcpy(root, rig.root, sizeof root);
-    rig_close(&rig);
-    rig_remove(root);
+    rig_end(&rig);
 }
 
 static uint64_t make(const char *name)

@@ -16,15 +16,11 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char root[128];
-
-    memcpy(root, rig.root, sizeof root);
     for (unsigned i = 0; i < RIG_CLIENTS; i++)
         rig_client_answer(&rig, i);
     rig_settle(&rig);
     rig_forget(&late);
-    rig_close(&rig);
-    rig_remove(root);
+    rig_end(&rig);
 }
 
 static const struct msg_waits_rep *waits(void)

@@ -19,15 +19,11 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char root[128];
-
-    memcpy(root, rig.root, sizeof root);
     for (unsigned i = 0; i < RIG_CLIENTS; i++)
         rig_client_answer(&rig, i);
     rig_settle(&rig);
     rig_forget(&change);
-    rig_close(&rig);
-    rig_remove(root);
+    rig_end(&rig);
 }
 
 /* The leases that came with the answer. */
@@ -289,18 +285,11 @@ static void reclaim_nothing(unsigned client)
     ck_ok(rig_do(&rig, client, RPC_OP_RECLAIM, &req, NULL));
 }
 
-static void restart(void)
-{
-    rig_mds_stop(&rig);
-    rig_mds_start(&rig);
-    rig_oss_start(&rig, 0, 2);
-}
-
 START_TEST(a_change_that_waited_for_reclaims_tells_who_watches_since)
 {
     uint64_t dir = make_dir(0, "d");
 
-    restart();
+    rig_restart(&rig);
     begin_mkdir(0, dir, "x");
     reclaim_nothing(1);
     ck_assert_int_eq(lookup(1, dir, "x"), -ENOENT);
@@ -320,7 +309,7 @@ START_TEST(what_may_have_been_written_before_a_restart_is_not_kept)
                                     rep->inode.lease_seq};
     struct msg_reclaim_req req = {.n_items = 1, .items = &item, .last = true};
 
-    restart();
+    rig_restart(&rig);
     reclaim_nothing(1);
     ck_ok(getattr(1, item.ino));
     ck_assert_uint_eq(kept(), 0);

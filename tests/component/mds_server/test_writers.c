@@ -8,11 +8,7 @@ static struct rig rig;
 
 static void teardown(void)
 {
-    char root[128];
-
-    memcpy(root, rig.root, sizeof root);
-    rig_close(&rig);
-    rig_remove(root);
+    rig_end(&rig);
 }
 
 static void setup(void)
@@ -21,27 +17,6 @@ static void setup(void)
     rig_oss_start(&rig, 0, 2);
     rig_client_open(&rig, 0);
     rig_client_open(&rig, 1);
-}
-
-static void restart(void)
-{
-    rig_mds_stop(&rig);
-    rig_mds_start(&rig);
-    rig_oss_start(&rig, 0, 2);
-}
-
-static int reclaim(unsigned client, uint64_t ino, uint64_t open_id, uint32_t flags,
-                   enum msg_lease lease, uint64_t seq)
-{
-    struct msg_reclaim_item item = {ino, open_id, flags, lease, seq};
-    struct msg_reclaim_req req = {.n_items = ino ? 1 : 0, .items = &item, .last = true};
-
-    return rig_do(&rig, client, RPC_OP_RECLAIM, &req, NULL);
-}
-
-static bool grace_over(void *arg)
-{
-    return session_grace_over(((struct rig *)arg)->mds);
 }
 
 #define FORGOTTEN_MS 62000 /* after a close */
@@ -54,8 +29,8 @@ static const struct msg_inode_rep *open_after_both_died(uint64_t ino, struct rig
     struct msg_open_req open = {.ino = ino, .flags = O_RDWR};
 
     rig_client_forget(&rig, 0);
-    restart();
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
     rig_send(&rig, 1, 1, call, RPC_OP_OPEN, &open);
     ck_assert(rig_until(&rig, 10000, rig_is_done, call));
     ck_ok(call->status);
@@ -182,15 +157,15 @@ START_TEST(what_a_writer_has_reclaimed_and_closed_is_left_alone)
     uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
 
     rig_grow(&rig, 0, ino, open_id, 50000);
-    restart();
-    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
     rig_close_file(&rig, 0, ino, open_id);
     rig_pass(&rig, FORGOTTEN_MS);
     rig_client_forget(&rig, 0);
-    restart();
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
-    ck_assert(rig_until(&rig, 8000, grace_over, &rig));
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_assert(rig_until(&rig, 8000, rig_grace_over, &rig));
     ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, 0), 0);
 }
 END_TEST
@@ -204,7 +179,7 @@ START_TEST(a_writer_that_was_gone_before_a_second_restart_is_remembered)
     rig_grow(&rig, 0, ino, rep->open_id, 50000);
     rig.oss[0].high_water = 300000;
     rig_client_forget(&rig, 0);
-    restart();
+    rig_restart(&rig);
     rig_pass(&rig, 500);
     ck_assert_uint_eq(open_after_both_died(ino, &call)->inode.attr.size, 300000);
     rig_forget(&call);
@@ -218,13 +193,13 @@ START_TEST(a_session_that_leaves_without_reclaiming_is_fenced_and_sealed)
     struct rig_call call = {0};
 
     rig_grow(&rig, 0, ino, rep->open_id, 50000);
-    restart();
+    rig_restart(&rig);
     rig.oss[0].mute = true;
     rig.client[0].alive = false;
     rig_send(&rig, 0, 0, &call, RPC_OP_SESSION_CLOSE, NULL);
     rig_settle(&rig);
     ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL), -AIFS_EBUSY_SERVER);
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
     ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
     ck_ok(call.status);
     rig_forget(&call);
@@ -232,7 +207,7 @@ START_TEST(a_session_that_leaves_without_reclaiming_is_fenced_and_sealed)
     ck_assert(!session_grace_over(rig.mds));
     rig.oss[0].mute = false;
     rig_oss_release(&rig, 0);
-    ck_assert(rig_until(&rig, 8000, grace_over, &rig));
+    ck_assert(rig_until(&rig, 8000, rig_grace_over, &rig));
     rig_settle(&rig);
     ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, ino), 2);
 }
@@ -294,8 +269,8 @@ START_TEST(nor_when_the_server_dies_too)
 
     share(&f);
     rig_client_forget(&rig, 0);
-    restart();
-    ck_ok(reclaim(1, f.ino, f.open_id[1], O_RDWR, MSG_LEASE_WRITE, f.seq));
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 1, f.ino, f.open_id[1], O_RDWR, MSG_LEASE_WRITE, f.seq));
     ck_assert(rig_until(&rig, 10000, session_gone, &dead));
     growth_goes_on(&f);
 }
@@ -309,12 +284,12 @@ START_TEST(an_early_eviction_waits_until_others_have_said_what_they_have)
     struct shared f;
 
     share(&f);
-    restart();
+    rig_restart(&rig);
     rig.client[0].alive = false;
     rig_send(&rig, 0, 0, &call, RPC_OP_SESSION_OPEN, &again);
     rig_pass(&rig, 1000);
     ck_assert(!call.done);
-    ck_ok(reclaim(1, f.ino, f.open_id[1], O_RDWR, MSG_LEASE_WRITE, f.seq));
+    ck_ok(rig_reclaim(&rig, 1, f.ino, f.open_id[1], O_RDWR, MSG_LEASE_WRITE, f.seq));
     ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
     ck_ok(call.status);
     rig_forget(&call);
@@ -327,12 +302,12 @@ START_TEST(who_renews_and_never_reclaims_is_evicted)
 {
     uint64_t idle = rig.client[0].session;
 
-    restart();
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
     rig_pass(&rig, RIG_LEASE / NS_PER_MS + 1000);
     ck_assert(rig.client[0].alive);
     ck_assert(!session_grace_over(rig.mds));
-    ck_assert(rig_until(&rig, 3 * RIG_LEASE / NS_PER_MS, grace_over, &rig));
+    ck_assert(rig_until(&rig, 3 * RIG_LEASE / NS_PER_MS, rig_grace_over, &rig));
     ck_assert(rig_until(&rig, 1000, session_gone, &idle));
 }
 END_TEST
@@ -380,9 +355,9 @@ START_TEST(what_was_never_opened_for_writing_is_not_reclaimed)
     uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
     struct msg_size_req size = {.ino = ino, .open_id = open_id + 5, .size = 9};
 
-    restart();
-    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
-    ck_ok(reclaim(1, ino, open_id + 5, O_RDWR, MSG_LEASE_WRITE, seq + 5));
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_ok(rig_reclaim(&rig, 1, ino, open_id + 5, O_RDWR, MSG_LEASE_WRITE, seq + 5));
     ck_assert_int_eq(rig_do(&rig, 1, RPC_OP_SIZE, &size, NULL), -EBADF);
     ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 0);
 }
@@ -393,10 +368,10 @@ START_TEST(nothing_is_reclaimed_after_the_last_reclaim)
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
     uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
 
-    restart();
-    ck_ok(reclaim(0, 0, 0, 0, MSG_LEASE_NONE, 0));
-    ck_ok(reclaim(1, 0, 0, 0, MSG_LEASE_NONE, 0));
-    ck_ok(reclaim(0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 0, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(rig_reclaim(&rig, 0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
     ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_RDWR)->inode.lease, MSG_LEASE_WRITE);
     ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 0);
 }
