@@ -15,9 +15,8 @@
 
 #define COMMIT_AHEAD_MIN (2u * MIB)
 #define COMMIT_AHEAD_MAX (16u * MIB)
-#define COMMIT_AHEAD_PART                                                                          \
-    CORE_LARGE_BYTES /* who has written so much since the last is a stream                         \
-                      */
+/* Who has written so much since the last is a stream. */
+#define COMMIT_AHEAD_PART CORE_LARGE_BYTES
 
 static void commit_run(struct oss_target *t);
 

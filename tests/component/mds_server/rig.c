@@ -191,7 +191,7 @@ void rig_remove(const char *root)
 
     snprintf(dir, sizeof dir, "%s/shard0", root);
     remove_flat(dir);
-    rmdir(root);
+    remove_flat(root);
 }
 
 void rig_make_root(char *root, size_t size)
