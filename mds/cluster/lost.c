@@ -149,6 +149,7 @@ static void replace_done(struct map_change *change, int status)
                   msg->dry_run ? "would be done: " : "", msg->targets[0]);
     if (refused && status == 0)
         strbuf_printf(&text, " for the new target at %s of %s", refused->path, refused->alias);
+    strbuf_printf(&text, ". Its pool keeps it: give new files another pool");
     if (status == 0 && strbuf_failed(&text))
         status = -ENOMEM;
     if (status == 0 && !msg->dry_run)
