@@ -71,7 +71,14 @@ static void cluster_retry(struct oss_cluster *c)
 /* It is not served. Said once: a server that has nothing else asks once a second. */
 static void target_refused(struct oss_target *t, uint32_t instead_of)
 {
-    if (instead_of && instead_of != t->instead_of)
+    if (instead_of && instead_of != t->instead_of &&
+        instead_of == chunk_store_super(t->store)->target_id)
+        LOG_ERROR(
+            "oss",
+            "%s: this is target %u, which was given up: it is not served again. What is on it "
+            "belongs to nothing any more; an empty directory becomes a new target",
+            chunk_store_path(t->store), instead_of);
+    else if (instead_of && instead_of != t->instead_of)
         LOG_ERROR(
             "oss",
             "%s: target %u lived here and is not there: a new one in its place is refused. Is "

@@ -84,6 +84,14 @@ static bool layout_pool_has_targets(const struct cluster_map *m, uint32_t pool)
     return false;
 }
 
+void layout_turn(const struct cluster_map *m, uint64_t turn, struct msg_layout *l)
+{
+    const struct map_table *t = map_table(m, l->pool, l->copies);
+
+    if (t && map_table_live(t))
+        l->start = t->first + (uint32_t)(turn % map_table_live(t));
+}
+
 int layout_make(const struct cluster_map *m, const struct msg_stripe *asked,
                 const struct msg_stripe *inherited, uint64_t seed, struct msg_layout *ret_layout)
 {
@@ -92,6 +100,7 @@ int layout_make(const struct cluster_map *m, const struct msg_stripe *asked,
     const struct map_table *t;
     struct msg_stripe want;
     struct msg_layout l = {0};
+    uint32_t live;
     unsigned n = 0;
 
     if (asked && !asked->inherit)
@@ -109,13 +118,18 @@ int layout_make(const struct cluster_map *m, const struct msg_stripe *asked,
     t = map_table(m, l.pool, l.copies);
     if (!t || t->n_chains == 0)
         return -EINVAL;
+    live = map_table_live(t);
+    if (live == 0)
+        return -ENOSPC;
     l.table_len = t->n_chains;
     l.chunk_bytes = want.chunk_bytes ? want.chunk_bytes : LAYOUT_CHUNK_DEFAULT;
-    l.stripe_count =
-        want.all || !want.stripe_count ? l.table_len : MIN(want.stripe_count, l.table_len);
-    l.start = (uint32_t)(want.has_start ? want.start : layout_mix(seed) % l.table_len);
-    if (l.start >= l.table_len && !(asked && !asked->inherit && asked->has_start))
-        l.start %= l.table_len; /* inherited from a directory that was made for another pool */
+    l.stripe_count = want.all || !want.stripe_count ? live : MIN(want.stripe_count, live);
+    l.start = (uint32_t)(want.has_start ? want.start : layout_mix(seed) % live);
+    if (l.start >= live && !(asked && !asked->inherit && asked->has_start))
+        l.start %= live; /* inherited from a directory that was made for another pool */
+    if (l.start >= live)
+        return -EINVAL;
+    l.start += t->first;
     if (layout_check(&l))
         return -EINVAL;
     *ret_layout = l;

@@ -44,5 +44,7 @@ const struct map_chain *layout_chain(const struct msg_layout *l, const struct cl
 int layout_make(const struct cluster_map *m, const struct msg_stripe *asked,
                 const struct msg_stripe *inherited, uint64_t seed, struct msg_layout *ret_layout)
     MUST_USE; /* -ENOENT: no such pool; -ENOSPC: pool without targets; -EINVAL */
+/* Of a layout just made: it begins on the chain whose turn it is, among those for new files. */
+void layout_turn(const struct cluster_map *m, uint64_t turn, struct msg_layout *l);
 
 #endif

@@ -184,12 +184,20 @@ static bool map_chain_ok(const struct cluster_map *m, const struct map_chain *c)
     return true;
 }
 
+/* What new files use is the table's end, in the form that map.h says. */
+static bool map_table_part_ok(const struct map_table *t)
+{
+    uint64_t len = t->live ? 2 * (uint64_t)t->live - 1 : 0;
+
+    return t->first ? t->first + len == t->n_chains : t->live == 0;
+}
+
 static bool map_table_ok(const struct cluster_map *m, uint32_t index)
 {
     const struct map_table *t = &m->tables[index];
 
-    if (!map_pool(m, t->pool) || t->copies == 0 || t->copies > MSG_COPIES_MAX ||
-        map_table(m, t->pool, t->copies) != t)
+    if (!map_table_part_ok(t) || !map_pool(m, t->pool) || t->copies == 0 ||
+        t->copies > MSG_COPIES_MAX || map_table(m, t->pool, t->copies) != t)
         return false;
     for (uint32_t i = 0; i < t->n_chains; i++) {
         const struct map_chain *c = map_chain(m, t->chains[i]);

@@ -37,6 +37,7 @@ struct map_target {
     struct uuid uuid;
     char alias[MAP_NAME_BYTES];
     enum map_target_state state;
+    bool given_up;             /* for good: what it held is lost, nobody asks it for anything */
     char path[MAP_PATH_BYTES]; /* where on its server; "": not known, given up, or too long */
 };
 
@@ -51,12 +52,24 @@ struct map_chain {
     uint32_t targets[MSG_COPIES_MAX];
 };
 
-/* The chains of a pool with one number of copies, in the order placement uses: append-only. */
+/*
+ * The chains of a pool with one number of copies, in the order placement uses: append-only. New
+ * files use the whole table until a target is given up. From then on they use its last part: live
+ * chains, one after the other from first on, and all of them but the last once more, so that a file
+ * may begin at any of them and never comes to the table's end (docs/placement.md).
+ */
 struct map_table {
     uint32_t pool, copies;
     uint32_t n_chains;
-    uint32_t *chains; /* ids */
+    uint32_t *chains;     /* ids */
+    uint32_t first, live; /* first 0: the whole table */
 };
+
+/* Chains that new files are striped over. */
+static inline uint32_t map_table_live(const struct map_table *t)
+{
+    return t->first ? t->live : t->n_chains;
+}
 
 struct map_shard {
     uint32_t id, node;
@@ -97,7 +110,11 @@ int map_check(const struct cluster_map *m) MUST_USE;
 int map_add_node(struct cluster_map *m, const struct map_node *node) MUST_USE;
 int map_add_target(struct cluster_map *m, const struct map_target *target) MUST_USE;
 int map_add_pool(struct cluster_map *m, const char *name, uint32_t *ret_id) MUST_USE;
-/* Appends one chain for each target of the pool that no chain of (pool, copies=1) has yet. */
+/* One chain more for each target of the pool that no chain of (pool, copies=1) has yet. -ENOSPC:
+ * the table cannot be longer. */
 int map_grow_tables(struct cluster_map *m, uint32_t pool) MUST_USE;
+/* The target is given up: offline, and new files are no longer striped over it. -ENOENT, -ENOSPC as
+ * above. */
+int map_give_up(struct cluster_map *m, uint32_t target) MUST_USE;
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Changes of a cluster map that nobody else sees yet: nodes, targets, pools, and chains for new
- * targets. A failure (-ENOMEM, -EEXIST, -ENOENT) leaves the map as it was, but for
- * map_grow_tables(), which may have appended some of the chains: the caller throws the copy away.
+ * targets. A failure (-ENOMEM, -EEXIST, -ENOENT, -ENOSPC) leaves the map as it was, but for
+ * map_grow_tables() and map_give_up(), which may have done a part: the caller throws the copy away.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -130,23 +130,85 @@ static bool grow_has_chain(const struct cluster_map *m, const struct map_table *
     return false;
 }
 
-static int grow_append(struct cluster_map *m, struct map_table *t, uint32_t target)
+/* Room at the table's end for n more. */
+static int grow_room(struct map_table *t, uint32_t n)
 {
-    uint32_t *ids = mem_realloc(t->chains, (t->n_chains + 1) * sizeof *ids);
-    void *array = m->chains;
-    struct map_chain *c;
+    uint32_t *ids;
 
+    if (n > MAP_ITEMS_MAX - t->n_chains)
+        return -ENOSPC;
+    ids = mem_realloc(t->chains, (t->n_chains + n) * sizeof *ids);
     if (!ids)
         return -ENOMEM;
     t->chains = ids;
+    return 0;
+}
+
+static int grow_chain(struct cluster_map *m, uint32_t target, uint32_t *ret_id)
+{
+    void *array = m->chains;
+    struct map_chain *c;
+
+    if (m->n_chains == MAP_ITEMS_MAX)
+        return -ENOSPC;
     c = map_insert(&array, &m->n_chains, m->n_chains, sizeof *c);
     if (!c)
         return -ENOMEM;
     m->chains = array;
     *c = (struct map_chain){.version = 1, .n_targets = 1, .targets = {target}};
     c->id = m->n_chains > 1 ? m->chains[m->n_chains - 2].id + 1 : 1;
-    t->chains[t->n_chains++] = c->id;
+    *ret_id = c->id;
     return 0;
+}
+
+static bool chain_given_up(const struct cluster_map *m, uint32_t chain)
+{
+    const struct map_chain *c = map_chain(m, chain);
+
+    for (uint32_t i = 0; c && i < c->n_targets; i++) {
+        if (map_target(m, c->targets[i])->given_up)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * A new last part: of the chains that new files have used those that are not given up, then these
+ * new ones; and all but the last of them once more.
+ */
+static int table_renew(struct cluster_map *m, struct map_table *t, const uint32_t *ids, uint32_t n)
+{
+    uint32_t was = map_table_live(t), first = t->first, end = t->n_chains, live = 0;
+    int rc = was + n ? grow_room(t, 2 * (was + n) - 1) : 0;
+
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < was; i++) {
+        if (!chain_given_up(m, t->chains[first + i]))
+            t->chains[end + live++] = t->chains[first + i];
+    }
+    for (uint32_t i = 0; i < n; i++)
+        t->chains[end + live++] = ids[i];
+    for (uint32_t i = 0; i + 1 < live; i++)
+        t->chains[end + live + i] = t->chains[end + i];
+    t->first = end;
+    t->live = live;
+    t->n_chains = end + (live ? 2 * live - 1 : 0);
+    return 0;
+}
+
+static int table_append(struct cluster_map *m, struct map_table *t, const uint32_t *ids, uint32_t n)
+{
+    int rc;
+
+    if (n == 0)
+        return 0;
+    if (t->first)
+        return table_renew(m, t, ids, n);
+    rc = grow_room(t, n);
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        t->chains[t->n_chains++] = ids[i];
+    return rc;
 }
 
 /*
@@ -156,19 +218,19 @@ static int grow_append(struct cluster_map *m, struct map_table *t, uint32_t targ
 int map_grow_tables(struct cluster_map *m, uint32_t pool)
 {
     struct grow_item *items = mem_array(m->n_targets, sizeof *items);
-    struct map_table *t;
+    uint32_t *ids = mem_array(m->n_targets, sizeof *ids);
+    struct map_table *t = NULL;
     uint32_t n = 0;
-    int rc = 0;
+    int rc = items && ids ? 0 : -ENOMEM;
 
-    if (!items)
-        return -ENOMEM;
-    t = map_pool(m, pool) ? grow_table(m, pool) : NULL;
-    if (!t)
+    if (rc == 0)
+        t = map_pool(m, pool) ? grow_table(m, pool) : NULL;
+    if (rc == 0 && !t)
         rc = map_pool(m, pool) ? -ENOMEM : -ENOENT;
     for (uint32_t i = 0; rc == 0 && i < m->n_targets; i++) {
         const struct map_target *x = &m->targets[i];
 
-        if (x->pool != pool || grow_has_chain(m, t, x->id))
+        if (x->pool != pool || x->given_up || grow_has_chain(m, t, x->id))
             continue;
         items[n] = (struct grow_item){.node = x->node, .target = x->id};
         for (uint32_t k = 0; k < n; k++)
@@ -178,7 +240,40 @@ int map_grow_tables(struct cluster_map *m, uint32_t pool)
     if (n > 1)
         qsort(items, n, sizeof *items, grow_compare);
     for (uint32_t i = 0; rc == 0 && i < n; i++)
-        rc = grow_append(m, t, items[i].target);
+        rc = grow_chain(m, items[i].target, &ids[i]);
+    if (rc == 0)
+        rc = table_append(m, t, ids, n);
+    mem_free(ids);
     mem_free(items);
+    return rc;
+}
+
+static bool table_uses(const struct cluster_map *m, const struct map_table *t, uint32_t target)
+{
+    for (uint32_t i = 0; i < map_table_live(t); i++) {
+        const struct map_chain *c = map_chain(m, t->chains[t->first + i]);
+
+        for (uint32_t k = 0; k < c->n_targets; k++) {
+            if (c->targets[k] == target)
+                return true;
+        }
+    }
+    return false;
+}
+
+int map_give_up(struct cluster_map *m, uint32_t target)
+{
+    struct map_target *t = (struct map_target *)map_target(m, target);
+    int rc = 0;
+
+    if (!t)
+        return -ENOENT;
+    t->state = MAP_TARGET_OFFLINE;
+    t->given_up = true;
+    memset(t->path, 0, sizeof t->path);
+    for (uint32_t i = 0; rc == 0 && i < m->n_tables; i++) {
+        if (table_uses(m, &m->tables[i], target))
+            rc = table_renew(m, &m->tables[i], NULL, 0);
+    }
     return rc;
 }

@@ -3,7 +3,7 @@
  * The cluster map at the client: fetched after mounting and whenever a reply or a failed transfer
  * says that ours is old. Nodes of object storage get a peer when the first transfer needs them;
  * when a node's addresses change its peer is replaced, which sends its unanswered transfers again
- * through the new one.
+ * through the new one. What waits for a target that a new map says is given up, fails.
  */
 #include "client/core/core_int.h"
 
@@ -93,6 +93,22 @@ struct oss_node *oss_node_of(struct core *c, uint32_t target)
     return o;
 }
 
+bool oss_given_up(const struct core *c, uint32_t target)
+{
+    const struct map_target *t = c->map ? map_target(c->map, target) : NULL;
+
+    return t && t->given_up;
+}
+
+bool oss_io_is_lost(const struct oss_io *io)
+{
+    const struct msg_layout *l = &io->inode->layout;
+    const struct cluster_map *m = io->core->map;
+    const struct map_chain *chain = m && l->table_len ? layout_chain(l, m, io->range.chunk) : NULL;
+
+    return chain && oss_given_up(io->core, chain->targets[0]);
+}
+
 static void follow_addresses(struct core *c)
 {
     struct hmap_node *h, *next;
@@ -109,6 +125,19 @@ static void follow_addresses(struct core *c)
         o->peer = NULL; /* the next transfer connects to the new place */
         rpc_peer_destroy(old);
     }
+}
+
+static void follow_given_up(struct core *c)
+{
+    struct list *l;
+
+    list_for_each (l, &c->ios) {
+        struct oss_io *io = list_entry(l, struct oss_io, all);
+
+        if (io->sent && oss_given_up(c, io->target->id))
+            rpc_call_cancel(oss_io_call(io)); /* it is tried again, and fails for good */
+    }
+    commit_new_map(c);
 }
 
 static void fetch_again(struct reactor_timer *t)
@@ -133,6 +162,7 @@ static void fetched(struct mds_op *op, int status)
                 c->map = map;
                 LOG_DEBUG("client", "cluster map %llu", (unsigned long long)map->epoch);
                 follow_addresses(c);
+                follow_given_up(c);
             } else {
                 status = -ENOMEM;
             }

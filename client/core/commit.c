@@ -403,6 +403,10 @@ static void commit_send(struct oss_target *t)
 {
     struct oss_node *o = t->core->forced ? NULL : oss_node_of(t->core, t->id);
 
+    if (oss_given_up(t->core, t->id)) {
+        commit_failed(t, -AIFS_ELOST);
+        return;
+    }
     if (!o) {
         commit_failed(t, -AIFS_EDOWN); /* forced: for good; nobody would call it back */
         return;
@@ -445,7 +449,10 @@ static void commit_run(struct oss_target *t)
     t->commit_busy = true;
     t->core->commits_busy++;
     t->commit_sent_ns = reactor_now_ns(t->core->reactor);
-    commit_send(t);
+    if (oss_given_up(t->core, t->id)) /* nothing fails inside commit_request() */
+        reactor_timer_start(t->core->reactor, &t->commit_timer, 0);
+    else
+        commit_send(t);
 }
 
 void commit_new_link(struct core *c, const struct oss_node *o)
@@ -458,6 +465,19 @@ void commit_new_link(struct core *c, const struct oss_node *o)
 
         if (t->commit_busy && t->commit_node == o)
             t->commit_call.incarnation = o->incarnation;
+    }
+}
+
+void commit_new_map(struct core *c)
+{
+    struct hmap_node *h, *next;
+    size_t pos;
+
+    hmap_for_each (h, next, pos, &c->oss_targets) {
+        struct oss_target *t = container_of(h, struct oss_target, node);
+
+        if (t->commit_busy && !reactor_timer_running(&t->commit_timer) && oss_given_up(c, t->id))
+            rpc_call_cancel(&t->commit_call); /* the next try finds that it is lost */
     }
 }
 

@@ -276,6 +276,8 @@ static void io_failed(struct oss_io *io, int status)
     }
     c->stats.retries++;
     io->attempt++;
+    if (status == -AIFS_ENOTARGET)
+        io->target->missing_ns = reactor_now_ns(c->reactor) + r.delay_ns;
     if (r.action == RETRY_ATTR) {
         io_refresh(io);
         return;
@@ -289,10 +291,12 @@ void oss_io_over(struct oss_io *io, int status)
 {
     if (status == -AIFS_ECANCELLED && !io->cancelled)
         status = -AIFS_ECONN; /* the peer was replaced */
-    if (status)
+    if (status) {
         io_failed(io, status);
-    else
-        io_finish(io, 0);
+        return;
+    }
+    io->target->missing_ns = 0;
+    io_finish(io, 0);
 }
 
 static void io_called(struct rpc_call *call, int status)
@@ -432,6 +436,21 @@ static void io_send(struct oss_io *io, struct oss_node *o)
     rpc_peer_call(o->peer, &io->call);
 }
 
+/* One transfer asks whether a target is there again, once a second; the data of the others is not
+ * sent in vain. */
+static bool io_awaits(struct oss_io *io)
+{
+    struct oss_target *t = io->target;
+    uint64_t now_ns = reactor_now_ns(io->core->reactor);
+    bool awaits = now_ns < t->missing_ns;
+
+    if (awaits)
+        reactor_timer_start(io->core->reactor, &io->timer, t->missing_ns);
+    else if (t->missing_ns)
+        t->missing_ns = now_ns + NS_PER_S;
+    return awaits;
+}
+
 /* Where it goes now; NULL: nowhere, and that has been dealt with. */
 static struct oss_node *io_route(struct oss_io *io)
 {
@@ -443,6 +462,10 @@ static struct oss_node *io_route(struct oss_io *io)
         return NULL;
     }
     io->target = oss_target_of(c, &io->inode->layout, io->range.chunk);
+    if (oss_io_is_lost(io)) {
+        io_failed(io, -AIFS_ELOST);
+        return NULL;
+    }
     node = io->target ? oss_node_of(c, io->target->id) : NULL;
     if (!node)
         io_failed(io, io->target ? -AIFS_EDOWN : -AIFS_ESTALE_MAP);
@@ -488,7 +511,7 @@ void oss_io_go(struct oss_io *io)
     struct oss_node *node = io_route(io);
     struct oss_target *t;
 
-    if (!node)
+    if (!node || io_awaits(io))
         return;
     t = io->target;
     if (oss_io_shares(io)) { /* with what else this turn brings */
@@ -507,7 +530,7 @@ void oss_io_submit(struct oss_io *io)
 {
     io->started_ns = reactor_now_ns(io->core->reactor);
     list_push_back(&io->core->ios, &io->all);
-    if (io->core->forced || !io->core->map)
+    if (io->core->forced || !io->core->map || oss_io_is_lost(io))
         reactor_timer_start(io->core->reactor, &io->timer, 0); /* done() never runs inside submit */
     else
         oss_io_go(io);
@@ -529,28 +552,7 @@ void oss_io_cancel(struct oss_io *io)
     }
 }
 
-/* ---- looking after ---- */
-
-void oss_tick(struct core *c, uint64_t now)
-{
-    struct list *l;
-
-    list_for_each (l, &c->ios) {
-        struct oss_io *io = list_entry(l, struct oss_io, all);
-        uint64_t age = now - io->started_ns;
-
-        if (c->o.soft && age > c->o.timeo_ns && !io->cancelled)
-            oss_io_cancel(io);
-        if (io->hung_logged || age < c->o.hung_log_ns)
-            continue;
-        io->hung_logged = true;
-        c->stats.hung++;
-        LOG_WARN("client", "%s, target %u: %s of inode %llu has not been answered for %llu s",
-                 io->sent ? io->node->alias : "not sent", io->target ? io->target->id : 0,
-                 rpc_op_name(opcodes[io->kind]), (unsigned long long)io->inode->ino,
-                 (unsigned long long)(age / NS_PER_S));
-    }
-}
+/* ---- the end ---- */
 
 void oss_fail_all(struct core *c)
 {

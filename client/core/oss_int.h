@@ -45,11 +45,12 @@ struct oss_target {
     struct reactor_work pump; /* due: sends what is small and was queued in this turn */
     bool pump_due;
     uint32_t in_flight;
-    uint64_t verifier;  /* 0: not yet known */
-    uint64_t grant;     /* unstable bytes the server promises room for */
-    uint64_t unsent;    /* dirty bytes in our cache that will go there */
-    uint64_t flying;    /* unstable bytes sent and not yet answered */
-    uint64_t under_way; /* of blocks: queued or sent, and not yet answered */
+    uint64_t missing_ns; /* its server did not have it: asked again at this time; 0: it is there */
+    uint64_t verifier;   /* 0: not yet known */
+    uint64_t grant;      /* unstable bytes the server promises room for */
+    uint64_t unsent;     /* dirty bytes in our cache that will go there */
+    uint64_t flying;     /* unstable bytes sent and not yet answered */
+    uint64_t under_way;  /* of blocks: queued or sent, and not yet answered */
     /* commit */
     struct list commit_queue; /* struct inode_target */
     struct list committing;
@@ -121,6 +122,8 @@ struct oss_target *oss_target_of(struct core *c, const struct msg_layout *l,
 struct oss_target *oss_target_get(struct core *c, uint32_t id); /* NULL: no memory */
 struct oss_node *oss_node_of(struct core *c,
                              uint32_t target); /* with a peer; NULL: not in the map */
+bool oss_given_up(const struct core *c, uint32_t target);
+bool oss_io_is_lost(const struct oss_io *io); /* its target is given up */
 void oss_tick(struct core *c, uint64_t now);
 void oss_fail_all(struct core *c);
 void oss_fini(struct core *c);
@@ -169,6 +172,7 @@ void commit_forget_block(struct block *b); /* its uncommitted data is of no inte
 void commit_cut_block(struct block *b, uint32_t at); /* nor is what lies behind at */
 void commit_verifier(struct oss_target *t,
                      uint64_t verifier); /* seen in a reply: replays when it is new */
+void commit_new_map(struct core *c);
 void commit_cancel_all(struct core *c);
 void commit_target_fini(struct oss_target *t);
 

@@ -46,10 +46,10 @@ static struct retry retry_oss(int status, unsigned attempt)
     case -AIFS_ERETRY:
         return again(RETRY_AGAIN, attempt, 0, status);
     case -AIFS_EDOWN:
+    case -AIFS_ENOTARGET: /* its disk is away: as if the server were */
         return again(RETRY_MAP, attempt, 0,
                      status); /* another address, or another member of the chain */
     case -AIFS_ESTALE_MAP:
-    case -AIFS_ENOTARGET:
         return again(RETRY_MAP, attempt, RETRY_STALE_MAX, status);
     case -AIFS_ESTALE_TRUNC:
     case -AIFS_ESTALE_LAYOUT:

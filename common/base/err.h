@@ -41,6 +41,7 @@
     X(AIFS_ELEASE, 1020, EIO, "the lease needed for this is not held")                             \
     X(AIFS_EINLINE_FULL, 1021, EFBIG, "larger than the inline limit: grow the file first")         \
     X(AIFS_ECONFIG, 1022, EINVAL, "bad configuration")                                             \
+    X(AIFS_ELOST, 1023, EIO, "its target was given up: what it held is lost")                      \
     X(AIFS_EUNKNOWN, 1999, EIO, "error number unknown to this version")
 
 #define AIFS_ERR_ENUM(name, number, parent, text) name = number,

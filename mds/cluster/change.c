@@ -43,6 +43,13 @@ uint32_t change_target_id(const struct cluster_map *m, const struct uuid *uuid)
     return t ? t->id : 0;
 }
 
+uint32_t change_serving_id(const struct cluster_map *m, const struct uuid *uuid)
+{
+    const struct map_target *t = target_by_uuid(m, uuid);
+
+    return t && !t->given_up ? t->id : 0;
+}
+
 static uint32_t next_node_id(const struct cluster_map *m)
 {
     return m->n_nodes ? m->nodes[m->n_nodes - 1].id + 1 : 1;
@@ -209,8 +216,11 @@ uint32_t change_instead_of(const struct cluster_map *m, const struct msg_registe
                            uint32_t i)
 {
     const struct msg_target_stat *s = &req->targets[i];
+    const struct map_target *known = target_by_uuid(m, &s->uuid);
 
-    if (s->path.len == 0 || target_by_uuid(m, &s->uuid))
+    if (known)
+        return known->given_up ? known->id : 0;
+    if (s->path.len == 0)
         return 0;
     for (uint32_t k = 0; k < m->n_targets; k++) {
         const struct map_target *t = &m->targets[k];
@@ -244,6 +254,8 @@ int change_register(struct cluster_map *m, const struct msg_register_req *req)
     for (uint32_t i = 0; rc == 0 && i < req->n_targets; i++) {
         struct map_target *t = target_by_uuid(m, &req->targets[i].uuid);
 
+        if (t && t->given_up)
+            continue; /* too late: what has been removed meanwhile is still on it */
         if (t) {
             changed = keep_path(t, req->targets[i].path) || changed;
             changed = t->node != node.id || t->state != MAP_TARGET_ONLINE || changed;
@@ -288,10 +300,9 @@ int change_replace(struct cluster_map *m, uint32_t target)
         return -ENOENT;
     if (t->state == MAP_TARGET_ONLINE)
         return -EBUSY;
-    if (!t->path[0])
+    if (t->given_up)
         return CHANGE_NONE;
-    memset(t->path, 0, sizeof t->path);
-    return 0;
+    return map_give_up(m, target);
 }
 
 /* ---- pools ---- */

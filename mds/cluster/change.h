@@ -32,11 +32,15 @@ int change_self(struct cluster_map *m, const struct change_self *self) MUST_USE;
  * go below its mount point. A server that has nothing else is not taken into the map either.
  */
 int change_register(struct cluster_map *m, const struct msg_register_req *req) MUST_USE;
-/* The target that keeps number i of this request from being taken; 0: none. Before or after
- * change_register(). */
+/* The target that keeps number i of this request from being taken; 0: none. It may be itself, if it
+ * is one that was given up. Before or after change_register(). */
 uint32_t change_instead_of(const struct cluster_map *m, const struct msg_register_req *req,
                            uint32_t i);
-/* Its disk is lost: a new one may be where it was. -EBUSY: it is there. */
+/*
+ * It is given up for good: a new one may be where it was, new files are not striped over it, what
+ * is to be removed there counts as removed. So it must never serve again: it would have what others
+ * believe to be gone. -EBUSY: it is there; -ENOSPC: its pool's table cannot be longer.
+ */
 int change_replace(struct cluster_map *m, uint32_t target) MUST_USE;
 int change_offline(struct cluster_map *m, uint32_t node) MUST_USE;
 
@@ -56,5 +60,7 @@ int change_pool_remove(struct cluster_map *m, const char *name, const uint32_t *
 /* Id of the node or target with this uuid; 0: none. */
 uint32_t change_node_id(const struct cluster_map *m, const struct uuid *uuid);
 uint32_t change_target_id(const struct cluster_map *m, const struct uuid *uuid);
+uint32_t change_serving_id(const struct cluster_map *m,
+                           const struct uuid *uuid); /* 0 also: it is given up */
 
 #endif

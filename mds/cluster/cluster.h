@@ -38,7 +38,7 @@ bool cluster_target_up(struct mds *m, uint32_t target);
 /* Of some target that is up less than an eighth, or less than 1 GiB, is free: what removed files
  * have there is wanted soon. */
 bool cluster_space_short(struct mds *m);
-/* All targets that chunks of such a file are on. */
+/* All targets that chunks of such a file are on, but those that are given up. */
 bool cluster_layout_up(struct mds *m, const struct msg_layout *l);
 /* It is up, and knows every fence up to this one. */
 bool cluster_target_fenced(struct mds *m, uint32_t target, uint64_t fence);

@@ -35,10 +35,11 @@ struct cluster_target {
     char path[CLUSTER_PATH_BYTES], pool[MAP_NAME_BYTES];
 };
 
-/* What a server offers where a target lived that is not there. */
+/* What a server offers where a target lived that is not there; or one that was given up. */
 struct cluster_refused {
     struct list link;
     uint32_t instead_of;
+    bool itself; /* it is the one that was given up */
     struct uuid node;
     char alias[MAP_NAME_BYTES], path[CLUSTER_PATH_BYTES];
 };

@@ -3,7 +3,8 @@
  * Targets that are not where they lived: an empty directory that a server offers in the place of a
  * known target is refused (change.h), which STATUS tells until the target is there again, its
  * server offers something else, or an operator has given it up with TARGET_REPLACE. Then its server
- * is asked to register again and the new one is taken.
+ * is asked to register again and the new one is taken. What was given up and comes back is refused
+ * and told in the same way.
  *
  * Failure modes: out of memory: it is refused all the same, only STATUS does not tell. After a
  * start nothing is known until the servers have registered.
@@ -78,6 +79,13 @@ void cluster_refused_note(struct cluster *c, const struct msg_register_req *req)
         refused_text(r->alias, sizeof r->alias, req->alias);
         refused_text(r->path, sizeof r->path, req->targets[i].path);
         list_push_back(&c->refused, &r->link);
+        r->itself = map_target(c->map, instead_of)->given_up;
+        if (r->itself) {
+            LOG_WARN("cluster",
+                     "target %u, which was given up, is there again at %s of %s: refused",
+                     instead_of, r->path, r->alias);
+            continue;
+        }
         LOG_WARN("cluster",
                  "server %s has a new target at %s, where target %u lived, which is not there: "
                  "refused. Is its disk mounted? If it is lost: aifs-admin target replace %u",
@@ -144,18 +152,23 @@ static void replace_done(struct map_change *change, int status)
     struct msg_text_rep rep;
     struct strbuf text;
 
+    if (refused && refused->itself)
+        refused = NULL; /* given up before, and there again */
     strbuf_init(&text);
-    strbuf_printf(&text, "%starget %u is given up: what it held is lost, and its place is free",
+    strbuf_printf(&text,
+                  "%starget %u is given up for good: what it held is lost, also if its disk comes "
+                  "back, new files do not use it, and its place is free",
                   msg->dry_run ? "would be done: " : "", msg->targets[0]);
     if (refused && status == 0)
         strbuf_printf(&text, " for the new target at %s of %s", refused->path, refused->alias);
-    strbuf_printf(&text, ". Its pool keeps it: give new files another pool");
     if (status == 0 && strbuf_failed(&text))
         status = -ENOMEM;
     if (status == 0 && !msg->dry_run)
         LOG_WARN("cluster", "%s", text.data);
     if (status == 0 && !msg->dry_run && refused)
         refused_forget(refused);
+    if (status == 0 && !msg->dry_run && c->mds->gc_ops && !c->stopping)
+        c->mds->gc_ops->target_up(c->mds); /* what waited for its confirmation */
     rep.text = (struct msg_bytes){text.data, (uint32_t)text.len};
     rpc_reply(r->req, status, status ? NULL : &rep);
     strbuf_fini(&text);

@@ -124,7 +124,7 @@ static void node_stats(struct cluster_node *n, uint32_t n_targets,
     }
     for (uint32_t i = 0; i < n_targets; i++) {
         t[i].stat = stats[i];
-        t[i].stat.id = change_target_id(n->c->map, &stats[i].uuid);
+        t[i].stat.id = change_serving_id(n->c->map, &stats[i].uuid);
         t[i].stat.path = keep_text(t[i].path, sizeof t[i].path, stats[i].path);
         t[i].stat.pool = keep_text(t[i].pool, sizeof t[i].pool, stats[i].pool);
     }
@@ -180,7 +180,7 @@ static int registration_reply(struct registration *r, const struct cluster_node 
     if (!ids || !instead_of)
         return -ENOMEM;
     for (uint32_t i = 0; i < msg->n_targets; i++) {
-        ids[i] = change_target_id(c->map, &msg->targets[i].uuid);
+        ids[i] = change_serving_id(c->map, &msg->targets[i].uuid);
         instead_of[i] = change_instead_of(c->map, msg, i);
     }
     *rep = (struct msg_register_rep){.node_id = n ? n->id : 0,
@@ -389,7 +389,7 @@ bool cluster_layout_up(struct mds *m, const struct msg_layout *l)
         const struct map_chain *c = layout_chain(l, map, i);
 
         for (uint32_t k = 0; c && k < c->n_targets; k++)
-            if (!cluster_target_up(m, c->targets[k]))
+            if (!map_target(map, c->targets[k])->given_up && !cluster_target_up(m, c->targets[k]))
                 return false;
     }
     return true;

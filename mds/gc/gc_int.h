@@ -44,7 +44,7 @@ struct gc_seen { /* an item as it is in the store */
     struct mds_queue_item item;
 };
 
-/* The targets of a layout, each once. */
+/* The targets of a layout, each once; not those that are given up, which confirm everything. */
 struct gc_targets {
     uint32_t n;
     uint32_t *ids;

@@ -174,8 +174,10 @@ int gc_targets(struct gc *gc, const struct msg_layout *l, struct gc_targets *ret
     for (uint32_t i = 0; i < l->stripe_count; i++) {
         const struct map_chain *c = layout_chain(l, m, i);
 
-        for (uint32_t k = 0; c && k < c->n_targets; k++)
-            t.ids[t.n++] = c->targets[k];
+        for (uint32_t k = 0; c && k < c->n_targets; k++) {
+            if (!map_target(m, c->targets[k])->given_up)
+                t.ids[t.n++] = c->targets[k];
+        }
         if (!c) {
             mem_free(t.ids);
             return -AIFS_ESTALE_MAP;

@@ -49,7 +49,7 @@ int op_layout_new(struct mds *m, const struct mds_inode *dir, const struct msg_s
     if (rc < 0)
         return rc == -ENOENT ? -EINVAL : rc;
     if (!(asked && asked->has_start) && !(has && inherited.has_start))
-        ret_layout->start = (uint32_t)(turn % ret_layout->table_len);
+        layout_turn(map, turn, ret_layout);
     return 0;
 }
 

@@ -102,7 +102,9 @@ static const struct codec codec_map_node = {&aifs__map_node__descriptor, sizeof(
     ok = ok && (p->f == MAP_TARGET_ONLINE || p->f == MAP_TARGET_OFFLINE);
 #define MAP_TARGET(F)                                                                              \
     F(num, id)                                                                                     \
-    F(num, node) F(num, pool) F(uuid, uuid) F(chars, alias) F(state, state) F(chars, path)
+    F(num, node)                                                                                   \
+    F(num, pool)                                                                                   \
+    F(uuid, uuid) F(chars, alias) F(state, state) F(chars, path) F(flag, given_up)
 CODEC_DEFINE(map_target, struct map_target, Aifs__MapTarget, aifs__map_target, MAP_TARGET)
 
 #define MAP_POOL(F) F(num, id) F(chars, name)
@@ -137,7 +139,8 @@ static bool map_chain_dec(struct dec *d UNUSED, const void *pb, void *msg)
 static const struct codec codec_map_chain = {&aifs__map_chain__descriptor, sizeof(struct map_chain),
                                              map_chain_enc, map_chain_dec};
 
-#define MAP_TABLE(F) F(num, pool) F(num, copies) F(u32s, chains, MAP_ITEMS_MAX)
+#define MAP_TABLE(F)                                                                               \
+    F(num, pool) F(num, copies) F(u32s, chains, MAP_ITEMS_MAX) F(num, first) F(num, live)
 CODEC_DEFINE(map_table, struct map_table, Aifs__MapTable, aifs__map_table, MAP_TABLE)
 
 #define MAP_SHARD(F) F(num, id) F(num, node)

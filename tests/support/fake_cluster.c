@@ -24,7 +24,7 @@ static void serve_session(struct rpc_req *req)
                                        .slots = 64,
                                        .lease_ns = lease_ns(f),
                                        .root = 1,
-                                       .map_epoch = 1,
+                                       .map_epoch = f->map->epoch,
                                        .inline_max = FAKE_INLINE_MAX};
     unsigned k = 0;
 
@@ -42,7 +42,7 @@ static void serve_renew(struct rpc_req *req)
 {
     struct fake_cluster *f = req->handler_arg;
     struct fake_session *s = fake_session_of(f, req);
-    struct msg_renew_rep rep = {.lease_ns = lease_ns(f), .map_epoch = 1};
+    struct msg_renew_rep rep = {.lease_ns = lease_ns(f), .map_epoch = f->map->epoch};
 
     f->calls[req->header.op]++;
     if (s)
@@ -62,6 +62,17 @@ static void serve_map(struct rpc_req *req)
     struct msg_map_rep rep = {.map = f->map};
 
     rpc_reply(req, 0, &rep);
+}
+
+void fake_give_up(struct fake_cluster *f, unsigned oss)
+{
+    struct cluster_map *map = map_copy(f->map);
+
+    ck_assert_ptr_nonnull(map);
+    ck_assert_int_eq(map_give_up(map, oss + 1), 0);
+    map->epoch++;
+    map_put(f->map);
+    f->map = map;
 }
 
 static void serve(struct rpc_req *req)

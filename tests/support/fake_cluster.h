@@ -80,9 +80,11 @@ struct fake_oss {
     unsigned fail_reads;    /* so many reads fail with EIO */
     bool hold;              /* requests wait until it is cleared with fake_oss_release() */
     bool hold_commits;      /* so do these alone */
+    bool missing;           /* it runs without its disk */
     uint64_t grant;         /* in write replies */
     /* what it saw */
     unsigned reads, writes, unstable, commits, punches, seeks, held_now; /* calls */
+    unsigned refused;                                                    /* it was missing */
     unsigned read_ranges, write_ranges;
     uint64_t bytes_written;
 };
@@ -126,9 +128,10 @@ void fake_cluster_stop(struct fake_cluster *f);
 const char *fake_mds_address(struct fake_cluster *f, char out[80]);
 void fake_mds_forget_sessions(struct fake_cluster *f); /* evicts everybody */
 void fake_mds_break_links(struct fake_cluster *f);
-void fake_mds_release(struct fake_cluster *f); /* what was held is served */
-void fake_oss_restart(struct fake_oss *o);     /* uncommitted data is gone */
-void fake_oss_release(struct fake_oss *o);     /* what was held is served */
+void fake_mds_release(struct fake_cluster *f);           /* what was held is served */
+void fake_give_up(struct fake_cluster *f, unsigned oss); /* its target; clients hear of a new map */
+void fake_oss_restart(struct fake_oss *o);               /* uncommitted data is gone */
+void fake_oss_release(struct fake_oss *o);               /* what was held is served */
 struct fake_inode *fake_inode(struct fake_cluster *f, const char *name);
 /* What a reader would find on the targets, or inline: to compare with. */
 void fake_contents(struct fake_cluster *f, struct fake_inode *i, uint64_t offset, uint8_t *out,

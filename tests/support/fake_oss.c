@@ -211,6 +211,9 @@ static void handle(struct rpc_req *req)
     if (o->hold || (o->hold_commits && req->header.op == RPC_OP_OSS_COMMIT)) {
         o->held_now++;
         list_push_back(&o->held, &req->link);
+    } else if (o->missing) {
+        o->refused++;
+        rpc_reply(req, -AIFS_ENOTARGET, NULL);
     } else {
         serve(o, req);
     }

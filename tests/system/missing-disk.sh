@@ -32,18 +32,24 @@ grep -q "target $id lived, which is not there" "$C/mds/log" || fail "the metadat
 [ "$("$ADMIN" --json target list | jq '[.items[] | select(.state == "online")] | length')" = 3 ] || fail "the other targets do not serve"
 expect "a new file where there is room" timeout 60 bash -c "'$ADMIN' stripe create -c 1 -i 0 '$M/new' && head -c 200000 /dev/urandom >'$M/new' && sync '$M/new'"
 [ -z "$(ls "$place/seg")" ] || fail "something landed below the mount point"
+head -c 4000000 /dev/urandom >"$T/wide"
+dd if="$T/wide" of="$M/wide" bs=1M conv=fsync 2>"$T/dd.log" & # needs all targets: it waits, as for a server that is down
+writer=$!
 refuse "a target that serves" 5 'nothing to replace' "$ADMIN" target replace --yes oss2-1
 
 # the disk is there again
 kill_daemon oss1 TERM
 rm -r "$place" && mv "$T/disk" "$place"
 start_again
+expect "what waited for the disk goes on: $(cat "$T/dd.log")" wait "$writer"
+cmp "$T/wide" "$M/wide" || fail "what waited for the disk is not what was written"
 healthy() { "$ADMIN" --json status | jq -e '.items[0].health == "OK"'; }
 wait_for 60 healthy || fail "the disk is back: $("$ADMIN" status)"
 sums "$M/d" | cmp "$T/before" || fail "files have changed"
 
 # it is lost
 rm -r "$M/d" "$M/new"
+expect "a mount with nothing in its cache" remount
 kill_daemon oss1 TERM
 expect "the disk is lost" unmount_disk
 start_without
@@ -55,3 +61,39 @@ begun() { "$ADMIN" --json target list | jq -e '[.items[] | select(.state == "onl
 wait_for 60 begun || fail "there is no new target: $("$ADMIN" target list)"
 asked && fail "it still asks for the disk"
 [ "$("$ADMIN" --json target list | jq '.items | length')" = 5 ] || fail "not one new target: $("$ADMIN" target list)"
+expect "target list is content" "$ADMIN" target list
+[ "$("$ADMIN" --json target list | jq -r ".items[] | select(.id == $id) | .state")" = given-up ] || fail "target list does not show it"
+wait_for 60 healthy || fail "what is given up does not count: $("$ADMIN" status)"
+expect "status is content" "$ADMIN" status
+
+# what lay there is an error, never zeros; the rest is as it was; new files do not use it
+known() { "$ADMIN" --json file where "$M/wide" "$1" | jq -r ".items[0].target"; }
+gone=0
+for k in 0 1 2 3; do
+    if [ "$(known $((k * 1048576)))" = "$id" ]; then
+        gone=$((gone + 1))
+        timeout 60 dd if="$M/wide" bs=1M skip=$k count=1 of="$T/part" 2>/dev/null && fail "chunk $k can be read"
+    else
+        dd if="$M/wide" bs=1M skip=$k count=1 2>/dev/null | cmp - <(dd if="$T/wide" bs=1M skip=$k count=1 2>/dev/null) || fail "chunk $k is not what was written"
+    fi
+done
+[ "$gone" = 1 ] || fail "$gone chunks of four on the target that was given up"
+refuse "fsck names it" 1 "lost-data.*target $id" "$ADMIN" fsck check
+refuse "file where names it" 3 "target $id .*was given up" "$ADMIN" file where "$M/wide"
+for k in 1 2 3 4; do
+    expect "a new file" dd if="$T/wide" of="$M/new$k" bs=1M conv=fsync 2>/dev/null
+    cmp "$T/wide" "$M/new$k" || fail "new$k is not what was written"
+    "$ADMIN" --json file where "$M/new$k" | jq -e --argjson id "$id" 'all(.items[]; .target != $id)' >/dev/null || fail "new$k is on the target that was given up"
+done
+rm "$M/wide"
+drained() { "$ADMIN" --json status | jq -e '.items[0].destroy_queue == 0'; }
+wait_for 60 drained || fail "what was removed waits for a target that is given up"
+expect "no damage is left" "$ADMIN" fsck check
+
+# its disk turns up after all: too late
+kill_daemon oss1 TERM
+mv "$place" "$T/new-disk" && mv "$T/disk" "$place"
+start_without
+late() { "$ADMIN" --json status | jq -e --arg id "$id" '.warnings | any(contains("target " + $id + ", which was given up, is there again"))'; }
+wait_for 60 late || fail "status does not tell of the disk that is back: $("$ADMIN" --json status | jq -c .warnings)"
+grep -q "$place: this is target $id, which was given up" "$C/oss1/log" || fail "the server does not say so"

@@ -65,6 +65,8 @@ const struct msg_target_stat *cluster_target_live(const struct cluster *c, uint3
 
 const char *cluster_target_state(const struct map_target *t, const struct msg_node_live *node)
 {
+    if (t->given_up)
+        return "given-up";
     if (!cluster_node_up(node))
         return "unreachable";
     return t->state == MAP_TARGET_ONLINE ? "online" : "offline";
@@ -75,7 +77,14 @@ void cluster_target_missing(struct out *o, const struct cluster *c, const struct
     for (uint32_t i = 0; i < c->status->n_refused; i++) {
         const struct msg_refused_target *r = &c->status->refused[i];
 
-        if (r->instead_of == t->id)
+        if (r->instead_of == t->id && t->given_up)
+            out_warning(o,
+                        "target %u, which was given up, is there again at %.*s of %.*s: it is not "
+                        "used, for what was removed meanwhile is still on it. An empty directory "
+                        "becomes a new target",
+                        t->id, (int)r->path.len, (const char *)r->path.data, (int)r->alias.len,
+                        (const char *)r->alias.data);
+        else if (r->instead_of == t->id)
             out_warning(
                 o,
                 "target %u lived at %.*s on %.*s and is not there, but a new target, which "
@@ -109,7 +118,7 @@ const char *cluster_session_state(const struct cluster *c, const struct msg_sess
 /* ---- status ---- */
 
 struct sums {
-    uint64_t total, used, online, errors, silent;
+    uint64_t total, used, online, errors, silent, targets, given_up;
 };
 
 static struct sums add_up(const struct cluster *c)
@@ -122,6 +131,7 @@ static struct sums add_up(const struct cluster *c)
         const struct msg_node_live *node;
         const struct msg_target_stat *live = cluster_target_live(c, c->map->targets[i].id, &node);
 
+        s.given_up += c->map->targets[i].given_up;
         if (!live)
             continue;
         s.total += live->total_bytes;
@@ -129,6 +139,7 @@ static struct sums add_up(const struct cluster *c)
         s.errors += live->errors;
         s.online += !strcmp(cluster_target_state(&c->map->targets[i], node), "online");
     }
+    s.targets = c->map->n_targets - s.given_up;
     return s;
 }
 
@@ -146,7 +157,7 @@ static struct out *status_json(const struct admin *a, const struct cluster *c, c
         {"CLIENTS", OUT_COUNT, NULL},        {"CLIENTS-SILENT", OUT_COUNT, NULL},
         {"DESTROY-QUEUE", OUT_COUNT, NULL},  {"PUNCH-QUEUE", OUT_COUNT, NULL},
         {"RECOVERY-QUEUE", OUT_COUNT, NULL}, {"ORPHANS", OUT_COUNT, NULL},
-        {"TRASH-QUEUE", OUT_COUNT, NULL}};
+        {"TRASH-QUEUE", OUT_COUNT, NULL},    {"TARGETS-GIVEN-UP", OUT_COUNT, NULL}};
     const struct msg_status_rep *r = c->status;
     char id[UUID_TEXT_BYTES], text[128];
     struct out *o = out_table(a, "aifs.status/1", columns, ARRAY_LEN(columns));
@@ -163,7 +174,7 @@ static struct out *status_json(const struct admin *a, const struct cluster *c, c
     out_number(o, r->inodes);
     out_number(o, r->operations);
     out_number(o, r->commits);
-    out_number(o, c->map->n_targets);
+    out_number(o, s->targets);
     out_number(o, s->online);
     out_number(o, s->total);
     out_number(o, s->used);
@@ -175,6 +186,7 @@ static struct out *status_json(const struct admin *a, const struct cluster *c, c
     out_number(o, r->recovery_queue);
     out_number(o, r->orphans);
     out_number(o, r->trash_queue);
+    out_number(o, s->given_up);
     return o;
 }
 
@@ -191,8 +203,11 @@ static void status_text(const struct cluster *c, const struct sums *s, const cha
            "s ago\n",
            (unsigned long long)r->inodes, (unsigned long long)r->operations,
            (unsigned long long)r->commits, (unsigned long long)(r->uptime_ns / NS_PER_S));
-    printf("targets     %llu/%u online   used %s of %s (%llu%%)%s\n", (unsigned long long)s->online,
-           c->map->n_targets, text_format_size(s->used, used, sizeof used),
+    printf("targets     %llu/%llu online", (unsigned long long)s->online,
+           (unsigned long long)s->targets);
+    if (s->given_up)
+        printf(", %llu given up", (unsigned long long)s->given_up);
+    printf("   used %s of %s (%llu%%)%s\n", text_format_size(s->used, used, sizeof used),
            text_format_size(s->total, total, sizeof total),
            (unsigned long long)(s->total ? s->used * 100 / s->total : 0),
            s->errors ? "   ERRORS: see target list" : "");
@@ -232,7 +247,7 @@ static void status_warn(struct out *o, const struct cluster *c)
         const struct msg_target_stat *live = cluster_target_live(c, c->map->targets[i].id, &node);
         const char *state = cluster_target_state(&c->map->targets[i], live ? node : NULL);
 
-        if (strcmp(state, "online") != 0)
+        if (strcmp(state, "online") != 0 && !c->map->targets[i].given_up)
             out_warning(o, "target %u (%s) is %s", c->map->targets[i].id, c->map->targets[i].alias,
                         state);
         cluster_target_missing(o, c, &c->map->targets[i]);
@@ -253,9 +268,7 @@ int cmd_status(struct admin *a, int argc, char **argv)
     if (rc != ADMIN_OK)
         return rc;
     s = add_up(&c);
-    health = s.online < c.map->n_targets || s.errors ? "DEGRADED"
-             : c.map->n_targets == 0                 ? "NO TARGETS"
-                                                     : "OK";
+    health = s.online < s.targets || s.errors ? "DEGRADED" : s.targets == 0 ? "NO TARGETS" : "OK";
     o = a->json ? status_json(a, &c, &s, health) : out_table(a, NULL, NULL, 0);
     if (!a->json)
         status_text(&c, &s, health);
@@ -265,7 +278,7 @@ int cmd_status(struct admin *a, int argc, char **argv)
         out_print(o);
     else
         out_drop(o);
-    rc = s.online < c.map->n_targets ? ADMIN_PARTIAL : ADMIN_OK;
+    rc = s.online < s.targets ? ADMIN_PARTIAL : ADMIN_OK;
     cluster_put(&c);
     return rc;
 }
@@ -284,7 +297,7 @@ static void node_row(struct out *o, const struct cluster *c, const struct map_no
         at += (size_t)snprintf(addresses + at, sizeof addresses - at, "%s%s", i ? "," : "",
                                n->addresses[i]);
     for (uint32_t i = 0; i < c->map->n_targets; i++)
-        targets += c->map->targets[i].node == n->id;
+        targets += c->map->targets[i].node == n->id && !c->map->targets[i].given_up;
     out_number(o, n->id);
     out_text(o, n->alias);
     out_text(o, is_mds ? "mds" : "oss");

@@ -143,6 +143,12 @@ static int ask_targets(struct admin *a, const struct cluster_map *map, uint64_t 
         if (!p || !node || p->asked) /* two stripes may be on one target */
             continue;
         p->asked = true;
+        if (t->given_up) {
+            out_warning(o, "target %u (%s) was given up: what the file had there is lost", t->id,
+                        t->alias);
+            rc = ADMIN_PARTIAL;
+            continue;
+        }
         err = admin_connect_node(a, node, &peer);
         if (err == 0)
             err = ask_target(a, peer, t->id, ino, p);

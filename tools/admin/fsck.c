@@ -71,7 +71,11 @@ static int feed_targets(struct admin *a, struct fsck *f, const struct cluster_ma
         const struct map_target *t = &map->targets[i];
         const struct map_node *node = map_node(map, t->node);
         struct rpc_peer *peer;
-        int rc = node ? admin_connect_node(a, node, &peer) : -ENOENT;
+        int rc;
+
+        if (t->given_up)
+            continue;
+        rc = node ? admin_connect_node(a, node, &peer) : -ENOENT;
 
         if (rc == 0)
             rc = feed_target(a, f, peer, t->id, verify);

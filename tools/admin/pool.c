@@ -19,7 +19,7 @@ static void pool_row(struct out *o, const struct cluster *c, const struct map_po
         const struct msg_node_live *node;
         const struct msg_target_stat *live = cluster_target_live(c, t->id, &node);
 
-        if (t->pool != p->id)
+        if (t->pool != p->id || t->given_up)
             continue;
         targets++;
         if (at < sizeof list - 16)
@@ -33,7 +33,7 @@ static void pool_row(struct out *o, const struct cluster *c, const struct map_po
     out_number(o, p->id);
     out_text(o, p->name);
     out_number(o, targets);
-    out_number(o, table ? table->n_chains : 0);
+    out_number(o, table ? map_table_live(table) : 0);
     out_number(o, total);
     out_number(o, used);
     out_number(o, free_bytes);

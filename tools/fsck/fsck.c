@@ -286,6 +286,24 @@ static void check_directory(struct fsck *f, struct node *n)
                 "directory %llu cannot be reached from the root", ino);
 }
 
+/* Chunks there may have been on targets that were given up: told once per target. */
+static void check_lost(struct fsck *f, const struct node *n)
+{
+    const struct msg_layout *l = &n->layout;
+    uint64_t chunks = (n->size + l->chunk_bytes - 1) / l->chunk_bytes;
+
+    for (uint32_t i = 0; i < l->stripe_count && i < chunks; i++) {
+        const struct map_chain *c = layout_chain(l, f->map, i);
+        const struct map_target *t = c ? map_target(f->map, c->targets[0]) : NULL;
+
+        if (t && t->given_up)
+            finding(f, FSCK_DAMAGE, "lost-data", n->ino,
+                    "chunk %u and every %uth after it of file %llu are lost with target %u (%s), "
+                    "which was given up",
+                    i, l->stripe_count, (unsigned long long)n->ino, t->id, t->alias);
+    }
+}
+
 static void check_other(struct fsck *f, struct node *n)
 {
     unsigned long long ino = n->ino;
@@ -306,6 +324,8 @@ static void check_other(struct fsck *f, struct node *n)
     else if (!(n->flags & INODE_INLINE) && !layout_chain(&n->layout, f->map, 0))
         finding(f, FSCK_DAMAGE, "layout", n->ino,
                 "file %llu is on chains that the cluster map does not have", ino);
+    else if (!(n->flags & INODE_INLINE))
+        check_lost(f, n);
 }
 
 int fsck_metadata_done(struct fsck *f)

@@ -79,6 +79,46 @@ START_TEST(a_server_that_is_down_gets_the_destroys_when_it_is_back)
 }
 END_TEST
 
+/* The only target of server 1. */
+static void give_up(void)
+{
+    struct msg_pool_req lost = {.n_targets = 1, .targets = &rig.oss[1].target_id[0]};
+    const void *any;
+
+    ck_ok(rig_admin(&rig, RPC_OP_TARGET_REPLACE, &lost, &any));
+}
+
+START_TEST(a_target_that_is_given_up_has_confirmed_everything)
+{
+    uint64_t open_id, ino = make_large("f", NULL), cut = make_large("g", &open_id), later;
+    struct msg_setattr_req req = {
+        .ino = cut, .set = MSG_SET_SIZE, .size = 40000, .open_id = open_id};
+    struct mds_inode in;
+
+    rig.oss[1].alive = false;
+    rig_pass(&rig, 4000);
+    ck_ok(rig_unlink(&rig, 0, "f"));
+    ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &req, NULL)); /* after a second, with the cut pending */
+    rig_pass(&rig, 3000);
+    ck_assert(rig_has(&rig, KEY_DESTROY, ino) && rig_has(&rig, KEY_PUNCH, cut));
+    give_up();
+    ck_assert(rig_until(&rig, 1000, queue_empty, &ino));
+    ck_assert(rig_until(&rig, 1000, queue_empty, &cut));
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_TRUNCATE, cut), 1);
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[1], RPC_OP_OSS_DESTROY, 0), 0);
+    ck_ok(rig_inode(&rig, cut, &in));
+    ck_assert(!(in.flags & INODE_PUNCH_PENDING));
+    later = make_large("h", NULL);
+    ck_ok(rig_inode(&rig, later, &in));
+    ck_assert_uint_eq(in.layout.stripe_count, 1);
+    rig_oss_restart(&rig, 1); /* it is there again: too late */
+    ck_assert_uint_eq(rig.oss[1].target_id[0], 0);
+    ck_ok(rig_unlink(&rig, 0, "h"));
+    ck_assert(rig_until(&rig, 1000, queue_empty, &later));
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[1], RPC_OP_OSS_DESTROY, 0), 0);
+}
+END_TEST
+
 START_TEST(an_error_of_a_server_keeps_the_item_and_it_is_tried_again)
 {
     uint64_t ino = make_large("f", NULL), other = make_large("g", NULL);
@@ -294,6 +334,7 @@ static void add(TCase *t)
     tcase_add_test(t, chunks_of_a_removed_file_are_destroyed_on_every_target);
     tcase_add_test(t, a_file_that_never_had_chunks_is_just_gone);
     tcase_add_test(t, a_server_that_is_down_gets_the_destroys_when_it_is_back);
+    tcase_add_test(t, a_target_that_is_given_up_has_confirmed_everything);
     tcase_add_test(t, an_error_of_a_server_keeps_the_item_and_it_is_tried_again);
     tcase_add_test(t, many_removed_files_go_in_few_calls);
     tcase_add_test(t, a_file_removed_while_a_page_is_destroyed_does_not_hide_the_next_page);

@@ -53,7 +53,21 @@ START_TEST(stale_knowledge_is_refreshed)
 }
 END_TEST
 
+START_TEST(a_target_that_is_away_is_waited_for_and_one_that_is_given_up_is_not)
+{
+    static const int away[] = {-AIFS_EDOWN, -AIFS_ENOTARGET};
+
+    for (unsigned i = 0; i < ARRAY_LEN(away); i++) {
+        ck_assert_int_eq(retry_oss_read(away[i], 1000).action, RETRY_MAP);
+        ck_assert_int_eq(retry_oss_write(away[i], 1000).action, RETRY_MAP);
+    }
+    ck_assert_int_eq(retry_oss_read(-AIFS_ELOST, 0).action, RETRY_FAIL);
+    ck_assert_int_eq(retry_oss_write(-AIFS_ELOST, 0).action, RETRY_FAIL);
+}
+END_TEST
+
 SUITE_MAIN("client-retry", NULL, NULL, outcomes_of_the_operation_are_not_tried_again,
            a_busy_server_is_asked_again_for_ever_with_a_bounded_pause,
            damaged_transfers_are_repeated_a_few_times_and_then_an_error,
-           stale_knowledge_is_refreshed)
+           stale_knowledge_is_refreshed,
+           a_target_that_is_away_is_waited_for_and_one_that_is_given_up_is_not)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mds/cluster/change.h"
+#include "proto/layout.h"
 
 static struct cluster_map *map;
 static struct msg_target_stat targets[4];
@@ -126,10 +127,6 @@ START_TEST(a_new_target_where_a_missing_one_lived_is_left_out)
     ck_assert_int_eq(change_replace(map, 2), CHANGE_NONE);
     ck_assert_int_eq(change_register(map, &req), 0);
     ck_assert_uint_eq(change_target_id(map, &targets[1].uuid), 3);
-    targets[1].uuid = id(2, 2); /* it is found after all, elsewhere */
-    targets[1].path = text("/disk3");
-    ck_assert_int_eq(change_register(map, &req), 0);
-    ck_assert_str_eq(map_target(map, 2)->path, "/disk3");
 }
 END_TEST
 
@@ -175,6 +172,110 @@ START_TEST(one_path_on_several_servers_is_several_places)
     targets[0].path = (struct msg_bytes){longest, sizeof longest};
     ck_assert_int_eq(change_register(map, &req), 0);
     ck_assert_str_eq(map_target(map, 3)->path, "");
+}
+END_TEST
+
+/* The target that chunk n of a file with this layout is on. */
+static uint32_t place(const struct msg_layout *l, uint64_t chunk)
+{
+    const struct map_chain *c = layout_chain(l, map, chunk);
+
+    ck_assert_ptr_nonnull(c);
+    return c->targets[0];
+}
+
+START_TEST(new_files_do_not_use_a_target_that_is_given_up_and_old_ones_stay_where_they_are)
+{
+    struct msg_stripe two = {.stripe_count = 2};
+    struct msg_layout old, l;
+    unsigned used[6] = {0};
+
+    server(2, "oss1", 4);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(layout_make(map, NULL, NULL, 0, &old), 0);
+    ck_assert_int_eq(change_replace(map, 3), -EBUSY);
+    ck_assert_int_eq(change_offline(map, 2), 0);
+    ck_assert_int_eq(change_replace(map, 3), 0);
+    ck_assert_int_eq(change_replace(map, 3), CHANGE_NONE);
+    for (uint64_t turn = 0; turn < 6; turn++) { /* wherever it begins */
+        ck_assert_int_eq(layout_make(map, NULL, NULL, 0, &l), 0);
+        layout_turn(map, turn, &l);
+        ck_assert_uint_eq(l.stripe_count, 3);
+        for (uint64_t i = 0; i < 9; i++)
+            used[place(&l, i)]++;
+        ck_assert_int_eq(layout_make(map, &two, NULL, 0, &l), 0);
+        layout_turn(map, turn, &l);
+        ck_assert_uint_ne(place(&l, 0), place(&l, 1));
+    }
+    ck_assert_uint_eq(used[3], 0);
+    ck_assert(used[1] == 18 && used[2] == 18 && used[4] == 18);
+    server(2, "oss1", 4); /* the others are back, and a new one */
+    targets[2].uuid = id(2, 50);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(layout_make(map, NULL, NULL, 0, &l), 0);
+    ck_assert_uint_eq(l.stripe_count, 4);
+    memset(used, 0, sizeof used);
+    for (uint64_t i = 0; i < 4; i++)
+        used[place(&l, i)]++;
+    ck_assert(used[1] == 1 && used[2] == 1 && used[4] == 1 && used[5] == 1);
+    ck_assert_uint_eq(old.stripe_count, 4);
+    memset(used, 0, sizeof used);
+    for (uint64_t i = 0; i < 4; i++)
+        used[place(&old, i)]++;
+    ck_assert(used[1] == 1 && used[2] == 1 && used[3] == 1 && used[4] == 1);
+}
+END_TEST
+
+START_TEST(a_start_counts_among_the_chains_that_new_files_use)
+{
+    struct msg_stripe asked = {.stripe_count = 1, .has_start = true, .start = 1};
+    struct msg_layout l;
+
+    server(2, "oss1", 3);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(change_offline(map, 2), 0);
+    ck_assert_int_eq(change_replace(map, 1), 0);
+    ck_assert_int_eq(layout_make(map, &asked, NULL, 0, &l), 0);
+    ck_assert_uint_eq(place(&l, 0), 3);
+    asked.start = 2;
+    ck_assert_int_eq(layout_make(map, &asked, NULL, 0, &l), -EINVAL);
+    ck_assert_int_eq(layout_make(map, NULL, &asked, 0, &l), 0); /* a directory's: wherever */
+    ck_assert_uint_eq(place(&l, 0), 2);
+}
+END_TEST
+
+START_TEST(a_pool_that_has_lost_everything_has_no_room_until_it_gets_a_target)
+{
+    struct msg_layout l;
+
+    server(2, "oss1", 1);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(change_offline(map, 2), 0);
+    ck_assert_int_eq(change_replace(map, 1), 0);
+    ck_assert_int_eq(layout_make(map, NULL, NULL, 0, &l), -ENOSPC);
+    targets[0].uuid = id(2, 50);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(layout_make(map, NULL, NULL, 0, &l), 0);
+    ck_assert_uint_eq(place(&l, 7), 2);
+}
+END_TEST
+
+START_TEST(a_target_that_was_given_up_never_serves_again)
+{
+    server(2, "oss1", 2);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(change_offline(map, 2), 0);
+    ck_assert_int_eq(change_replace(map, 2), 0);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(map_target(map, 1)->state, MAP_TARGET_ONLINE);
+    ck_assert_int_eq(map_target(map, 2)->state, MAP_TARGET_OFFLINE);
+    ck_assert_uint_eq(change_instead_of(map, &req, 0), 0);
+    ck_assert_uint_eq(change_instead_of(map, &req, 1), 2);
+    ck_assert_uint_eq(change_serving_id(map, &targets[1].uuid), 0);
+    server(3, "oss2", 1); /* nor in a server that has nothing else */
+    targets[0].uuid = id(2, 2);
+    ck_assert_int_eq(change_register(map, &req), CHANGE_NONE);
+    ck_assert_uint_eq(map->n_nodes, 2);
 }
 END_TEST
 
@@ -263,6 +364,11 @@ int main(void)
     tcase_add_test(t, a_new_target_where_a_missing_one_lived_is_left_out);
     tcase_add_test(t, disks_may_change_places_and_a_new_one_be_where_one_was);
     tcase_add_test(t, one_path_on_several_servers_is_several_places);
+    tcase_add_test(t,
+                   new_files_do_not_use_a_target_that_is_given_up_and_old_ones_stay_where_they_are);
+    tcase_add_test(t, a_start_counts_among_the_chains_that_new_files_use);
+    tcase_add_test(t, a_pool_that_has_lost_everything_has_no_room_until_it_gets_a_target);
+    tcase_add_test(t, a_target_that_was_given_up_never_serves_again);
     tcase_add_test(t, an_unknown_pool_is_refused);
     tcase_add_test(t, nonsense_from_a_server_is_refused);
     tcase_add_test(t, a_new_pool_gets_the_targets_that_ask_for_it);

@@ -161,6 +161,15 @@ static void harm_table(struct cluster_map *c)
 {
     c->tables[0].copies = 0;
 }
+static void harm_first(struct cluster_map *c)
+{
+    c->tables[0].first = 1; /* and nothing live, but five more chains */
+}
+static void harm_live(struct cluster_map *c)
+{
+    c->tables[0].first = 2;
+    c->tables[0].live = 0x80000003; /* twice that is 6 again, in 32 bits */
+}
 static void harm_shard(struct cluster_map *c)
 {
     c->shards[0].node = 2; /* an object storage server */
@@ -177,6 +186,8 @@ START_TEST(references_that_lead_nowhere_are_found)
     broken(harm_chain_pool);
     broken(harm_chain_length);
     broken(harm_table);
+    broken(harm_first);
+    broken(harm_live);
     broken(harm_shard);
 }
 END_TEST
@@ -211,6 +222,49 @@ START_TEST(a_map_survives_the_codec)
 }
 END_TEST
 
+START_TEST(a_map_with_a_target_given_up_survives_the_codec)
+{
+    const struct map_table *t;
+    struct cluster_map *back;
+    const void *data;
+    struct arena a;
+    uint32_t len;
+
+    arena_init(&a, 0);
+    ck_assert_int_eq(map_give_up(m, 4), 0);
+    ck_assert_int_eq(map_give_up(m, 9), -ENOENT);
+    ck_assert_int_eq(map_check(m), 0);
+    ck_assert_int_eq(codec_map_encode(m, &a, &data, &len), 0);
+    ck_assert_int_eq(codec_map_decode(data, len, &a, &back), 0);
+    ck_assert(map_target(back, 4)->given_up && !map_target(back, 5)->given_up);
+    t = map_table(back, 1, 1);
+    ck_assert_uint_eq(t->first, 6);
+    ck_assert_uint_eq(map_table_live(t), 5);
+    ck_assert_uint_eq(t->n_chains, 6 + 5 + 4);
+    arena_reset(&a);
+}
+END_TEST
+
+START_TEST(a_table_has_an_end)
+{
+    int rc = 0;
+    unsigned n = 0;
+
+    for (uint32_t id = 91; rc == 0; id++, n++) { /* one new target for each that is given up */
+        struct map_target x = {
+            .id = id, .node = 2, .pool = 1, .uuid.b = {99, (uint8_t)id, (uint8_t)(id >> 8)}};
+
+        x.state = MAP_TARGET_ONLINE;
+        ck_assert_int_eq(map_add_target(m, &x), 0);
+        rc = map_grow_tables(m, 1);
+        if (rc == 0)
+            rc = map_give_up(m, id);
+    }
+    ck_assert_int_eq(rc, -ENOSPC);
+    ck_assert_uint_gt(n, 1000);
+}
+END_TEST
+
 START_TEST(a_large_cluster_fits_a_message)
 {
     struct cluster_map *big = example_map(500, 16);
@@ -232,4 +286,5 @@ SUITE_MAIN("map", start, stop, what_is_in_a_map_is_found,
            tables_take_targets_from_each_server_in_turn, growing_only_appends,
            additions_are_refused_when_they_clash, a_copy_is_deep_and_counted,
            references_that_lead_nowhere_are_found, a_map_survives_the_codec,
+           a_map_with_a_target_given_up_survives_the_codec, a_table_has_an_end,
            a_large_cluster_fits_a_message)
