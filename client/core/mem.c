@@ -71,7 +71,7 @@ static void ask_commit(struct core *c)
 }
 
 /* Of the limit, what is not for data: names and inodes (three sixteenths at most), the program and
- * its libraries, requests, and the transports, which take 3 MiB for each server on this machine. */
+ * its libraries, requests, and the transports, which take 1 MiB for each server on this machine. */
 static uint64_t not_data(uint64_t limit)
 {
     return MIN(MAX(limit / 4, limit / 8 + 48 * MIB), limit / 2);

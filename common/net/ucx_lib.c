@@ -159,9 +159,12 @@ static int open_context(const struct setting *settings, unsigned n, ucp_context_
 static int open_shm(ucp_context_h *ret_context)
 {
     /* No cma: reading a dead peer's memory aborts the process (ADR 0001). Everything is sent
-     * eagerly. */
-    static const struct setting settings[] = {
-        {"TLS", "posix,self"}, {"RNDV_THRESH", "inf"}, {"NET_DEVICES", "all"}};
+     * eagerly. A worker of a connection writes all of its first receive buffers once, 8 KiB each:
+     * UCX's own 512 of them cost more than all else in connecting. */
+    static const struct setting settings[] = {{"TLS", "posix,self"},
+                                              {"RNDV_THRESH", "inf"},
+                                              {"NET_DEVICES", "all"},
+                                              {"MM_RX_BUFS_GROW", "128"}};
 
     return open_context(settings, ARRAY_LEN(settings), ret_context);
 }
