@@ -526,6 +526,7 @@ struct msg_write_rep {
     uint64_t verifier; /* changes when the server may have forgotten unstable writes */
     uint64_t
         grant; /* bytes of unstable writes the server still promises space for; 0: write through */
+    bool committed; /* durable by now, asked for or not: no COMMIT is needed */
 };
 
 struct msg_commit_req {

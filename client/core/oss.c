@@ -216,6 +216,7 @@ static int io_noted(struct oss_io *io)
         return read_verify(io, io->call.rep);
     case OSS_IO_WRITE:
         oss_write_noted(io->target, io->call.rep);
+        io->stable |= ((const struct msg_write_rep *)io->call.rep)->committed;
         return 0;
     case OSS_IO_SEEK:
         return seek_noted(io, io->call.rep);

@@ -10,10 +10,17 @@
  * then, because a block that is being overwritten must not be committed with the sum of its old
  * content.
  *
+ * On a target in memory (tmpfs) a sync has nothing to wait for, and handing over to the committer
+ * and back costs more than the commit: the reactor makes small batches durable itself, and large
+ * writes are, before they are answered, so that the writer need not keep them. As in the MDS
+ * (docs/adr/0010-small-batches-on-the-reactor.md) a commit that made the reactor sleep keeps them
+ * with the committer for a while.
+ *
  * A failed sync or write fails the store for good: what the kernel still has of it cannot be known.
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/base/assert.h"
@@ -25,6 +32,11 @@
 #include "oss/chunk/store_int.h"
 
 #define BATCH_BYTES_MAX (16u * MIB)
+#define AT_ONCE_BYTES   (512u * KIB) /* a write of so much */
+#define SMALL_BYTES     (64u * KIB)  /* of a batch that the reactor commits */
+#define SLOW_NS         (150 * NS_PER_US)
+#define SLOW_MIN_NS     (100 * NS_PER_MS)
+#define SLOW_MAX_NS     (5 * NS_PER_S)
 
 void chunk_commit_schedule(struct chunk_store *s)
 {
@@ -225,12 +237,56 @@ static void build_chunks(struct chunk_store *s)
     }
 }
 
+static int batch_commit(struct chunk_store *s, struct chunk_batch *b);
+
+/* How often this thread has slept; what only lost its core to others has not. */
+static long sleeps(void)
+{
+    struct rusage u;
+
+    return getrusage(RUSAGE_THREAD, &u) == 0 ? u.ru_nvcsw : 0;
+}
+
+static void commit_here(struct chunk_store *s)
+{
+    const struct clock *clock = reactor_clock(s->reactor);
+    uint64_t begun = clock_mono_ns(clock), now;
+    long slept = sleeps();
+
+    s->batch.status = batch_commit(s, &s->batch);
+    now = clock_mono_ns(clock);
+    if (now - begun > SLOW_NS && sleeps() != slept) {
+        s->slow_ns = s->slow_ns ? MIN(s->slow_ns * 2, SLOW_MAX_NS) : SLOW_MIN_NS;
+        s->slow_until_ns = now + s->slow_ns;
+    } else if (now > s->slow_until_ns + s->slow_ns) {
+        s->slow_ns = 0;
+    }
+    stat_inc(&s->n_here);
+    s->batch.work.fn(&s->batch.work);
+}
+
+static bool may_commit_here(const struct chunk_store *s)
+{
+    return s->seg.in_memory && s->batch.bytes <= SMALL_BYTES &&
+           clock_mono_ns(reactor_clock(s->reactor)) >= s->slow_until_ns;
+}
+
+bool chunk_store_commits_at_once(const struct chunk_store *s, uint32_t len)
+{
+    return len >= AT_ONCE_BYTES && s->seg.in_memory &&
+           clock_mono_ns(reactor_clock(s->reactor)) >= s->slow_until_ns;
+}
+
 static void build_post(struct chunk_store *s)
 {
     struct chunk_batch *b = &s->batch;
 
     b->n_fds = seg_take_dirty(&s->seg, b->fds, b->cap_fds);
     s->batch_posted = true;
+    if (may_commit_here(s)) {
+        commit_here(s);
+        return;
+    }
     pthread_mutex_lock(&s->lock);
     s->posted = b;
     pthread_cond_signal(&s->wake);

@@ -12,6 +12,8 @@ void chunk_metrics_start(struct chunk_store *s)
     uuid_format(&s->super.target, id);
     snprintf(s->labels, sizeof s->labels, "target=\"%s\"", id);
     stat_counter_register(&s->n_commits, "aifs_oss_commits_total", s->labels, "group commits");
+    stat_counter_register(&s->n_here, "aifs_oss_commits_on_reactor_total", s->labels,
+                          "group commits without the committer, on targets in memory");
     stat_counter_register(&s->n_syncs, "aifs_oss_data_syncs_total", s->labels,
                           "fdatasync calls on segment files");
     stat_counter_register(&s->n_errors, "aifs_oss_errors_total", s->labels,
@@ -54,7 +56,7 @@ void chunk_metrics_stop(struct chunk_store *s)
                                &s->n_logged.stat,  &s->n_folded.stat, &s->n_moves.stat,
                                &s->n_copied.stat,  &s->g_used.stat,   &s->g_free.stat,
                                &s->g_dirty.stat,   &s->g_log.stat,    &s->n_placed.stat,
-                               &s->g_ready.stat,   &s->g_mapped.stat};
+                               &s->g_ready.stat,   &s->g_mapped.stat, &s->n_here.stat};
 
     for (unsigned i = 0; s->counted && i < ARRAY_LEN(all); i++)
         stat_unregister(all[i]);

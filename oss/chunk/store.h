@@ -196,6 +196,10 @@ bool chunk_store_place(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint
                        uint32_t len, struct chunk_place *ret_place) MUST_USE;
 void chunk_store_unplace(struct chunk_place *p);
 
+/* Is a write of so much best made durable at once? It is on a target in memory, whose commits cost
+ * next to nothing: then the writer need not keep the bytes and ask for a commit. */
+bool chunk_store_commits_at_once(const struct chunk_store *s, uint32_t len);
+
 void chunk_store_submit(struct chunk_store *s, struct chunk_op *op);
 
 /* ---- looking at it ---- */

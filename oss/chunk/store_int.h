@@ -158,6 +158,7 @@ struct chunk_store {
     struct chunk_batch *posted; /* under lock */
     bool stop;                  /* under lock */
     bool committer_running;
+    uint64_t slow_until_ns, slow_ns; /* the reactor commits nothing: the last one slept */
 
     struct chunk_slot_states slot_states[SLOTS_CLASSES];
     uint64_t mapped_bytes;
@@ -182,7 +183,7 @@ struct chunk_store {
     struct chunk_op close_op;
 
     struct stat_counter n_commits, n_syncs, n_errors, n_logged, n_folded, n_moves, n_copied,
-        n_placed;
+        n_placed, n_here;
     struct stat_gauge g_used, g_free, g_dirty, g_log, g_ready, g_mapped;
     char labels[64];
     bool counted; /* registered */

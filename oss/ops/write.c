@@ -2,7 +2,8 @@
 /*
  * OSS_WRITE: ranges of chunks of one inode, straight from the buffer, or in the slot, in which the
  * payload landed.
- * The reply names the target's verifier and what is left of the session's promise of space.
+ * The reply names the target's verifier, what is left of the session's promise of space, and
+ * whether the bytes are durable already.
  */
 #include "common/base/err.h"
 #include "oss/oss.h"
@@ -14,6 +15,7 @@ struct write_state {
     struct chunk_place *place; /* of the one range; NULL: the payload is in a buffer */
     uint32_t *at;              /* offset of each range in the payload */
     uint32_t *crcs_at;         /* of its sums */
+    bool stable;               /* asked for, or as well */
 };
 
 static int write_check(const struct oss_request *r)
@@ -44,7 +46,7 @@ static void write_fill(struct oss_fan *f, uint32_t i, struct chunk_op *op)
     op->ino = m->ino;
     op->truncate_gen = m->truncate_gen;
     op->op_id = m->op_id;
-    op->stable = m->stable;
+    op->stable = s->stable;
     op->chunk = m->ranges[i].chunk;
     op->offset = m->ranges[i].offset;
     op->len = m->ranges[i].len;
@@ -60,6 +62,7 @@ static void write_done(struct oss_request *r, int status)
 
     s->rep.verifier = chunk_store_verifier(r->target->store);
     s->rep.grant = oss_session_grant(r, r->target, r->rpc->header.bulk_len, m->want_grant);
+    s->rep.committed = s->stable;
     oss_reply(r, status, status ? NULL : &s->rep);
 }
 
@@ -103,6 +106,8 @@ void oss_op_write(struct oss_request *r)
     s->crcs_at = s->at + m->n_ranges;
     s->data = r->rpc->bulk ? r->rpc->bulk->data : r->rpc->placed.data;
     s->place = r->rpc->bulk ? NULL : r->rpc->placed.arg;
+    s->stable = m->stable || (m->n_ranges == 1 &&
+                              chunk_store_commits_at_once(r->target->store, m->ranges[0].len));
     for (uint32_t i = 0; i < m->n_ranges; i++) {
         s->at[i] = at;
         s->crcs_at[i] = crcs;

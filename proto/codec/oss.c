@@ -48,7 +48,7 @@ CODEC_MSG(read_rep, ReadRep, READ_REP)
     F(num, want_grant)
 CODEC_MSG(write_req, WriteReq, WRITE_REQ)
 
-#define WRITE_REP(F) F(num, verifier) F(num, grant)
+#define WRITE_REP(F) F(num, verifier) F(num, grant) F(flag, committed)
 CODEC_MSG(write_rep, WriteRep, WRITE_REP)
 
 #define COMMIT_REQ(F) F(num, target) F(u64s, inos, MSG_ITEMS_MAX)

@@ -82,6 +82,7 @@ struct fake_oss {
     bool hold_commits;      /* so do these alone */
     bool missing;           /* it runs without its disk */
     uint64_t grant;         /* in write replies */
+    bool commits_at_once;   /* every write, and says so */
     /* what it saw */
     unsigned reads, writes, unstable, commits, punches, seeks, held_now; /* calls */
     unsigned refused;                                                    /* it was missing */

@@ -83,7 +83,7 @@ static void write_range(struct fake_oss *o, const struct msg_write_req *m,
     memcpy(c->now + r->offset, data, r->len);
     c->now_len = MAX(c->now_len, r->offset + r->len);
     o->bytes_written += r->len;
-    if (m->stable) {
+    if (m->stable || o->commits_at_once) {
         memcpy(c->durable + r->offset, data, r->len);
         c->durable_len = MAX(c->durable_len, r->offset + r->len);
     }
@@ -92,7 +92,8 @@ static void write_range(struct fake_oss *o, const struct msg_write_req *m,
 static void serve_write(struct fake_oss *o, struct rpc_req *req)
 {
     const struct msg_write_req *m = req->msg;
-    struct msg_write_rep rep = {.verifier = o->verifier, .grant = o->grant};
+    struct msg_write_rep rep = {
+        .verifier = o->verifier, .grant = o->grant, .committed = m->stable || o->commits_at_once};
     uint32_t bytes = 0, n_crcs = 0;
 
     o->writes++;

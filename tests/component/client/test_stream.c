@@ -103,6 +103,29 @@ START_TEST(what_is_stored_is_committed_long_before_memory_is_spent)
 }
 END_TEST
 
+START_TEST(what_a_target_says_is_durable_is_neither_kept_nor_committed)
+{
+    unsigned before[TARGETS];
+    struct core_stats stats;
+
+    for (unsigned k = 0; k < TARGETS; k++) {
+        bed.cluster.oss[k].commits_at_once = true;
+        before[k] = bed.cluster.oss[k].commits;
+    }
+    for (uint32_t at = FIRST; at < ROOM; at += MIB) {
+        ck_assert_int_eq(bed_write(&bed, c, f, at, data + at, MIB), 0);
+        bed_spin(&bed, NS_PER_MS);
+        core_get_stats(c, &stats);
+        ck_assert_uint_eq(stats.dirty_bytes, 0);
+        ck_assert_uint_eq(stats.uncommitted_bytes, 0);
+    }
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    for (unsigned k = 0; k < TARGETS; k++)
+        ck_assert_uint_eq(bed.cluster.oss[k].commits, before[k]);
+    expect_durable(ROOM);
+}
+END_TEST
+
 START_TEST(streams_side_by_side_are_committed_together)
 {
     struct core_file *files[AHEAD / MIB];
@@ -257,6 +280,7 @@ END_TEST
 
 SUITE_MAIN("client-stream", setup, teardown,
            what_is_stored_is_committed_long_before_memory_is_spent,
+           what_a_target_says_is_durable_is_neither_kept_nor_committed,
            streams_side_by_side_are_committed_together,
            targets_that_do_not_answer_have_a_part_of_the_memory,
            targets_that_do_not_answer_get_no_more_memory_than_they_can_use,

@@ -356,6 +356,14 @@ START_TEST(without_a_mapping_writes_go_through_buffers)
 }
 END_TEST
 
+START_TEST(large_writes_to_memory_are_made_durable_at_once)
+{
+    rig_open(&rig);
+    ck_assert(!chunk_store_commits_at_once(rig.store, 64 * KIB));
+    ck_assert_int_eq(chunk_store_commits_at_once(rig.store, CB), in_memory());
+}
+END_TEST
+
 static uint64_t mapped(void)
 {
     struct chunk_stat st;
@@ -495,6 +503,8 @@ int main(void)
     tcase_add_test(t, a_full_target_says_so_and_gives_no_places);
     tcase_add_test(t, what_is_mapped_is_bounded);
     tcase_add_test(t, without_a_mapping_writes_go_through_buffers);
+    tcase_add_test(t, large_writes_to_memory_are_made_durable_at_once);
+    tcase_add_test(d, large_writes_to_memory_are_made_durable_at_once);
     tcase_add_test(t, a_new_target_that_nobody_asks_has_places_and_all_of_its_space);
     tcase_add_test(t, data_read_from_mapped_memory_is_checked);
     tcase_add_test(t, what_was_made_ready_goes_to_whatever_needs_the_space);

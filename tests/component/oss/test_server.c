@@ -4,6 +4,7 @@
  * wrong input, adding a target.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -85,6 +86,34 @@ START_TEST(a_stable_write_survives_a_kill_and_the_verifier_changes)
     ck_assert_int_eq(memcmp(bed->buf, bed->buf + CHUNK, 10000), 0);
     ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, &after), 0);
     ck_assert_uint_ne(before.verifier, after.verifier);
+}
+END_TEST
+
+START_TEST(a_large_write_to_a_target_in_memory_is_durable_as_it_is_answered)
+{
+    static struct bed *on_disk;
+    struct msg_write_rep rep;
+    uint32_t len = 0;
+    char port[200];
+
+    server_end_bed();
+    on_disk = bed;
+    ck_assert_ptr_nonnull(on_disk);
+    ck_assert_int_eq(setenv("TMPDIR", "/dev/shm", 1), 0);
+    server_make_bed();
+    server_fill(bed->buf, CHUNK, 2);
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, CHUNK, false, &rep), 0);
+    ck_assert(rep.committed);
+    ck_assert_int_eq(server_write(100, 9, 1, 0, bed->buf, 10000, false, &rep), 0);
+    ck_assert(!rep.committed);
+    server_end(SIGKILL, 0);
+    snprintf(port, sizeof port, "%s/run/port", bed->dir);
+    unlink(port);
+    server_start(NULL);
+    server_connect();
+    ck_assert_int_eq(server_read(100, 9, 0, 0, bed->buf + CHUNK, CHUNK, &len), 0);
+    ck_assert_uint_eq(len, CHUNK);
+    ck_assert_int_eq(memcmp(bed->buf, bed->buf + CHUNK, CHUNK), 0);
 }
 END_TEST
 
@@ -204,7 +233,8 @@ END_TEST
 
 SUITE_MAIN("oss server", server_make_bed, server_end_bed, what_was_written_is_read_with_its_sums,
            many_ranges_are_answered_together_in_their_order,
-           a_stable_write_survives_a_kill_and_the_verifier_changes, a_clean_stop_commits_everything,
-           malformed_requests_are_refused_and_harm_nothing,
+           a_stable_write_survives_a_kill_and_the_verifier_changes,
+           a_large_write_to_a_target_in_memory_is_durable_as_it_is_answered,
+           a_clean_stop_commits_everything, malformed_requests_are_refused_and_harm_nothing,
            truncate_seal_list_and_destroy_over_the_wire, a_target_is_added_online_and_kept,
            it_registers_once_and_then_beats)
