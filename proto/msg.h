@@ -227,9 +227,14 @@ struct msg_close_item {
     uint64_t ino, open_id;
 };
 
+struct msg_read_item { /* that an inode was read */
+    uint64_t ino;
+    struct msg_time atime, was; /* was: what its atime had been then */
+};
 struct msg_close_req {
-    uint32_t n_items;
+    uint32_t n_items, n_reads;
     const struct msg_close_item *items;
+    const struct msg_read_item *reads;
 };
 
 struct msg_lease_req { /* LEASE_GET (want), LEASE_RELEASE (keep, at most what is held) */

@@ -130,7 +130,7 @@ static void alloc_report(struct core_req *q)
             .ino = i->ino,
             .open_id = q->p.file->open_id,
             .size = q->p.flags & ALLOC_KEEPS_SIZE ? 0 : alloc_end_of(q),
-            .mtime = core_now(q->p.core),
+            .mtime = atime_write_time(q->p.inode),
             .truncate_gen = i->attr.truncate_gen,
             .layout_generation = i->layout.generation,
         };

@@ -99,6 +99,7 @@ static void tick(struct reactor_timer *t)
     mds_tick(c, now);
     oss_tick(c, now);
     lease_tick(c, now);
+    atime_tick(c, now);
     mem_freed(c); /* what waits for memory that nobody here gives back tries again */
     locks_tick(c);
     if (!c->forced) {
@@ -154,6 +155,8 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     list_init(&c->lock_waiters);
     list_init(&c->locks_behind);
     list_init(&c->releases);
+    list_init(&c->reads);
+    list_init(&c->reads_due);
     list_init(&c->ios);
     list_init(&c->free_ios);
     list_init(&c->free_shares);
@@ -378,6 +381,7 @@ static void session_over(struct core *c)
         o->peer = NULL;
     }
     invalidate_tick(c, UINT64_MAX);
+    atime_forget_all(c);
     rpc_node_shutdown(c->node, node_down, c);
 }
 
@@ -390,8 +394,10 @@ static void unmount_step(struct core *c)
         if (!list_empty(&c->dirty_inodes))
             return;
     }
-    if (!c->forced)
+    if (!c->forced) {
+        atime_report_all(c);
         file_send_closes(c);
+    }
     if (!list_empty(&c->ops) || !list_empty(&c->ios) || c->commits_busy || mem_is_growing(c))
         return;
     c->closing = true;

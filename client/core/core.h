@@ -106,6 +106,8 @@ struct core_options {
     uint64_t hung_log_ns; /* a warning for requests older than this: 30 s */
     uint64_t readahead_bytes; /* upper bound per open file. 0: computed from stripes and memory */
     bool read_only;
+    bool relatime;      /* reading moves atime, by the rule of proto/atime.h; else it never does */
+    bool no_dir_time;   /* not that of directories */
     bool readers_cache; /* readers of files not opened with O_DIRECT keep what they have read: the
                            kernel's page cache */
     struct core_events events;

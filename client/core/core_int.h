@@ -17,6 +17,7 @@
  *   block.c     data cache: blocks of files, filling and sending them; scatter.c those that are
  *               written to here and there
  *   preread.c   files that are about to be read
+ *   atime.c     reads that move atime
  *   span.c      one request to the target of each stripe of a range
  *
  * and, by their names, the operations and mechanisms: read.c write.c direct.c inlined.c flush.c
@@ -142,7 +143,8 @@ struct core_inode {
     uint64_t ino;
     uint32_t refs;
     bool attr_known, layout_known;
-    bool attr_kept; /* under a lease: right until the server says otherwise */
+    bool attr_kept; /* under a lease: right until the server says otherwise, but for atime */
+    uint64_t attr_kept_ns;
     bool cuts_told; /* without a data lease: no shorter than attr says until it does */
     /* core.events_seen at the last: INVALIDATE; own change whose attributes are not known; own
      * change of a name that is not cached, or eviction of one; reason to doubt the size */
@@ -156,6 +158,7 @@ struct core_inode {
     int8_t read_whole;              /* its files: preread.c */
     uint64_t parent;                /* where it was seen last; 0: not known */
     uint64_t told_change;           /* of the attributes that inode_entry() has told last */
+    struct msg_time told_atime;
     struct msg_attr attr; /* as the server last said; under a write lease size and mtime ours */
     struct msg_layout layout;
     /* lease */
@@ -179,7 +182,14 @@ struct core_inode {
         unsigned tries;
         bool busy;
     } release;
-    struct list walk; /* of inodes_collect() */
+    struct list walk;     /* of inodes_collect() */
+    struct {              /* a read that the server is to hear of: atime.c */
+        struct list link; /* core.reads, then core.reads_due */
+        struct msg_time at, was;
+        uint64_t since_ns;
+        bool noted; /* holds a reference */
+        bool sent;  /* with a CLOSE that is under way */
+    } read;
     /* contents */
     bool in_line;   /* contents are at the metadata server, block 0 holds all of them when cached */
     bool need_grow; /* contents outgrew the server's inline record: GROW is due */
@@ -280,6 +290,29 @@ void inode_set_error(struct core_inode *i, int status, const char *what);
 int inode_take_error(struct core_file *f); /* once per open file */
 void inode_mark_dirty(struct core_inode *i);
 struct msg_time core_now(const struct core *c);
+static inline struct msg_time time_later(struct msg_time a, struct msg_time b)
+{
+    return a.sec > b.sec || (a.sec == b.sec && a.nsec > b.nsec) ? a : b;
+}
+
+/* ---- atime ---- */
+
+void atime_read(struct core_inode *i); /* somebody has read it, and that counts */
+/* Would a read count now? Then the kernel must not answer it from its pages. */
+bool atime_awaits_read(const struct core_inode *i);
+/* For how long what is kept may be told: reads by other clients take back no lease. */
+uint64_t atime_trust_ns(const struct core_inode *i);
+struct msg_time atime_write_time(const struct core_inode *i); /* of a write that is made now */
+struct msg_time atime_told(const struct core_inode *i); /* with what the server has yet to hear */
+void atime_report(struct core_inode *i);                /* it goes with the next CLOSE */
+void atime_report_all(struct core *c);
+void atime_forget_all(struct core *c);
+void atime_tick(struct core *c, uint64_t now);
+void atime_merged(struct core_inode *i, const struct msg_attr *was); /* newer attributes */
+void atime_set(struct core_inode *i, uint64_t asked_ns); /* by a request that was made then */
+/* What is to be told goes into a CLOSE; -ENOMEM. */
+int atime_take(struct core *c, struct mds_op *op) MUST_USE;
+void atime_answered(const struct mds_op *op, int status);
 
 /* ---- memory ---- */
 
@@ -478,6 +511,7 @@ struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode
 void files_reap(struct core_inode *i);
 void file_close_later(struct core *c, uint64_t ino, uint64_t open_id);
 void file_send_closes(struct core *c);
+void file_close_soon(struct core *c); /* a CLOSE has something to carry */
 void files_reopen(struct core *c);
 /* May q be served from what its file's lease and attributes say? false: it ends or waits. */
 bool file_ready(struct core_req *q, void (*resume)(struct core_req *q));
@@ -541,6 +575,8 @@ struct core {
     struct msg_close_item closes[CORE_CLOSE_BATCH];
     uint32_t n_closes;
     struct reactor_timer close_timer;
+    struct list reads, reads_due; /* core_inode.read.link: the oldest first */
+    uint32_t n_reads;             /* noted, sent ones too */
     struct {
         uint64_t ino, seq;
     } early[CORE_EARLY_RECALLS];

@@ -33,8 +33,13 @@ static void page_here(struct mds_op *op, int status)
 
     if (!q)
         return;
-    if (!status)
+    if (!status) {
+        struct core_inode *dir = inode_find(op->core, q->p.ino);
+
         dir_page_take(q, op);
+        if (dir)
+            atime_read(dir);
+    }
     req_finish(q, status);
 }
 

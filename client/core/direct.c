@@ -182,7 +182,7 @@ static void written(struct core_req *q)
             .ino = i->ino,
             .open_id = q->p.file->open_id,
             .size = end,
-            .mtime = core_now(q->p.core),
+            .mtime = atime_write_time(q->p.inode),
             .truncate_gen = i->attr.truncate_gen,
             .layout_generation = i->layout.generation,
         };

@@ -11,6 +11,7 @@
  * work its requests get EIO.
  */
 #include "client/core/core_int.h"
+#include "proto/atime.h"
 
 #define CLOSE_DELAY_NS (20 * NS_PER_MS)
 #define CLOSE_RETRY_NS (200 * NS_PER_MS)
@@ -69,34 +70,48 @@ struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode
 
 static void closes_sent(struct mds_op *op, int status)
 {
-    (void)op;
+    atime_answered(op, status);
     if (status)
         LOG_DEBUG("client", "close: %s", err_text(status));
 }
 
-void file_send_closes(struct core *c)
+static bool send_some(struct core *c)
 {
     struct msg_close_item *items;
-    struct mds_op *op;
+    struct mds_op *op = mds_op_new(c, RPC_OP_CLOSE, NULL, closes_sent);
 
-    if (!c->n_closes)
-        return;
-    op = mds_op_new(c, RPC_OP_CLOSE, NULL, closes_sent);
-    items = op && !core_no_memory()
-                ? arena_dup(&op->arena, c->closes, c->n_closes * sizeof c->closes[0])
-                : NULL;
-    if (!items) {
-        if (op)
-            mds_op_drop(op);
-        reactor_timer_start(c->reactor, &c->close_timer,
-                            reactor_now_ns(c->reactor) + CLOSE_RETRY_NS);
-        return;
+    if (!op)
+        return false;
+    items = core_no_memory() ? NULL
+                             : arena_dup(&op->arena, c->closes, c->n_closes * sizeof c->closes[0]);
+    if ((c->n_closes && !items) || atime_take(c, op) != 0) {
+        mds_op_drop(op);
+        return false;
     }
     op->msg.close.n_items = c->n_closes;
     op->msg.close.items = items;
     c->n_closes = 0;
-    reactor_timer_cancel(c->reactor, &c->close_timer);
     mds_op_start(op);
+    return true;
+}
+
+void file_send_closes(struct core *c)
+{
+    while (c->n_closes || !list_empty(&c->reads_due)) {
+        if (!send_some(c)) {
+            reactor_timer_start(c->reactor, &c->close_timer,
+                                reactor_now_ns(c->reactor) + CLOSE_RETRY_NS);
+            return;
+        }
+    }
+    reactor_timer_cancel(c->reactor, &c->close_timer);
+}
+
+void file_close_soon(struct core *c)
+{
+    if (!reactor_timer_running(&c->close_timer))
+        reactor_timer_start(c->reactor, &c->close_timer,
+                            reactor_now_ns(c->reactor) + CLOSE_DELAY_NS);
 }
 
 void file_close_later(struct core *c, uint64_t ino, uint64_t open_id)
@@ -108,9 +123,8 @@ void file_close_later(struct core *c, uint64_t ino, uint64_t open_id)
     c->closes[c->n_closes++] = (struct msg_close_item){ino, open_id};
     if (c->n_closes == CORE_CLOSE_BATCH)
         file_send_closes(c);
-    else if (!reactor_timer_running(&c->close_timer))
-        reactor_timer_start(c->reactor, &c->close_timer,
-                            reactor_now_ns(c->reactor) + CLOSE_DELAY_NS);
+    else
+        file_close_soon(c);
 }
 
 static void file_free(struct core_file *f)
@@ -124,6 +138,8 @@ static void file_free(struct core_file *f)
     list_remove(&f->all);
     c->stats.open_files--;
     mem_free(f);
+    if (list_empty(&i->files))
+        atime_report(i);
     if (list_empty(&i->files) && !i->recalling) {
         i->data_change = i->lease == MSG_LEASE_NONE ? 0 : i->attr.change;
         i->lease = MSG_LEASE_NONE;
@@ -201,7 +217,8 @@ void core_release(struct core *c, struct core_file *f)
 static void opened_inode(struct core_inode *i, const struct msg_inode *m,
                          struct core_opened *ret_opened)
 {
-    ret_opened->attr_changed = i->told_change != m->attr.change;
+    ret_opened->attr_changed =
+        i->told_change != m->attr.change || atime_is_before(i->told_atime, m->attr.atime);
     ret_opened->keep_cache =
         i->lease != MSG_LEASE_NONE || (i->data_change && i->data_change == m->attr.change);
     lease_reply(i, m);
@@ -311,6 +328,8 @@ static void opened(struct mds_op *op, int status)
     }
     leftover = is_leftover(op, i);
     opened_inode(i, &rep->inode, &q->out.opened);
+    if ((q->p.n1 & O_ACCMODE) != O_WRONLY && !(q->p.n1 & O_NOATIME) && atime_awaits_read(i))
+        q->out.opened.keep_cache = false;
     f = file_new(c, q, i, rep->open_id, (int)q->p.n1);
     if (!f) {
         file_close_later(c, i->ino, rep->open_id);

@@ -280,7 +280,7 @@ void inline_write_direct(struct core_req *q)
         .open_id = q->p.file->open_id,
         .offset = q->p.offset,
         .append = append,
-        .mtime = core_now(q->p.core),
+        .mtime = atime_write_time(i),
         .truncate_gen = i->attr.truncate_gen,
         .layout_generation = i->layout.generation,
     };

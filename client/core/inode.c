@@ -46,6 +46,7 @@ static void inode_free(struct core_inode *i)
     hmap_remove(&c->inodes, &i->node);
     list_remove(&i->lru);
     list_remove(&i->release.link);
+    list_remove(&i->read.link);
     mem_free(i);
 }
 
@@ -135,6 +136,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->names);
     list_init(&i->truncations);
     list_init(&i->release.link);
+    list_init(&i->read.link);
     hmap_insert(&c->inodes, &i->node, hash_u64(ino));
     return i;
 }
@@ -159,7 +161,7 @@ struct msg_time core_now(const struct core *c)
 
 bool inode_attr_fresh(const struct core_inode *i)
 {
-    return i->attr_known && i->attr_kept && session_believed(i->core);
+    return i->attr_known && i->attr_kept && session_believed(i->core) && atime_trust_ns(i);
 }
 
 void inode_keep(struct core_inode *i, const struct answer *a, uint8_t flag,
@@ -167,8 +169,10 @@ void inode_keep(struct core_inode *i, const struct answer *a, uint8_t flag,
 {
     if ((a->kept & flag) && answer_current(i->core, a) && a->event >= i->inval_event &&
         a->event >= i->attr_event && attr->change >= i->attr.change &&
-        !(attr->flags & ATTR_PASSING))
+        !(attr->flags & ATTR_PASSING)) {
         i->attr_kept = true;
+        i->attr_kept_ns = reactor_now_ns(i->core->reactor);
+    }
 }
 
 void inode_keep_size(struct core_inode *i, const struct answer *a)
@@ -194,11 +198,6 @@ void inode_expire(struct core *c, uint64_t ino)
     i->attr_event = ++c->events_seen;
 }
 
-static struct msg_time later(struct msg_time a, struct msg_time b)
-{
-    return a.sec > b.sec || (a.sec == b.sec && a.nsec > b.nsec) ? a : b;
-}
-
 void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
 {
     struct msg_attr was = i->attr;
@@ -216,8 +215,10 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
     } else if (ours) { /* the lease says that nobody else can have changed these */
         i->attr.size = MAX(was.size, a->size); /* a write from before the lease may have told it */
         i->attr.mtime = was.mtime;
-        i->attr.ctime = later(was.ctime, a->ctime); /* writes that are not reported yet */
+        i->attr.ctime = time_later(was.ctime, a->ctime); /* writes that are not reported yet */
     }
+    if (was.ino)
+        atime_merged(i, &was);
     if (i->attr_known && a->truncate_gen < was.truncate_gen)
         i->attr.truncate_gen = was.truncate_gen;
     if (i->lease != MSG_LEASE_NONE)
@@ -298,9 +299,11 @@ void inode_entry(struct core_inode *i, struct core_entry *ret_entry)
     i->told_change = i->attr.change;
     ret_entry->ino = i->ino;
     ret_entry->attr = i->attr;
+    ret_entry->attr.atime = i->told_atime = atime_told(i);
     if (lease_only_to_grow(i))
         ret_entry->attr.size = i->server_size; /* no more than others are told: lease.c */
-    ret_entry->attr_valid_ns = inode_attr_fresh(i) ? session_trust_ns(c, c->o.attr_ns) : 0;
+    ret_entry->attr_valid_ns =
+        inode_attr_fresh(i) ? session_trust_ns(c, MIN(c->o.attr_ns, atime_trust_ns(i))) : 0;
     ret_entry->entry_valid_ns = 0; /* for who has learned the name to say */
 }
 
@@ -322,14 +325,14 @@ void inode_mark_dirty(struct core_inode *i)
 void inode_touch_data(struct core_inode *i, uint64_t end)
 {
     i->attr.size = MAX(i->attr.size, end);
-    i->attr.mtime = i->attr.ctime = i->wrote_at = later(core_now(i->core), i->attr.ctime);
+    i->attr.mtime = i->attr.ctime = i->wrote_at = time_later(atime_write_time(i), i->attr.ctime);
     i->meta_seq++;
     inode_mark_dirty(i);
 }
 
 void inode_touch_ctime(struct core_inode *i)
 {
-    i->attr.ctime = later(core_now(i->core), i->attr.ctime);
+    i->attr.ctime = time_later(core_now(i->core), i->attr.ctime);
     i->ctime_due = true;
     inode_mark_dirty(i);
 }

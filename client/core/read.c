@@ -30,6 +30,8 @@ static void read_end(struct core_req *q, int status)
 
     if (status)
         unpin(q);
+    else if (!(q->p.file->flags & O_NOATIME))
+        atime_read(i);
     file_idle(q->p.file);
     if (q->p.entered)
         gate_leave(i);

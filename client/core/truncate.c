@@ -210,6 +210,8 @@ static void attributes_set(struct mds_op *op, int status)
         i->ctime_due &= !op->n1; /* this one is later */
         if (op->msg.setattr.set & (MSG_SET_MTIME | MSG_SET_MTIME_NOW))
             flush_mtime_set(i, &rep->inode.attr);
+        if (op->msg.setattr.set & (MSG_SET_ATIME | MSG_SET_ATIME_NOW))
+            atime_set(i, op->started_ns);
         if (q)
             inode_entry(i, &q->entry);
         inode_put(i);

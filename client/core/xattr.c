@@ -14,6 +14,15 @@ static void got_bytes(struct mds_op *op, int status)
     req_finish(op->q, status);
 }
 
+static void got_target(struct mds_op *op, int status)
+{
+    struct core_inode *i = op->q && !status ? inode_find(op->core, op->q->p.ino) : NULL;
+
+    if (i)
+        atime_read(i);
+    got_bytes(op, status);
+}
+
 static void by_ino(struct core *c, struct core_req *q, unsigned opcode, const char *what,
                    const char *state, uint64_t ino, void (*done)(struct mds_op *op, int status))
 {
@@ -33,7 +42,7 @@ static void by_ino(struct core *c, struct core_req *q, unsigned opcode, const ch
 void core_readlink(struct core *c, struct core_req *q, uint64_t ino)
 {
     by_ino(c, q, RPC_OP_READLINK, "readlink", "waits for the metadata server: READLINK", ino,
-           got_bytes);
+           got_target);
 }
 
 void core_listxattr(struct core *c, struct core_req *q, uint64_t ino)

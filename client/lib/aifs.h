@@ -55,6 +55,7 @@ const char *aifs_version(void); /* "0.1.0" */
  *   key_file=PATH        client key (default /etc/aifs/client.key)
  *   memory_limit=SIZE    cached and dirty data and metadata together, "512Mi" (default 1Gi)
  *   ro                   nothing is ever changed
+ *   relatime             reading sets the time of last access, as relatime of mount(8) does
  *   soft, timeo=TIME     calls fail with ETIMEDOUT when they are older than timeo (default: they
  *                        wait for ever)
  *   read_ahead=SIZE      bound per open file (default: from stripes and memory)

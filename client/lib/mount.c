@@ -139,8 +139,9 @@ static int set_option(struct mount_args *m, const char *name, const char *value)
     if (!value) {
         m->core.soft |= strcmp(name, "soft") == 0;
         m->core.read_only |= strcmp(name, "ro") == 0;
+        m->core.relatime |= strcmp(name, "relatime") == 0;
         return strcmp(name, "soft") && strcmp(name, "ro") && strcmp(name, "rw") &&
-                       strcmp(name, "hard")
+                       strcmp(name, "hard") && strcmp(name, "relatime")
                    ? -ENOENT
                    : 0;
     }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/statvfs.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -99,9 +100,11 @@ int mount_check_dir(struct mount_request *m, char *err, size_t err_len)
 static const struct {
     const char *name;
     unsigned long flag;
-} remount_flags[] = {{"nosuid", MS_NOSUID},        {"nodev", MS_NODEV},     {"noexec", MS_NOEXEC},
-                     {"sync", MS_SYNCHRONOUS},     {"dirsync", MS_DIRSYNC}, {"noatime", MS_NOATIME},
-                     {"nodiratime", MS_NODIRATIME}};
+} remount_flags[] = {{"nosuid", MS_NOSUID},
+                     {"nodev", MS_NODEV},
+                     {"noexec", MS_NOEXEC},
+                     {"sync", MS_SYNCHRONOUS},
+                     {"dirsync", MS_DIRSYNC}};
 
 /* One that was mounted with ro has a read-only session; the kernel's flag alone does not tell. The
  * daemon is asked by the removal of an attribute that is not there. */
@@ -137,16 +140,28 @@ static bool all_in_fstab(const struct mount_request *m)
     return e && !*p;
 }
 
+/* The daemon keeps times of last access, or does not: the words must say what is so. */
+static bool other_atime(const struct mount_request *m)
+{
+    struct statvfs v;
+
+    if (statvfs(m->dir, &v) != 0)
+        return false; /* mount(2) tells why */
+    return (m->atime_word == MOUNT_RELATIME && v.f_flag & ST_NOATIME) ||
+           (m->atime_word == MOUNT_NOATIME && !(v.f_flag & ST_NOATIME)) ||
+           (m->no_dir_time && !(v.f_flag & ST_NODIRATIME));
+}
+
 int mount_remount(const struct mount_request *m, char *err, size_t err_len)
 {
     unsigned long flags = MS_REMOUNT | (m->read_only ? MS_RDONLY : 0);
     const char *p = m->flags.len ? m->flags.data : "";
 
-    if (m->unknown.len && !all_in_fstab(m)) {
+    if ((m->unknown.len && !all_in_fstab(m)) || other_atime(m)) {
         snprintf(err, err_len,
-                 "%s: \"%s\" cannot be changed while mounted (only ro, rw, atime, suid, dev and "
-                 "exec can): umount and mount again",
-                 m->dir, m->unknown.data);
+                 "%s: \"%s\" cannot be changed while mounted (only ro, rw, suid, dev and exec "
+                 "can): umount and mount again",
+                 m->dir, m->unknown.len ? m->unknown.data : "atime");
         return MOUNT_FAILED;
     }
     while (*p) {

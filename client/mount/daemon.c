@@ -202,8 +202,9 @@ static void mount_now(struct mount_daemon *d)
     struct mountinfo info;
 
     d->fs.root = core_root(d->fs.core);
-    snprintf(flags, sizeof(flags), "%s%s%s%s", geteuid() == 0 ? "suid,dev," : "",
-             d->m->read_only ? "ro" : "rw", d->m->flags.len ? "," : "",
+    snprintf(flags, sizeof(flags), "%s%s%s%s%s%s", geteuid() == 0 ? "suid,dev," : "",
+             d->m->read_only ? "ro" : "rw", conf_bool(d->m->conf, "relatime") ? "" : ",noatime",
+             d->m->no_dir_time ? ",nodiratime" : "", d->m->flags.len ? "," : "",
              d->m->flags.len ? d->m->flags.data : "");
     if (channel_open(&o, &d->fs.channel, err, sizeof(err)) != 0) {
         fail(d, err);
@@ -362,6 +363,8 @@ static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
     o.hung_log_ns = conf_u64(m->conf, "hung_log");
     o.readahead_bytes = conf_u64(m->conf, "read_ahead");
     o.read_only = m->read_only;
+    o.relatime = conf_bool(m->conf, "relatime");
+    o.no_dir_time = m->no_dir_time;
     o.readers_cache = true;
     fs_events(&d->fs, &o.events);
     rc = check_servers(&m->source, err, err_len);

@@ -48,6 +48,8 @@ struct mount_request {
     struct conf *conf;
     struct strbuf flags;   /* for the kernel */
     struct strbuf unknown; /* options that have no meaning when remounting */
+    enum { MOUNT_ATIME_UNSAID, MOUNT_RELATIME, MOUNT_NOATIME } atime_word;
+    bool no_dir_time;
     bool read_only, remount, multi, recover, background, fake, verbose, sloppy, foreground, debug;
 };
 

@@ -52,6 +52,11 @@ const struct conf_option mount_conf_options[] = {
      .type = CONF_BOOL,
      .default_value = "no",
      .help = "Fail with ETIMEDOUT after timeo instead of waiting for servers for ever."},
+    {.name = "relatime",
+     .type = CONF_BOOL,
+     .default_value = "no",
+     .help = "Reading sets the time of last access if that is not after the last change, or a day "
+             "old."},
     {.name = "timeo",
      .type = CONF_DURATION,
      .unit = "time",
@@ -114,16 +119,36 @@ const struct conf_option mount_conf_options[] = {
      .help = "How long the daemon writes back after unmounting before it gives up and says so."},
     {.name = NULL}};
 
-static const char *const swallowed[] = {
-    "auto",        "noauto",        "nofail",   "user",       "users",       "nouser",
-    "owner",       "group",         "defaults", "_netdev",    "loud",        "silent",
-    "mand",        "nomand",        "relatime", "norelatime", "lazytime",    "nolazytime",
-    "strictatime", "nostrictatime", "iversion", "noiversion", "allow_other", "default_permissions",
-    "fd",          "rootmode",      "user_id",  "group_id",   "max_read"};
+static const char *const swallowed[] = {"auto",
+                                        "noauto",
+                                        "nofail",
+                                        "user",
+                                        "users",
+                                        "nouser",
+                                        "owner",
+                                        "group",
+                                        "defaults",
+                                        "_netdev",
+                                        "loud",
+                                        "silent",
+                                        "mand",
+                                        "nomand",
+                                        "lazytime",
+                                        "nolazytime",
+                                        "nostrictatime",
+                                        "diratime",
+                                        "iversion",
+                                        "noiversion",
+                                        "allow_other",
+                                        "default_permissions",
+                                        "fd",
+                                        "rootmode",
+                                        "user_id",
+                                        "group_id",
+                                        "max_read"};
 
-static const char *const kernel_flags[] = {"suid",     "nosuid",     "dev",    "nodev", "exec",
-                                           "noexec",   "sync",       "async",  "atime", "noatime",
-                                           "diratime", "nodiratime", "dirsync"};
+static const char *const kernel_flags[] = {"suid",   "nosuid", "dev",   "nodev",  "exec",
+                                           "noexec", "sync",   "async", "dirsync"};
 
 static const char *const kernel_values[] = {"context", "fscontext", "defcontext", "rootcontext"};
 
@@ -193,6 +218,23 @@ static void flag_add(struct mount_request *m, const char *text)
     strbuf_printf(&m->flags, "%s%s", m->flags.len ? "," : "", text);
 }
 
+/* Times of last access are kept as with relatime, or not at all. */
+static bool take_atime(struct mount_request *m, const char *name)
+{
+    static const char *const on[] = {"relatime", "atime", "strictatime"};
+    static const char *const off[] = {"noatime", "norelatime"};
+    bool sets = is_in(name, on, ARRAY_LEN(on));
+    char err[64];
+
+    if (strcmp(name, "nodiratime") == 0)
+        m->no_dir_time = true;
+    else if (!sets && !is_in(name, off, ARRAY_LEN(off)))
+        return false;
+    else if (conf_set(m->conf, "relatime", sets ? "yes" : "no", "-o", err, sizeof(err)) == 0)
+        m->atime_word = sets ? MOUNT_RELATIME : MOUNT_NOATIME;
+    return true;
+}
+
 /* Words without a value that set something of ours. */
 static bool take_word(struct mount_request *m, const char *name)
 {
@@ -207,7 +249,7 @@ static bool take_word(struct mount_request *m, const char *name)
     else if (strcmp(name, "bg") == 0 || strcmp(name, "fg") == 0)
         m->background = name[0] == 'b';
     else
-        return false;
+        return take_atime(m, name);
     return true;
 }
 
@@ -244,8 +286,7 @@ static int take_option(struct mount_request *m, char *text, char *err, size_t er
         strncmp(text, "X-", 2) == 0 || strcmp(text, "comment") == 0 || strcmp(text, "config") == 0)
         return MOUNT_OK; /* config was read before */
     if (!value && is_in(text, kernel_flags, ARRAY_LEN(kernel_flags))) {
-        if (strcmp(text, "atime") != 0 && strcmp(text, "diratime") != 0)
-            flag_add(m, text);
+        flag_add(m, text);
         return MOUNT_OK;
     }
     if (value && is_in(text, kernel_values, ARRAY_LEN(kernel_values))) {

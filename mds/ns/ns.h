@@ -65,6 +65,9 @@ void ns_kill_priv(struct mds_inode *in); /* set-user-id, set-group-id */
 struct msg_time ns_clamp(struct msg_time t,
                          struct msg_time now); /* a client's time stamp: never later than now */
 int ns_time_compare(struct msg_time a, struct msg_time b);
+/* Does a read that a client tells of move atime? Not where that was set to another value since. */
+bool ns_read_counts(const struct mds_inode *in, const struct msg_read_item *item,
+                    struct msg_time now);
 
 /* ---- rename (rename.c) ---- */
 struct ns_rename {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "mds/ns/ns.h"
+#include "proto/atime.h"
 
 int ns_time_compare(struct msg_time a, struct msg_time b)
 {
@@ -39,6 +40,17 @@ void ns_written(struct mds_inode *in, struct msg_time mtime, struct msg_time now
     if (ns_time_compare(in->ctime, in->mtime) < 0)
         in->ctime = in->mtime;
     in->change++;
+}
+
+bool ns_read_counts(const struct mds_inode *in, const struct msg_read_item *item,
+                    struct msg_time now)
+{
+    struct msg_time at = ns_clamp(item->atime, now);
+
+    if (at.nsec >= NS_PER_S ||
+        (ns_time_compare(in->atime, item->was) != 0 && ns_time_compare(at, in->ctime) <= 0))
+        return false;
+    return atime_is_due(in->atime, in->mtime, in->ctime, at);
 }
 
 void ns_kill_priv(struct mds_inode *in)

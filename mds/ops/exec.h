@@ -17,7 +17,7 @@ extern shard_exec_fn *const mds_exec_table[SHARD_OP_LIMIT];
 shard_exec_fn exec_format, exec_create, exec_mkdir, exec_mknod, exec_symlink, exec_unlink,
     exec_rmdir, exec_rename, exec_link, exec_setattr, exec_open, exec_xattr_set, exec_xattr_remove,
     exec_write_inline, exec_grow, exec_size, exec_append_range, exec_orphan_release,
-    exec_queue_done, exec_size_recovered, exec_size_unsure, exec_times, exec_trash_tree,
+    exec_queue_done, exec_size_recovered, exec_size_unsure, exec_times, exec_reads, exec_trash_tree,
     exec_trash_names;
 
 /* ---- steps ---- */

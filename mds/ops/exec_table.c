@@ -30,6 +30,7 @@ shard_exec_fn *const mds_exec_table[SHARD_OP_LIMIT] = {
     [SHARD_OP_SIZE_RECOVERED] = exec_size_recovered,
     [SHARD_OP_SIZE_UNSURE] = exec_size_unsure,
     [SHARD_OP_TIMES] = exec_times,
+    [SHARD_OP_READS] = exec_reads,
     [SHARD_OP_SESSION_CREATE] = exec_session_create,
     [SHARD_OP_SESSION_EVICT] = exec_session_evict,
     [SHARD_OP_SESSION_REMOVE] = exec_session_remove,

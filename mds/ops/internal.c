@@ -173,3 +173,26 @@ int exec_times(struct txn *t, struct shard_entry *e, const void **ret_rep)
     size_apply(t, in, req);
     return exec_caps_drop(t, in);
 }
+
+/* ctime stays, and the number of the change: nobody who keeps these attributes has to be told. */
+int exec_reads(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct shard_reads *req = e->msg;
+
+    (void)ret_rep;
+    for (uint32_t i = 0; i < req->n; i++) {
+        const struct msg_read_item *item = &req->items[i];
+        const struct mds_inode *in;
+        struct mds_inode *changed;
+        int rc = txn_inode_get(t, item->ino, &in);
+
+        if (rc == 0 && ns_read_counts(in, item, txn_now(t))) {
+            rc = txn_inode_modify(t, item->ino, &changed);
+            if (rc == 0)
+                changed->atime = ns_clamp(item->atime, txn_now(t));
+        }
+        if (rc < 0 && rc != -ENOENT)
+            return rc;
+    }
+    return 0;
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Leases asked for and given back by their sessions: LEASE_GET, LEASE_RELEASE, and CLOSE.
+ * Leases asked for and given back by their sessions: LEASE_GET, LEASE_RELEASE.
  *
  * LEASE_GET enters the file like an open and answers with the inode as it is then. LEASE_RELEASE
  * never waits for a freeze: what a write lease knows better (size, mtime) is committed first, then
@@ -186,30 +186,10 @@ static void serve_lease_release(struct rpc_req *req)
                release_committed);
 }
 
-/* ---- CLOSE ---- */
-
-static void serve_close(struct rpc_req *req)
-{
-    struct mds *m = req->handler_arg;
-    struct session_module *mod = session_module(m);
-    const struct msg_close_req *msg = req->msg;
-    int rc = session_check(m, req);
-
-    for (uint32_t i = 0; rc == 0 && i < msg->n_items; i++) {
-        struct session_open *o = session_open_of(mod, msg->items[i].open_id, req->header.session,
-                                                 msg->items[i].ino, false);
-
-        if (o) /* else closed by an earlier sending of this request */
-            session_open_close(mod, o);
-    }
-    rpc_reply(req, rc, NULL);
-}
-
 void session_data_start(struct session_module *mod)
 {
     struct rpc_node *n = mod->mds->node;
 
     rpc_node_handle(n, RPC_OP_LEASE_GET, serve_lease_get, mod->mds);
     rpc_node_handle(n, RPC_OP_LEASE_RELEASE, serve_lease_release, mod->mds);
-    rpc_node_handle(n, RPC_OP_CLOSE, serve_close, mod->mds);
 }

@@ -292,6 +292,7 @@ static int session_start(struct mds *m)
     m->session_ops = &session_ops;
     session_serve_start(mod);
     session_data_start(mod);
+    session_close_start(mod);
     reactor_timer_init(&mod->tick, tick);
     mod->tick_ns = MAX(TICK_MIN_NS, MIN(TICK_MAX_NS, m->conf.lease_ns / 16));
     mod->last_tick_ns = mod->started_ns = session_now_ns(mod);

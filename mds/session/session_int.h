@@ -399,6 +399,9 @@ void session_refuse_opening(struct session_module *mod, const struct uuid *clien
 void session_serve_stop(struct session_module *mod);
 void session_data_start(struct session_module *mod);
 
+/* ---- close.c ---- */
+void session_close_start(struct session_module *mod);
+
 /* ---- grace.c ---- */
 int session_load(struct session_module *mod) MUST_USE; /* at start: what was there */
 void session_use_hold(struct session_use *u, enum key_type queue);

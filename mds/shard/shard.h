@@ -44,6 +44,7 @@ enum shard_op {
     SHARD_OP_SIZE_RECOVERED, /* [struct shard_size] a dead writer's file, from the targets */
     SHARD_OP_SIZE_UNSURE,    /* [struct shard_size] a writer died: queue the recovery of the size */
     SHARD_OP_TIMES,          /* [struct shard_size] size and mtime that a lease holder gave back */
+    SHARD_OP_READS,          /* [struct shard_reads] inodes that were read: their atime */
     /* mds/session */
     SHARD_OP_SESSION_CREATE = RPC_OP_LIMIT + 16,
     SHARD_OP_SESSION_EVICT, /* -> evicted, with a fence */
@@ -84,6 +85,11 @@ struct shard_size {
     struct msg_time mtime;
     uint64_t truncate_gen; /* of the size: an older one is ignored */
     uint64_t session;
+};
+
+struct shard_reads {
+    uint32_t n;
+    const struct msg_read_item *items;
 };
 
 /* Outcome of an entry beside its status. */

@@ -182,7 +182,11 @@ CODEC_MSG(open_req, OpenReq, OPEN_REQ)
 #define CLOSE_ITEM(F) F(num, ino) F(num, open_id)
 CODEC_MSG(close_item, CloseItem, CLOSE_ITEM)
 
-#define CLOSE_REQ(F) F(subs, close_item, items, MSG_ITEMS_MAX)
+#define READ_ITEM(F) F(num, ino) F(time, atime) F(time, was)
+CODEC_MSG(read_item, ReadItem, READ_ITEM)
+
+#define CLOSE_REQ(F)                                                                               \
+    F(subs, close_item, items, MSG_ITEMS_MAX) F(subs, read_item, reads, MSG_ITEMS_MAX)
 CODEC_MSG(close_req, CloseReq, CLOSE_REQ)
 
 #define LEASE_REQ(F)                                                                               \

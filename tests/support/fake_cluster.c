@@ -16,6 +16,11 @@ static uint64_t lease_ns(const struct fake_cluster *f)
     return f->lease_ns ? f->lease_ns : 15 * NS_PER_S;
 }
 
+static int64_t wall_ns(const struct fake_cluster *f)
+{
+    return clock_wall_ns(reactor_clock(f->reactor));
+}
+
 static void serve_session(struct rpc_req *req)
 {
     struct fake_cluster *f = req->handler_arg;
@@ -23,6 +28,7 @@ static void serve_session(struct rpc_req *req)
     struct msg_session_open_rep rep = {.generation = 1,
                                        .slots = 64,
                                        .lease_ns = lease_ns(f),
+                                       .wall_ns = wall_ns(f),
                                        .root = 1,
                                        .map_epoch = f->map->epoch,
                                        .inline_max = FAKE_INLINE_MAX};
@@ -42,7 +48,8 @@ static void serve_renew(struct rpc_req *req)
 {
     struct fake_cluster *f = req->handler_arg;
     struct fake_session *s = fake_session_of(f, req);
-    struct msg_renew_rep rep = {.lease_ns = lease_ns(f), .map_epoch = f->map->epoch};
+    struct msg_renew_rep rep = {
+        .lease_ns = lease_ns(f), .wall_ns = wall_ns(f), .map_epoch = f->map->epoch};
 
     f->calls[req->header.op]++;
     if (s)

@@ -117,6 +117,7 @@ struct fake_cluster {
     int fail_release;        /* status for LEASE_RELEASE; 0: none */
     unsigned fail_release_n; /* how often */
     unsigned open_calls;
+    unsigned reads_told;  /* with CLOSE */
     bool locks_refused;   /* somebody else has them all; else they are granted */
     uint64_t avail_bytes; /* told by STATFS */
 };

@@ -498,6 +498,9 @@ static void do_close(struct fake_cluster *f, struct rpc_req *req)
             close_one(f, i, req->header.session, m->items[k].open_id);
     }
     f->open_calls += m->n_items;
+    f->reads_told += m->n_reads;
+    for (k = 0; k < m->n_reads; k++)
+        inode_of(f, m->reads[k].ino)->attr.atime = m->reads[k].atime;
     rpc_reply(req, 0, &(struct msg_empty){0});
     retry_waiting(f);
 }

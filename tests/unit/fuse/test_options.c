@@ -26,7 +26,7 @@ static void teardown(void)
 START_TEST(words_of_fstab_are_swallowed)
 {
     ck_assert_int_eq(parse("defaults,_netdev,nofail,noauto,users,x-systemd.mount-timeout=90,"
-                           "X-mount.mkdir,comment=hello,relatime"),
+                           "X-mount.mkdir,comment=hello"),
                      MOUNT_OK);
     ck_assert_uint_eq(m.flags.len, 0);
     ck_assert_uint_eq(m.unknown.len, 0);
@@ -37,7 +37,32 @@ START_TEST(words_of_the_kernel_are_passed_on)
 {
     ck_assert_int_eq(parse("ro,nosuid,noatime,context=\"a:b:c1,c2\""), MOUNT_OK);
     ck_assert(m.read_only);
-    ck_assert_str_eq(m.flags.data, "nosuid,noatime,context=\"a:b:c1,c2\"");
+    ck_assert_str_eq(m.flags.data, "nosuid,context=\"a:b:c1,c2\"");
+}
+END_TEST
+
+/* The daemon keeps them, and tells the kernel what is so. */
+START_TEST(times_of_access_are_kept_if_one_of_these_words_says_so)
+{
+    static const struct {
+        const char *words;
+        bool kept;
+        int said;
+    } cases[] = {{"rw", false, MOUNT_ATIME_UNSAID},         {"relatime", true, MOUNT_RELATIME},
+                 {"atime", true, MOUNT_RELATIME},           {"strictatime", true, MOUNT_RELATIME},
+                 {"noatime", false, MOUNT_NOATIME},         {"norelatime", false, MOUNT_NOATIME},
+                 {"relatime,noatime", false, MOUNT_NOATIME}};
+
+    for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
+        ck_assert_int_eq(parse(cases[k].words), MOUNT_OK);
+        ck_assert(conf_bool(m.conf, "relatime") == cases[k].kept);
+        ck_assert_int_eq((int)m.atime_word, cases[k].said);
+        ck_assert(!m.no_dir_time);
+        ck_assert_uint_eq(m.flags.len, 0);
+        mount_request_fini(&m);
+    }
+    ck_assert_int_eq(parse("relatime,nodiratime"), MOUNT_OK);
+    ck_assert(m.no_dir_time);
 }
 END_TEST
 
@@ -169,7 +194,8 @@ START_TEST(remount_remembers_what_it_cannot_change)
 END_TEST
 
 SUITE_MAIN("mount-options", NULL, teardown, words_of_fstab_are_swallowed,
-           words_of_the_kernel_are_passed_on, the_last_of_ro_and_rw_wins,
+           words_of_the_kernel_are_passed_on,
+           times_of_access_are_kept_if_one_of_these_words_says_so, the_last_of_ro_and_rw_wins,
            our_options_go_to_the_configuration, hard_undoes_soft, a_backslash_keeps_a_comma,
            an_unknown_option_is_named_with_a_suggestion, a_bad_value_is_named,
            sloppy_ignores_unknown_options, switches_of_mount8_are_understood,
