@@ -11,7 +11,7 @@
 
 struct oss_fan *oss_fan_create(struct oss_request *r, uint32_t n)
 {
-    uint32_t n_slots = MIN(n, OSS_FAN_WIDTH);
+    uint32_t n_slots = MIN(n, r->oss->fan_width ? r->oss->fan_width : OSS_FAN_WIDTH);
     struct oss_fan *f = oss_alloc(r, sizeof *f + n_slots * sizeof f->slots[0]);
 
     if (!f)

@@ -61,6 +61,7 @@ struct oss {
     struct list fencing;  /* fences that wait for the end of what is in flight */
     _Atomic bool ready;   /* registered: the fences are known, clients are served */
     bool stopping;
+    uint32_t fan_width; /* of the store's operations of one request at a time; 0: OSS_FAN_WIDTH */
     struct oss_cluster *cluster;
     struct oss_dispatch *dispatch;
 };

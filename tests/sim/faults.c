@@ -27,11 +27,14 @@ struct faults {
     uint64_t next_ns;
     uint64_t cut_until_ns[SIM_NODES][SIM_NODES];
     uint64_t slow_disk_until_ns, slow_disk_ns;
-    bool hinder_dirty;      /* the next client that has something to write */
-    bool hinder_changing;   /* the next one that waits for the answer to changes */
-    bool hinder_locked;     /* the next one that has a lock */
-    bool crash_uncommitted; /* the next storage server that has data not committed */
-    bool hinder_offered;    /* the next one that has waited for one */
+    bool hinder_dirty;       /* the next client that has something to write */
+    bool hinder_changing;    /* the next one that waits for the answer to changes */
+    bool hinder_locked;      /* the next one that has a lock */
+    bool crash_uncommitted;  /* the next storage server that has data not committed */
+    struct sim_node *doomed; /* it, found; it crashes at doomed_ns, if it still has some */
+    uint64_t doomed_ns;
+    bool hinder_writing; /* the next one with a write of several pieces under way */
+    bool hinder_offered; /* the next one that has waited for one */
 };
 
 static struct faults faults;
@@ -208,6 +211,49 @@ static uint64_t worth_hindering(const struct sim_node *n)
     return ino || !faults.hinder_dirty ? ino : states_dirty_inode(n->core);
 }
 
+struct writing { /* of several pieces, the last ones of which the disk does not know yet */
+    uint64_t session, ino;
+};
+
+static bool has_pieces_to_come(void *arg, const struct chunk_op *op)
+{
+    const struct oss_fan_slot *slot = op->arg;
+    const struct oss_fan *f = slot->fan;
+    struct writing *w = arg;
+
+    if (f->next == f->n || !f->request->session)
+        return true;
+    *w = (struct writing){f->request->session->id, op->ino};
+    return false;
+}
+
+/* It is fenced while its write goes on piece by piece; most often by a registration. */
+static void hinder_who_writes(const struct sim_node *oss)
+{
+    struct writing w = {0};
+
+    if (!oss->up)
+        return;
+    sim_chunks_each_write(oss->oss->targets[0].store, has_pieces_to_come, &w);
+    for (unsigned i = 0; i < SIM_CLIENTS && w.session; i++) {
+        const struct sim_node *n = sim_client(i);
+
+        if (!n->up || !n->core || states_session(n->core) != w.session)
+            continue;
+        faults.hinder_writing = false;
+        known_draw_more(w.ino);
+        slow_disks(SIM_LEASE + 5 * NS_PER_S);
+        faults.slow_disk_ns = 9 * NS_PER_S;
+        if (sim_chance(700))
+            absent_storage();
+        cut((unsigned)(n - sim.node), 0,
+            sim_now() + SIM_LEASE + sim_between(NS_PER_S, 5 * NS_PER_S));
+        sim_hit(SIM_FAULT_EXILE_WRITING);
+        sim_say("%s is cut off amid a write", n->name);
+        return;
+    }
+}
+
 /* It does not take the lock that it has waited for. */
 static void hinder_who_is_offered(void)
 {
@@ -251,6 +297,8 @@ static void hinder(void)
         hinder_who_changes();
     if (faults.hinder_offered && sim_mds()->up)
         hinder_who_is_offered();
+    for (unsigned i = 0; i < SIM_OSS && faults.hinder_writing; i++)
+        hinder_who_writes(sim_oss(i));
     for (unsigned i = 0; i < SIM_CLIENTS && (faults.hinder_dirty || faults.hinder_locked); i++) {
         struct sim_node *n = sim_client(i);
         uint64_t ino = worth_hindering(n);
@@ -284,20 +332,37 @@ static void crash_mds(void)
     sim_hit(SIM_FAULT_LATE);
 }
 
-static void crash_who_has_uncommitted(void)
+static uint64_t uncommitted(const struct sim_node *n)
 {
-    for (unsigned i = 0; i < SIM_OSS; i++) {
-        struct sim_node *n = sim_oss(i);
+    return n->up ? sim_chunks_uncommitted(n->oss->targets[0].store) : 0;
+}
 
-        uint64_t ino = n->up ? sim_chunks_uncommitted(n->oss->targets[0].store) : 0;
-
-        if (!ino)
+/* At once, its answer is lost with it and the client writes again; a while later the client may
+ * believe that all is well. */
+static void doom_who_has_uncommitted(void)
+{
+    for (unsigned i = 0; i < SIM_OSS && faults.crash_uncommitted; i++) {
+        if (!uncommitted(sim_oss(i)))
             continue;
         faults.crash_uncommitted = false;
-        known_draw_more(ino);
-        crash(n);
-        return;
+        faults.doomed = sim_oss(i);
+        faults.doomed_ns = sim_now();
+        if (sim_chance(750))
+            faults.doomed_ns += sim_between(NS_PER_MS, 400 * NS_PER_MS);
     }
+}
+
+static void crash_the_doomed(void)
+{
+    struct sim_node *n = faults.doomed;
+    uint64_t ino = uncommitted(n);
+
+    faults.doomed = NULL;
+    faults.crash_uncommitted = !ino;
+    if (!ino)
+        return;
+    known_draw_more(ino);
+    crash(n);
 }
 
 static void event(void)
@@ -306,25 +371,27 @@ static void event(void)
     struct sim_node *client = sim_client(sim_below(SIM_CLIENTS));
     struct sim_node *oss = sim_oss(sim_below(SIM_OSS));
 
-    if (what < 13)
+    if (what < 12)
         crash_mds();
-    else if (what < 26)
+    else if (what < 24)
         crash(oss);
-    else if (what < 36)
+    else if (what < 32)
         crash(client);
-    else if (what < 42)
+    else if (what < 37)
         pause_client(client);
-    else if (what < 57)
+    else if (what < 40)
+        faults.hinder_writing = true;
+    else if (what < 54)
         faults.hinder_dirty = true;
-    else if (what < 60)
+    else if (what < 57)
         faults.hinder_locked = true;
-    else if (what < 62)
+    else if (what < 59)
         faults.hinder_offered = true;
-    else if (what < 67)
+    else if (what < 68)
         faults.crash_uncommitted = true;
-    else if (what < 71)
+    else if (what < 72)
         faults.hinder_changing = true;
-    else if (what < 77) /* cannot renew, but can write */
+    else if (what < 78) /* cannot renew, but can write */
         partition((unsigned)(client - sim.node), 0, sim_chance(700));
     else if (what < 87)
         partition((unsigned)(oss - sim.node), 0, sim_chance(700));
@@ -366,7 +433,9 @@ void sim_faults_tick(void)
 {
     hinder();
     if (faults.crash_uncommitted)
-        crash_who_has_uncommitted();
+        doom_who_has_uncommitted();
+    if (faults.doomed && faults.doomed_ns <= sim_now())
+        crash_the_doomed();
     for (unsigned i = 0; i < SIM_NODES; i++) {
         if (!sim.node[i].failed)
             continue;
@@ -388,6 +457,8 @@ uint64_t sim_faults_due(void)
 {
     uint64_t due = faults.left ? faults.next_ns : UINT64_MAX;
 
+    if (faults.doomed)
+        due = MIN(due, faults.doomed_ns);
     for (unsigned i = 0; i < SIM_NODES; i++)
         if (sim.node[i].restart_ns)
             due = MIN(due, sim.node[i].restart_ns);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * oss/chunk/store.h in memory, in the stead of the real store: per target, what is on the disk
- * outlives the handle, what was not committed does not. Operations run one after the other in the
- * order of submission, each after a random time; that is all the order the interface promises, and
- * the slowness lets restarts fall between.
+ * outlives the handle, what was not committed does not. Operations run one after the other, each
+ * after a random time, so that restarts fall between, and in an order that is drawn as far as the
+ * interface promises none: those of one chunk, and those of a whole inode and of its chunks, run as
+ * they were submitted.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -348,7 +349,7 @@ static void start_next(struct chunk_store *s)
 static void on_work(struct reactor_timer *t)
 {
     struct chunk_store *s = container_of(t, struct chunk_store, work);
-    struct chunk_op *op = list_entry(list_pop_front(&s->queue), struct chunk_op, wait_link);
+    struct chunk_op *op = sim_chunks_draw(&s->queue);
     int rc = run(s, op);
 
     start_next(s);
@@ -374,12 +375,8 @@ void chunk_store_unplace(struct chunk_place *p)
 
 void chunk_store_submit(struct chunk_store *s, struct chunk_op *op)
 {
-    struct list *behind = &s->queue;
-
     op->store = s;
-    if (op->kind == CHUNK_FENCE && !list_empty(behind) && sim_chance(700))
-        behind = s->queue.next->next; /* the real store commits it beside what is written */
-    list_push_back(behind, &op->wait_link);
+    list_push_back(&s->queue, &op->wait_link);
     start_next(s);
     if (op->kind == CHUNK_WRITE && !op->stable && !reactor_timer_running(&s->commit))
         reactor_timer_start(s->o.reactor, &s->commit,
@@ -416,6 +413,19 @@ uint64_t sim_chunks_uncommitted(const struct chunk_store *s)
                 return i->ino;
     }
     return 0;
+}
+
+void sim_chunks_each_write(const struct chunk_store *s,
+                           bool (*fn)(void *arg, const struct chunk_op *op), void *arg)
+{
+    const struct list *l;
+
+    list_for_each (l, &s->queue) {
+        const struct chunk_op *op = container_of(l, const struct chunk_op, wait_link);
+
+        if (op->kind == CHUNK_WRITE && !fn(arg, op))
+            return;
+    }
 }
 
 /* What was not committed is gone. */

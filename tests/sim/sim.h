@@ -32,7 +32,9 @@
 
 enum sim_node_kind { NODE_MDS, NODE_OSS, NODE_CLIENT };
 
+struct chunk_op;
 struct core;
+struct list;
 struct mds;
 struct oss;
 struct chunk_store;
@@ -79,12 +81,16 @@ uint32_t sim_below(uint32_t n);
 uint64_t sim_between(uint64_t from, uint64_t to);
 bool sim_chance(uint32_t per_thousand);
 
-/* ---- mem_store.c, mem_chunks.c: the disks ---- */
+/* ---- mem_store.c, mem_chunks.c, mem_order.c: the disks ---- */
 void sim_store_fail(const char *path); /* what is committed from now on is lost */
 void sim_store_forget(void);
 void sim_chunks_crash(struct chunk_store *s); /* what is under way fails, nothing more is stored */
 uint64_t sim_chunks_uncommitted(const struct chunk_store *s); /* of which inode; 0: none */
+/* Calls fn with each write that waits for the disk, until it returns false. */
+void sim_chunks_each_write(const struct chunk_store *s,
+                           bool (*fn)(void *arg, const struct chunk_op *op), void *arg);
 void sim_chunks_forget(void);
+struct chunk_op *sim_chunks_draw(struct list *queue); /* off the queue, which is not empty */
 
 /* ---- nodes.c ---- */
 static inline struct sim_node *sim_mds(void)

@@ -25,7 +25,8 @@ static struct {
     uint64_t batched[SIM_CLIENTS];      /* changes of names, the same */
     uint32_t session_from[SIM_CLIENTS]; /* in the sequence of the history */
     /* Of this seed. Files that few have open, for a while, are worked on under leases. */
-    unsigned n_clients, n_fds, close_per_thousand, write_per_thousand;
+    unsigned first_client, n_clients, n_fds, close_per_thousand, write_per_thousand;
+    unsigned names_percent, objects_percent; /* of the operations; the rest is on open files */
     bool sweeping;
     unsigned sweep_at, sweep_step;
 } work;
@@ -302,9 +303,9 @@ static void next(struct proc *p)
     work.n_left--;
     if (work_locks_call_again(p))
         return;
-    if (!known_at(2) || what < 30)
+    if (!known_at(2) || what < work.names_percent)
         call_on_name(p);
-    else if (what < 45)
+    else if (what < work.names_percent + work.objects_percent)
         call_on_object(p);
     else
         call_on_file(p);
@@ -313,7 +314,7 @@ static void next(struct proc *p)
 static bool is_ready(const struct proc *p)
 {
     return work.up[p->client->index] && !p->client->resume_ns && !p->busy && !p->unread &&
-           (p->client->index < work.n_clients || work.sweeping);
+           (work.sweeping || !work.n_left || p->client->index - work.first_client < work.n_clients);
 }
 
 /* Changes of names that a client begins at one moment go to the server in one message. */
@@ -443,6 +444,22 @@ void sim_work_sweep(void)
     work.proc[0].next_ns = 0;
 }
 
+/* Everything on many files, or much on few. One client alone keeps what it writes to itself until
+ * another one looks, in the end. */
+static void draw_scene(void)
+{
+    bool few_files = sim_chance(400);
+
+    work.names_percent = few_files ? 6 : 30;
+    work.objects_percent = few_files ? 6 : 15;
+    work.n_clients = sim_chance(500) ? SIM_CLIENTS : 2;
+    if (few_files && sim_chance(400))
+        work.n_clients = work.first_client = 1;
+    work.n_fds = 1 + sim_below(FDS);
+    work.close_per_thousand = sim_below(3) * (work_locks_per_thousand() ? 40 : 150);
+    work.write_per_thousand = sim_chance(650) ? 650 : 250;
+}
+
 void sim_work_start(unsigned n_ops)
 {
     memset(&work, 0, sizeof work);
@@ -453,10 +470,7 @@ void sim_work_start(unsigned n_ops)
     sim.history.next = 1;
     work.n_left = n_ops;
     work.patience_ms = 20 + sim_below(400);
-    work.n_clients = sim_chance(500) ? SIM_CLIENTS : 2;
-    work.n_fds = 1 + sim_below(FDS);
-    work.close_per_thousand = sim_below(3) * (work_locks_per_thousand() ? 40 : 150);
-    work.write_per_thousand = sim_chance(650) ? 650 : 250;
+    draw_scene();
     for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++)
         work.proc[i] = (struct proc){.client = sim_client(i / SIM_PROCS), .index = i};
 }
