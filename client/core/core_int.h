@@ -149,9 +149,10 @@ struct core_inode {
     /* core.events_seen at the last: INVALIDATE; own change whose attributes are not known; own
      * change of a name that is not cached, or eviction of one; reason to doubt the size */
     uint64_t inval_event, attr_event, names_event, cuts_event;
-    struct list names;              /* struct name_entry.of_dir */
-    bool complete;                  /* all its names are cached */
-    bool kernel_has_more;           /* it may have names of this directory that are not cached */
+    uint64_t forgot_event; /* the latest of what the names that are not cached any more said */
+    struct list names;     /* struct name_entry.of_dir */
+    bool complete;         /* all its names are cached */
+    bool kernel_has_more;  /* it may have names of this directory that are not cached */
     uint64_t list_event, list_next; /* a listing under way: its first page, its next cookie; */
     bool list_alone;                /* all names here are its own, and it meets each once */
     struct prelist prelist;         /* of this directory */

@@ -43,6 +43,7 @@ static void inode_free(struct core_inode *i)
     }
     c->unknown_event = MAX(c->unknown_event, MAX(i->inval_event, i->cuts_event));
     c->unknown_event = MAX(c->unknown_event, MAX(i->attr_event, i->names_event));
+    c->unknown_event = MAX(c->unknown_event, i->forgot_event);
     hmap_remove(&c->inodes, &i->node);
     list_remove(&i->lru);
     list_remove(&i->release.link);

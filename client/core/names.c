@@ -18,6 +18,7 @@ int names_init(struct core *c)
 
 static void entry_free(struct core *c, struct name_entry *e)
 {
+    e->dir->forgot_event = MAX(e->dir->forgot_event, e->event);
     hmap_remove(&c->names, &e->node);
     list_remove(&e->lru);
     list_remove(&e->of_dir);
@@ -178,18 +179,27 @@ bool names_learn(struct core *c, const struct answer *a, uint64_t parent, const 
     return believed;
 }
 
+/* What we know of it, or have forgotten, may be what a change has made that was asked for as well
+ * and is answered already: nobody knows which of the two was made first. */
+static bool is_overtaken(const struct core_inode *dir, const struct answer *a,
+                         const struct name_entry *e, uint64_t ino)
+{
+    return e ? e->event > a->event && e->ino != ino : dir->forgot_event > a->event;
+}
+
 bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_t parent,
                    const char *name, uint32_t len, uint64_t ino)
 {
     struct core_inode *dir = inode_get(c, parent);
     bool believed = dir && (a->kept & flag) && answer_current(c, a) && a->event >= dir->inval_event;
+    uint64_t hash = hash_bytes(name, len, parent);
+    struct name_entry *e = find_hash(c, parent, name, len, hash);
 
     c->events_seen++;
-    if (believed) {
-        uint64_t hash = hash_bytes(name, len, parent);
-
-        believed = put(c, dir, find_hash(c, parent, name, len, hash), name, len, hash, ino);
+    if (believed && !is_overtaken(dir, a, e, ino)) {
+        believed = put(c, dir, e, name, len, hash, ino);
     } else {
+        believed = false;
         names_drop(c, parent, name, len, false);
     }
     if (dir)

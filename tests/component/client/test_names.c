@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of names that are begun in one turn, and a server that does not take them together. */
+/* Changes of names that are begun in one turn: a server that does not take them together, and
+ * answers that come in another order. */
 #include <check.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,4 +48,76 @@ START_TEST(what_an_older_server_does_not_take_together_goes_alone)
 }
 END_TEST
 
-SUITE_MAIN("client-names", setup, teardown, what_an_older_server_does_not_take_together_goes_alone)
+static int look_up(const char *name)
+{
+    struct bed_op op;
+
+    bed_op_init(&op);
+    core_lookup(c, &op.q, 1, name, (uint32_t)strlen(name));
+    return bed_wait(&bed, &op);
+}
+
+static struct core_file *find_or_create(const char *name)
+{
+    struct bed_op op;
+
+    bed_op_init(&op);
+    core_create_file(c, &op.q, 1, name, (uint32_t)strlen(name), 0644, O_RDWR | O_CREAT, NULL);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    return op.q.out.opened.file;
+}
+
+/* Which of the two was made first their answers do not say. */
+START_TEST(of_two_changes_of_a_name_at_a_time_the_later_answer_is_not_believed)
+{
+    struct core_file *made = bed_create(&bed, c, "f"), *found;
+    struct bed_op op;
+    unsigned asked;
+
+    bed.cluster.mds_hold = true;
+    bed_op_init(&op);
+    core_unlink(c, &op.q, 1, "f", 1);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    bed.cluster.mds_hold = false;
+    found = find_or_create("f");
+    asked = bed.cluster.calls[RPC_OP_LOOKUP];
+    ck_assert_int_eq(look_up("f"), 0);
+    ck_assert_uint_eq(bed.cluster.calls[RPC_OP_LOOKUP], asked); /* it is known */
+    fake_mds_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    ck_assert_int_eq(look_up("f"), -ENOENT);
+    ck_assert_uint_eq(bed.cluster.calls[RPC_OP_LOOKUP], asked + 1);
+    core_release(c, found);
+    core_release(c, made);
+}
+END_TEST
+
+/* A third one has failed, and its name was forgotten over it. */
+START_TEST(nor_when_what_the_earlier_one_said_is_forgotten)
+{
+    struct core_file *made = bed_create(&bed, c, "f"), *found;
+    struct bed_op op, third;
+    unsigned asked;
+
+    bed.cluster.mds_hold = true;
+    bed_op_init(&op);
+    core_unlink(c, &op.q, 1, "f", 1);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    bed.cluster.mds_hold = false;
+    found = find_or_create("f");
+    bed_op_init(&third);
+    core_mkdir(c, &third.q, 1, "f", 1, 0755, NULL);
+    ck_assert_int_eq(bed_wait(&bed, &third), -EEXIST);
+    fake_mds_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    asked = bed.cluster.calls[RPC_OP_LOOKUP];
+    ck_assert_int_eq(look_up("f"), -ENOENT);
+    ck_assert_uint_eq(bed.cluster.calls[RPC_OP_LOOKUP], asked + 1);
+    core_release(c, found);
+    core_release(c, made);
+}
+END_TEST
+
+SUITE_MAIN("client-names", setup, teardown, what_an_older_server_does_not_take_together_goes_alone,
+           of_two_changes_of_a_name_at_a_time_the_later_answer_is_not_believed,
+           nor_when_what_the_earlier_one_said_is_forgotten)
