@@ -368,48 +368,6 @@ struct msg_auth_rep {
     struct msg_bytes offer;
 };
 
-/* ---- sessions ---- */
-
-struct msg_session_open_req {
-    struct uuid client; /* this mount or library instance; opening again with the same one takes the
-                           session over */
-    struct msg_bytes host, mount, job;
-    uint32_t pid;
-    bool read_only;
-};
-
-struct msg_session_open_rep {
-    uint64_t session;
-    uint32_t generation;
-    uint32_t slots;
-    uint64_t lease_ns;
-    int64_t wall_ns; /* the server's clock */
-    uint64_t root, map_epoch;
-    uint32_t inline_max;
-    struct uuid fs;
-    struct msg_bytes fs_name;
-    bool reclaim; /* the server has restarted: RECLAIM before anything else */
-};
-
-struct msg_renew_rep {
-    uint64_t lease_ns;
-    int64_t wall_ns;
-    uint64_t map_epoch;
-};
-
-struct msg_reclaim_item {
-    uint64_t ino, open_id;
-    uint32_t open_flags;
-    enum msg_lease lease;
-    uint64_t lease_seq;
-};
-
-struct msg_reclaim_req {
-    uint32_t n_items;
-    const struct msg_reclaim_item *items;
-    bool last;
-};
-
 /* ---- cluster ---- */
 
 struct msg_target_stat {
@@ -594,6 +552,7 @@ struct msg_target_req {
 };
 
 #include "proto/msg_admin.h"
+#include "proto/msg_session.h"
 #include "proto/msg_lock.h"
 #include "proto/msg_seek.h"
 

@@ -42,6 +42,9 @@ struct msg_session_info {
     uint32_t opens, leases;
     uint32_t state;    /* MSG_SESSION_* */
     bool disconnected; /* no connection of its client is open */
+    uint32_t waiting;  /* transfers that wait for an object storage server, as it says */
+    uint32_t waits_target;
+    uint64_t waits_ns; /* the oldest of them: for this target, for so long */
 };
 
 /* A server offers a new target where one of the map lived that is not there any more. */
@@ -89,8 +92,9 @@ struct msg_load_rep {
 };
 
 /*
- * WAITS: who waits for another client at the metadata server, and for whom. Not what waits for a
- * disk, a server or its turn: that is in LOAD.
+ * WAITS: who waits for another client at the metadata server, and for whom; and who waits for an
+ * object storage server, as clients say themselves when they renew their sessions. Not what waits
+ * for a disk or its turn: that is in LOAD.
  */
 #define MSG_WAITS_MAX 256u
 
@@ -98,6 +102,12 @@ struct msg_load_rep {
 #define MSG_WAIT_FLOCK  1u
 #define MSG_WAIT_DATA   2u /* data of the file that the other is to write back, and to give up */
 #define MSG_WAIT_CACHE  3u /* a change: the other is told first that what it has cached is over */
+#define MSG_WAIT_SERVER 4u /* an object storage server; other.host is its alias */
+
+/* Of MSG_WAIT_SERVER: why. */
+#define MSG_SERVER_SLOW    0u /* it is there */
+#define MSG_SERVER_DOWN    1u
+#define MSG_SERVER_MISSING 2u /* it is there without this target */
 
 struct msg_wait_end {
     uint64_t session; /* 0: the server itself */
@@ -112,8 +122,9 @@ struct msg_wait {
     uint64_t ino;
     uint64_t start, end; /* of a record lock, as in struct msg_lock */
     struct msg_wait_end who, other;
-    bool has_other;   /* false: it comes after others that wait */
-    bool other_waits; /* it holds nothing yet, but came first */
+    bool has_other;                          /* false: it comes after others that wait */
+    bool other_waits;                        /* it holds nothing yet, but came first */
+    uint32_t target, requests, server_state; /* of MSG_WAIT_SERVER */
 };
 
 struct msg_waits_rep {

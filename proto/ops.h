@@ -28,7 +28,7 @@
     X(LOAD,             4, empty,            load_rep,         OP_SERVER | OP_ADMIN | OP_URGENT) \
     /* metadata server: sessions */                                                        \
     X(SESSION_OPEN,    16, session_open_req, session_open_rep, OP_ANY)                     \
-    X(SESSION_RENEW,   17, empty,            renew_rep,        OP_ANY | OP_SESSION | OP_URGENT)        \
+    X(SESSION_RENEW,   17, renew_req,        renew_rep,        OP_ANY | OP_SESSION | OP_URGENT)        \
     X(SESSION_CLOSE,   18, empty,            empty,            OP_ANY | OP_SESSION)        \
     X(RECLAIM,         19, reclaim_req,      empty,            OP_ANY | OP_SESSION | OP_URGENT)        \
     /* metadata server: name space */                                                      \

@@ -172,6 +172,7 @@ struct core_req {
                       * cached comes straight into its memory and nothing is read ahead */
     uint32_t masked; /* create, mkdir, mknod: what the umask took from mode; a default ACL of the
                         directory counts instead of the umask */
+    uint32_t pid;    /* of who asks, to be told when it waits; 0: not known */
     bool want_negative; /* lookup: a name that does not exist is status 0 with out.entry.ino 0 */
 
     /* out */

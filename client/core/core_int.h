@@ -94,6 +94,9 @@ struct core_session {
     struct msg_reclaim_req reclaim_req;
     struct msg_reclaim_item *items;
     uint32_t n_items, sent_items;
+    struct msg_renew_req renew_req;
+    struct msg_server_wait waits[MSG_SERVER_WAITS_MAX]; /* of renew_req */
+    bool told_waits;                                    /* the last renewal had some */
     struct msg_empty empty;
     struct {
         uint32_t sequence;

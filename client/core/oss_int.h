@@ -124,6 +124,8 @@ struct oss_node *oss_node_of(struct core *c,
                              uint32_t target); /* with a peer; NULL: not in the map */
 bool oss_given_up(const struct core *c, uint32_t target);
 bool oss_io_is_lost(const struct oss_io *io); /* its target is given up */
+/* What has waited for long, for SESSION_RENEW: so many of out[MSG_SERVER_WAITS_MAX]. */
+uint32_t oss_waits(struct core *c, struct msg_server_wait *out);
 void oss_tick(struct core *c, uint64_t now);
 void oss_fail_all(struct core *c);
 void oss_fini(struct core *c);

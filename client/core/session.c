@@ -233,6 +233,17 @@ static void renewed(struct rpc_call *call, int status)
     session_up(c);
 }
 
+static void session_renew(struct core *c)
+{
+    struct core_session *s = &c->session;
+
+    if (s->call_busy)
+        return; /* it may be a renewal, and need what it was made from */
+    s->renew_req = (struct msg_renew_req){.n_waits = oss_waits(c, s->waits), .waits = s->waits};
+    if (call_start(c, RPC_OP_SESSION_RENEW, &s->renew_req, renewed))
+        s->told_waits = s->renew_req.n_waits > 0;
+}
+
 static void session_up(struct core *c)
 {
     struct core_session *s = &c->session;
@@ -253,8 +264,7 @@ static void session_up(struct core *c)
         session_reclaim(c);
     } else {
         session_ready(c);
-        (void)call_start(c, RPC_OP_SESSION_RENEW, &s->empty,
-                         renewed); /* by it the server knows where to recall */
+        session_renew(c); /* by it the server knows where to recall */
     }
 }
 
@@ -398,7 +408,7 @@ void session_tick(struct core *c, uint64_t now)
     else if (s->state == SESSION_RECLAIMING)
         session_reclaim(c);
     else if (s->state == SESSION_READY)
-        (void)call_start(c, RPC_OP_SESSION_RENEW, &s->empty, renewed);
+        session_renew(c);
 }
 
 static void closed(struct rpc_call *call, int status)

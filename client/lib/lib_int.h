@@ -73,6 +73,7 @@ struct aifs {
     bool is_parked; /* of the fork under way */
     struct lib_buffers *buffers;
     struct msg_cred cred;
+    uint32_t pid;
     uint32_t *groups;
     uint64_t mount_timeout_ns;
 };

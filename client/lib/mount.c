@@ -197,6 +197,7 @@ static int take_rights(struct aifs *fs)
 {
     int n = getgroups(0, NULL);
 
+    fs->pid = (uint32_t)getpid();
     fs->cred.uid = geteuid();
     fs->cred.gid = getegid();
     if (n <= 0)

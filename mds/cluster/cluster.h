@@ -35,6 +35,7 @@ void cluster_fence_cancel(struct mds *m, struct cluster_fence_wait *w); /* no-op
 /* ---- calls to object storage servers ---- */
 
 bool cluster_target_up(struct mds *m, uint32_t target);
+bool cluster_server_up(struct mds *m, uint32_t node);
 /* Of some target that is up less than an eighth, or less than 1 GiB, is free: what removed files
  * have there is wanted soon. */
 bool cluster_space_short(struct mds *m);

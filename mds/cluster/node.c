@@ -379,6 +379,13 @@ bool cluster_target_up(struct mds *m, uint32_t target)
     return n && n->up && t->state == MAP_TARGET_ONLINE;
 }
 
+bool cluster_server_up(struct mds *m, uint32_t node)
+{
+    const struct cluster_node *n = cluster_node(cluster_of(m), node);
+
+    return n && n->up;
+}
+
 bool cluster_layout_up(struct mds *m, const struct msg_layout *l)
 {
     const struct cluster_map *map = cluster_of(m)->map;

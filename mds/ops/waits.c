@@ -8,7 +8,7 @@
 
 void op_waits(struct mds *m, struct rpc_req *req)
 {
-    struct mds_waits w = {.max = MSG_WAITS_MAX / 2}; /* so that locks are always among them */
+    struct mds_waits w = {.max = MSG_WAITS_MAX / 4}; /* so that all kinds are always among them */
     struct msg_waits_rep rep;
 
     w.list = arena_alloc(&req->arena, MSG_WAITS_MAX * sizeof *w.list);
@@ -16,8 +16,12 @@ void op_waits(struct mds *m, struct rpc_req *req)
         rpc_reply(req, -ENOMEM, NULL);
         return;
     }
-    session_waits(m, &w);
+    session_server_waits(m, &w);
     rep.more = w.more;
+    w.more = false;
+    w.max = w.n + MSG_WAITS_MAX / 2;
+    session_waits(m, &w);
+    rep.more = rep.more || w.more;
     w.more = false;
     w.max = MSG_WAITS_MAX;
     locks_waits(m, &w);

@@ -154,6 +154,7 @@ int session_list(struct mds *m, struct arena *a, const struct msg_session_info *
             .leases = s->n_leases,
             .state = state_of(s),
             .disconnected = !s->link || !rpc_link_alive(s->link)};
+        session_waits_sum(s, &list[n - 1]);
     }
     *ret_sessions = list;
     *ret_n = n;

@@ -187,10 +187,13 @@ static void serve_renew(struct rpc_req *req)
 {
     struct mds *m = req->handler_arg;
     int rc = session_check(m, req);
+    struct session *s = rc < 0 ? NULL : session_find(session_module(m), req->header.session);
     struct msg_renew_rep rep = {.lease_ns = m->conf.lease_ns,
                                 .wall_ns = clock_wall_ns(reactor_clock(m->reactor)),
                                 .map_epoch = m->cluster_ops->map(m)->epoch};
 
+    if (s)
+        session_waits_note(s, req->msg);
     rpc_reply(req, rc, rc ? NULL : &rep);
 }
 

@@ -31,6 +31,7 @@ bool session_who(struct mds *m, uint64_t session, struct msg_bytes *ret_host,
  * wait for what other sessions have cached. */
 void session_describe(struct mds *m, uint64_t session, struct msg_wait_end *ret_end);
 void session_waits(struct mds *m, struct mds_waits *out);
+void session_server_waits(struct mds *m, struct mds_waits *out); /* for object storage servers */
 /* Has the time after a restart passed in which sessions reclaim what they had? */
 bool session_grace_over(struct mds *m);
 

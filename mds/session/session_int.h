@@ -89,8 +89,11 @@ struct session {
     uint32_t n_opens, n_leases;
     struct list watches; /* struct session_watch, the longest not granted again first */
     uint32_t n_watches;
-    struct session_slot *slots; /* n_slots of them, from the first open on */
-    uint64_t pushed_epoch;      /* of MAP_CHANGED */
+    struct session_slot *slots;           /* n_slots of them, from the first open on */
+    struct msg_server_wait *server_waits; /* as of its last renewal */
+    uint32_t n_server_waits;
+    uint64_t server_waits_ns;
+    uint64_t pushed_epoch; /* of MAP_CHANGED */
     bool pushing;
     /* eviction */
     const char *why;
@@ -281,6 +284,10 @@ static inline struct session_module *session_module(struct mds *m)
 {
     return m->session;
 }
+
+/* waits.c */
+void session_waits_note(struct session *s, const struct msg_renew_req *req);
+void session_waits_sum(const struct session *s, struct msg_session_info *info);
 
 static inline uint64_t session_now_ns(struct session_module *mod)
 {

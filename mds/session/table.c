@@ -47,6 +47,7 @@ void session_tables_fini(struct session_module *mod)
         if (s->link)
             rpc_link_unref(s->link);
         mem_free(s->slots);
+        mem_free(s->server_waits);
         mem_free(s->spared);
         mem_free(s);
     }
@@ -141,6 +142,7 @@ void session_free(struct session_module *mod, struct session *s)
     if (s->link)
         rpc_link_unref(s->link);
     mem_free(s->slots);
+    mem_free(s->server_waits);
     mem_free(s->spared);
     mem_free(s);
 }

@@ -3,11 +3,14 @@
  * For people: which session waits for which. A change that cannot enter its files yet is told with
  * everybody who holds one of them up (a lease being taken back, or a dead writer's file that is
  * being repaired), or, when it only comes after other changes, with nobody; a change that others
- * are told of before, with those who have not answered.
+ * are told of before, with those who have not answered. And which waits for an object storage
+ * server: that is known to clients only, who say so in SESSION_RENEW. Failure mode: out of memory,
+ * and what a renewal said is not known until the next one.
  */
 #include <fcntl.h>
 #include <string.h>
 
+#include "mds/cluster/cluster.h"
 #include "mds/session/session_int.h"
 
 static struct msg_bytes text(const char *s)
@@ -104,5 +107,74 @@ void session_waits(struct mds *m, struct mds_waits *out)
             return;
         if (v->wait && v->w)
             add(mod, out, &wait, v->wait->p->session, v->wait->since_ns, v->w->s->id);
+    }
+}
+
+/* ---- object storage servers ---- */
+
+void session_waits_note(struct session *s, const struct msg_renew_req *req)
+{
+    mem_free(s->server_waits);
+    s->n_server_waits = 0;
+    s->server_waits = req->n_waits ? mem_dup(req->waits, req->n_waits * sizeof *req->waits) : NULL;
+    if (s->server_waits)
+        s->n_server_waits = req->n_waits;
+    s->server_waits_ns = session_now_ns(s->mod);
+}
+
+static uint64_t age_ns(const struct session *s, const struct msg_server_wait *w)
+{
+    uint64_t told_ns_ago = session_now_ns(s->mod) - s->server_waits_ns;
+
+    return w->age_ns > UINT64_MAX - told_ns_ago ? UINT64_MAX : w->age_ns + told_ns_ago;
+}
+
+static void add_server_wait(struct mds *m, struct mds_waits *out, const struct session *s,
+                            const struct msg_server_wait *from)
+{
+    const struct cluster_map *map = m->cluster_ops->map(m);
+    const struct map_target *t = map_target(map, from->target);
+    struct msg_wait *w = t ? mds_waits_add(out) : NULL;
+
+    if (!w)
+        return;
+    *w = (struct msg_wait){.kind = MSG_WAIT_SERVER,
+                           .write = from->write,
+                           .ino = from->ino,
+                           .has_other = true,
+                           .target = t->id,
+                           .requests = from->requests};
+    session_describe(m, s->id, &w->who);
+    w->who.pid = from->pid;
+    w->who.age_ns = age_ns(s, from);
+    w->other.host = text(map_node(map, t->node)->alias);
+    if (!cluster_target_up(m, t->id))
+        w->server_state = cluster_server_up(m, t->node) ? MSG_SERVER_MISSING : MSG_SERVER_DOWN;
+}
+
+void session_server_waits(struct mds *m, struct mds_waits *out)
+{
+    struct session_module *mod = session_module(m);
+    struct hmap_node *node, *next;
+    size_t pos;
+
+    hmap_for_each (node, next, pos, &mod->sessions) {
+        const struct session *s = container_of(node, struct session, by_id);
+
+        for (uint32_t i = 0; s->phase == PHASE_LIVE && i < s->n_server_waits && !out->more; i++)
+            add_server_wait(m, out, s, &s->server_waits[i]);
+    }
+}
+
+void session_waits_sum(const struct session *s, struct msg_session_info *info)
+{
+    for (uint32_t i = 0; i < s->n_server_waits; i++) {
+        const struct msg_server_wait *w = &s->server_waits[i];
+
+        info->waiting += MIN(w->requests, UINT32_MAX - info->waiting);
+        if (!info->waits_target || age_ns(s, w) > info->waits_ns) {
+            info->waits_target = w->target;
+            info->waits_ns = age_ns(s, w);
+        }
     }
 }

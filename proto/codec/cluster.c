@@ -222,7 +222,10 @@ CODEC_MSG(node_live, NodeLive, NODE_LIVE)
     F(num, opens)                                                                                  \
     F(num, leases)                                                                                 \
     F(num, state)                                                                                  \
-    F(flag, disconnected)
+    F(flag, disconnected)                                                                          \
+    F(num, waiting)                                                                                \
+    F(num, waits_target)                                                                           \
+    F(num, waits_ns)
 CODEC_MSG(session_info, SessionInfo, SESSION_INFO)
 
 #define RMTREE_REQ(F) F(num, parent) F(num, ino) F(name, name)
@@ -276,7 +279,10 @@ CODEC_MSG(wait_end, WaitEnd, WAIT_END)
     F(num, end)                                                                                    \
     F(sub, wait_end, who)                                                                          \
     F(opt, wait_end, other)                                                                        \
-    F(flag, other_waits)
+    F(flag, other_waits)                                                                           \
+    F(num, target)                                                                                 \
+    F(num, requests)                                                                               \
+    F(num, server_state)
 CODEC_MSG(wait, Wait, WAIT)
 
 #define WAITS_REP(F) F(subs, wait, waits, MSG_WAITS_MAX) F(flag, more)

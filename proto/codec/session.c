@@ -26,6 +26,13 @@ CODEC_MSG(session_open_req, SessionOpenReq, SESSION_OPEN_REQ)
     F(flag, reclaim)
 CODEC_MSG(session_open_rep, SessionOpenRep, SESSION_OPEN_REP)
 
+#define SERVER_WAIT(F)                                                                             \
+    F(num, target) F(num, ino) F(flag, write) F(num, requests) F(num, pid) F(num, age_ns)
+CODEC_MSG(server_wait, ServerWait, SERVER_WAIT)
+
+#define RENEW_REQ(F) F(subs, server_wait, waits, MSG_SERVER_WAITS_MAX)
+CODEC_MSG(renew_req, RenewReq, RENEW_REQ)
+
 #define RENEW_REP(F) F(num, lease_ns) F(num, wall_ns) F(num, map_epoch)
 CODEC_MSG(renew_rep, RenewRep, RENEW_REP)
 

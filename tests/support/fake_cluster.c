@@ -55,6 +55,11 @@ static void serve_renew(struct rpc_req *req)
     if (s)
         fake_session_seen(f, s, req->from);
     if (req->header.op == RPC_OP_SESSION_RENEW) {
+        const struct msg_renew_req *m = req->msg;
+
+        f->n_waits = m->n_waits;
+        if (m->n_waits)
+            memcpy(f->waits, m->waits, m->n_waits * sizeof *f->waits);
         rpc_reply(req, s ? 0 : -AIFS_ESESSION, s ? &rep : NULL);
         return;
     }

@@ -120,6 +120,8 @@ struct fake_cluster {
     unsigned reads_told;  /* with CLOSE */
     bool locks_refused;   /* somebody else has them all; else they are granted */
     uint64_t avail_bytes; /* told by STATFS */
+    uint32_t n_waits;     /* what the last renewal of any session said */
+    struct msg_server_wait waits[MSG_SERVER_WAITS_MAX];
 };
 
 /* The metadata server says that it knows BATCH, and answers one like a server that does not. */

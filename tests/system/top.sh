@@ -56,8 +56,19 @@ exec 8>&-
 wait "$waiter"
 shown '.waits == []'
 
-# a server that is dead, and one that is frozen: told, and not waited for
+# a server that is dead, and one that is frozen: told, and not waited for; who waits for it is told, too
 kill_daemon oss2
+head -c 4000000 /dev/urandom >"$T/data"
+: >"$M/waits"
+inode=$(stat -c %i "$M/waits")
+dd if="$T/data" of="$M/waits" bs=1M conv=fsync status=none &
+writer=$!
+stuck() { "$ADMIN" --json top --once --interval 100ms >"$T/json" 2>/dev/null || [ $? = 3 ] && jq -e "$1" "$T/json" >/dev/null; }
+wait_for 60 stuck ".waits | any(.kind == \"server\" and .type == \"write\" and .mount == \"$M\" and .other_client == \"oss2\" and .other_state == \"down\" and
+    .target > 0 and .requests > 0 and .age_ns >= 2000000000 and .pid == $writer and .inode == $inode)" || fail "top does not show who waits for a server: $(cat "$T/json")"
+waiting() { "$ADMIN" --json client list | jq -e ".items[] | select(.session == $session) | .requests > 0 and (.waits_for | test(\"^oss2 \\\\(target [0-9]+\\\\)$\"))"; }
+wait_for 60 waiting || fail "client list does not show what it waits for: $("$ADMIN" client list)"
+"$ADMIN" --json status | jq -e '.warnings | any(test("^1 client waits for target [0-9]+ .* on oss2"))' >/dev/null || fail "status: $("$ADMIN" --json status | jq -c .warnings)"
 timeout 30 "$ADMIN" --timeout 2s --json top --by server >"$T/json" 2>"$T/err"
 [ $? = 3 ] || fail "exit code with a server down"
 jq -e '[.items[] | select(.state == "unreachable")] | length == 1 and all(.server == "oss2" and .ops_per_s == null)' "$T/json" >/dev/null || fail "oss2 should be unreachable: $(cat "$T/json")"
@@ -70,3 +81,6 @@ kill -CONT "$(daemon_pid oss1)"
 [ "$code" = 3 ] || fail "exit code with a frozen server: $code"
 jq -e '[.items[] | select(.state == "unreachable").server] | sort == ["oss1", "oss2"]' "$T/json" >/dev/null || fail "both should be unreachable: $(cat "$T/json")"
 start_again
+expect "what waited goes on" wait "$writer"
+cmp "$T/data" "$M/waits" || fail "what waited is not what was written"
+shown '.waits == []'

@@ -230,6 +230,26 @@ static void status_text(const struct cluster *c, const struct sums *s, const cha
             (unsigned long long)r->trees[i].directories, (unsigned long long)r->trees[i].objects);
 }
 
+/* Clients that wait for a server, those of one target together. */
+static void warn_waits(struct out *o, const struct cluster *c, const struct map_target *t)
+{
+    uint64_t oldest_ns = 0;
+    uint32_t clients = 0;
+
+    for (uint32_t i = 0; i < c->status->n_sessions; i++) {
+        const struct msg_session_info *s = &c->status->sessions[i];
+
+        if (!s->waiting || s->waits_target != t->id)
+            continue;
+        clients++;
+        oldest_ns = MAX(oldest_ns, s->waits_ns);
+    }
+    if (clients)
+        out_warning(o, "%u client%s for target %u (%s) on %s, for up to %.0f s now: see top",
+                    clients, clients == 1 ? " waits" : "s wait", t->id, t->alias,
+                    map_node(c->map, t->node)->alias, (double)oldest_ns / (double)NS_PER_S);
+}
+
 /* Servers that have missed a heartbeat, before it is long enough to count; targets not in use. */
 static void status_warn(struct out *o, const struct cluster *c)
 {
@@ -251,6 +271,7 @@ static void status_warn(struct out *o, const struct cluster *c)
             out_warning(o, "target %u (%s) is %s", c->map->targets[i].id, c->map->targets[i].alias,
                         state);
         cluster_target_missing(o, c, &c->map->targets[i]);
+        warn_waits(o, c, &c->map->targets[i]);
     }
 }
 
@@ -388,6 +409,23 @@ static struct msg_bytes address_of(struct msg_bytes b)
     return first ? (struct msg_bytes){first + 1, (uint32_t)(last - first - 1)} : b;
 }
 
+/* The server and target that it has waited for the longest, as it says itself. */
+static void out_waits(struct out *o, const struct cluster *c, const struct msg_session_info *s)
+{
+    const struct map_target *t = s->waiting ? map_target(c->map, s->waits_target) : NULL;
+    char text[MAP_NAME_BYTES + 32];
+
+    if (!t) {
+        for (int i = 0; i < 3; i++)
+            out_none(o);
+        return;
+    }
+    snprintf(text, sizeof text, "%s (target %u)", map_node(c->map, t->node)->alias, t->id);
+    out_text(o, text);
+    out_number(o, s->waits_ns);
+    out_number(o, s->waiting);
+}
+
 int cmd_client_list(struct admin *a, int argc, char **argv)
 {
     static const struct out_column columns[] = {
@@ -395,7 +433,9 @@ int cmd_client_list(struct admin *a, int argc, char **argv)
         {"PID", OUT_COUNT, NULL},          {"MOUNT", OUT_TEXT, NULL},
         {"ADDRESS", OUT_TEXT, NULL},       {"JOB", OUT_TEXT, NULL},
         {"OPENS", OUT_COUNT, NULL},        {"LEASES", OUT_COUNT, NULL},
-        {"LAST", OUT_AGE, "last_seen_ns"}, {"STATE", OUT_TEXT, NULL}};
+        {"LAST", OUT_AGE, "last_seen_ns"}, {"STATE", OUT_TEXT, NULL},
+        {"WAITS-FOR", OUT_TEXT, NULL},     {"SINCE", OUT_AGE, "waits_ns"},
+        {"REQUESTS", OUT_COUNT, NULL}};
     struct cluster c;
     struct out *o;
     int rc;
@@ -419,6 +459,7 @@ int cmd_client_list(struct admin *a, int argc, char **argv)
         out_number(o, s->leases);
         out_number(o, s->seen_ns_ago);
         out_text(o, cluster_session_state(&c, s));
+        out_waits(o, &c, s);
     }
     out_print(o);
     cluster_put(&c);

@@ -210,7 +210,7 @@ static void warn(const struct top *t, struct out *o)
 }
 
 /* Who waits for whom, below the rest. A metadata server that is down has its warning already. */
-static void show_waits(const struct top *t, struct out *o)
+static uint32_t show_waits(const struct top *t, struct out *o)
 {
     bool more = false;
     uint32_t n = 0;
@@ -218,17 +218,18 @@ static void show_waits(const struct top *t, struct out *o)
         top_waits(t->admin, MIN(t->admin->timeout_ns, NS_PER_S), t->count, &more, &n);
 
     if (!waits)
-        return;
+        return 0;
     out_also(o, "waits", waits);
     if (more)
         out_warning(o, "more requests wait than the %u that are looked at", n);
+    return n;
 }
 
-static void say_idle(const struct top *t)
+static void say_idle(const struct top *t, uint32_t n_waits)
 {
     fflush(stdout);
-    fprintf(stderr, "idle: no client has asked a server for anything in the last %.1f s\n",
-            (double)t->interval_ns / (double)NS_PER_S);
+    fprintf(stderr, "%s: no client has asked a server for anything in the last %.1f s\n",
+            n_waits ? "not idle, but waiting" : "idle", (double)t->interval_ns / (double)NS_PER_S);
 }
 
 static void show(struct top *t)
@@ -237,6 +238,7 @@ static void show(struct top *t)
                                           "aifs.top.server/1"};
     struct out_column columns[ARRAY_LEN(columns_of[0]) + ARRAY_LEN(columns_rates)];
     struct top_table table = {0};
+    uint32_t n_waits;
     unsigned n = 0;
     struct out *o;
 
@@ -259,10 +261,10 @@ static void show(struct top *t)
         out_rates(t, o, &table.rows[i]);
     }
     warn(t, o);
-    show_waits(t, o);
+    n_waits = show_waits(t, o);
     out_print(o);
     if (table.n == 0 && !t->admin->json && !t->admin->quiet)
-        say_idle(t);
+        say_idle(t, n_waits);
     top_drop(&table);
 }
 

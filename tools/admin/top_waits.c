@@ -24,11 +24,13 @@ static const struct out_column columns[] = {
     {"PID", OUT_COUNT, "other_pid"},
     {"WHO", OUT_TEXT, "other_state"},
     {"SINCE", OUT_AGE, "other_age_ns"},
+    {"TARGET", OUT_COUNT, NULL},
     {"", OUT_COUNT | OUT_JSON_ONLY, "start"},
     {"", OUT_COUNT | OUT_JSON_ONLY, "end"},
     {"", OUT_COUNT | OUT_JSON_ONLY, "session"},
     {"", OUT_COUNT | OUT_JSON_ONLY, "other_session"},
     {"", OUT_TEXT | OUT_JSON_ONLY, "other_job"},
+    {"", OUT_COUNT | OUT_JSON_ONLY, "requests"},
 };
 
 /* ---- paths ---- */
@@ -113,14 +115,27 @@ static const char *kind_of(const struct msg_wait *w)
     static const char *const names[] = {[MSG_WAIT_RECORD] = "record",
                                         [MSG_WAIT_FLOCK] = "flock",
                                         [MSG_WAIT_DATA] = "data",
-                                        [MSG_WAIT_CACHE] = "cache"};
+                                        [MSG_WAIT_CACHE] = "cache",
+                                        [MSG_WAIT_SERVER] = "server"};
 
     return w->kind < ARRAY_LEN(names) ? names[w->kind] : "other";
 }
 
+/* What the other does. */
+static const char *state_of(const struct msg_wait *w)
+{
+    static const char *const servers[] = {
+        [MSG_SERVER_SLOW] = "slow", [MSG_SERVER_DOWN] = "down", [MSG_SERVER_MISSING] = "missing"};
+
+    if (w->kind == MSG_WAIT_SERVER)
+        return w->server_state < ARRAY_LEN(servers) ? servers[w->server_state] : "other";
+    return !w->has_other ? NULL : w->other_waits ? "waits" : "holds";
+}
+
 static void row(struct out *o, const struct msg_wait *w)
 {
-    bool record = w->kind == MSG_WAIT_RECORD, other = w->has_other;
+    bool record = w->kind == MSG_WAIT_RECORD, server = w->kind == MSG_WAIT_SERVER;
+    bool other = w->has_other && !server;
     char path[PATH_MAX];
 
     out_bytes(o, &w->who.host);
@@ -136,13 +151,15 @@ static void row(struct out *o, const struct msg_wait *w)
     out_bytes(o, &w->other.host);
     out_bytes(o, &w->other.mount);
     out_if(o, w->other.pid, w->other.pid != 0);
-    out_text(o, !other ? NULL : w->other_waits ? "waits" : "holds");
+    out_text(o, state_of(w));
     out_if(o, w->other.age_ns, w->other.age_ns != 0);
+    out_if(o, w->target, server);
     out_if(o, w->start, record);
     out_if(o, w->end, record && w->end != MSG_LOCK_END);
     out_if(o, w->who.session, w->who.session != 0);
     out_if(o, w->other.session, other);
     out_bytes(o, &w->other.job);
+    out_if(o, w->requests, server);
 }
 
 static int by_age(const void *a, const void *b)

@@ -205,10 +205,64 @@ START_TEST(who_waits_for_a_target_gets_an_error_when_it_is_given_up)
 }
 END_TEST
 
+START_TEST(the_metadata_server_is_told_what_waits_for_a_storage_server)
+{
+    const struct msg_server_wait *w = bed.cluster.waits;
+    struct core_file *f;
+    struct bed_op read, sync;
+
+    core_release(c, stored_file("f"));
+    f = again("f", NULL);
+    get_grants(f);
+    bed.cluster.oss[1].missing = true;
+    read_later(&read, f, place("f", 1) + 2 * MIB);
+    bed_spin(&bed, NS_PER_S);
+    ck_assert_uint_eq(bed.cluster.n_waits, 0); /* that may happen */
+    bed_spin(&bed, 2 * NS_PER_S);              /* not when the next one is due anyway */
+    ck_assert_uint_eq(bed.cluster.n_waits, 1);
+    ck_assert(w->target == 2 && w->ino == core_file_ino(f) && !w->write && w->requests > 0);
+    ck_assert_uint_ge(w->age_ns, 2 * NS_PER_S);
+    ck_assert_uint_eq(w->pid, 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, place("f", 1), data, 100), 0);
+    bed_op_init(&sync);
+    sync.q.pid = 4711;
+    core_fsync(c, &sync.q, f, false);
+    bed_spin(&bed, 12 * NS_PER_S);
+    ck_assert(bed.cluster.n_waits == 1 && w->write && w->pid == 4711);
+    bed.cluster.oss[1].missing = false;
+    ck_assert_int_eq(bed_wait(&bed, &read), 0);
+    core_read_done(&read.q);
+    ck_assert_int_eq(bed_wait(&bed, &sync), 0);
+    bed_spin(&bed, NS_PER_S);
+    ck_assert_uint_eq(bed.cluster.n_waits, 0);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_commit_that_is_not_answered_is_told_too)
+{
+    struct core_file *f = stored_file("f");
+    struct bed_op sync;
+
+    bed.cluster.oss[0].hold_commits = true;
+    ck_assert_int_eq(bed_write(&bed, c, f, place("f", 0), data, 100), 0);
+    bed_op_init(&sync);
+    core_fsync(c, &sync.q, f, false);
+    bed_spin(&bed, 3 * NS_PER_S);
+    ck_assert_uint_eq(bed.cluster.n_waits, 1);
+    ck_assert(bed.cluster.waits[0].target == 1 && bed.cluster.waits[0].write);
+    fake_oss_release(&bed.cluster.oss[0]);
+    ck_assert_int_eq(bed_wait(&bed, &sync), 0);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-targets", setup, teardown,
            who_needs_a_target_that_its_server_does_not_have_waits_until_it_is_there,
            what_waits_for_a_missing_target_is_not_sent_again_and_again,
            who_waits_for_a_missing_target_can_be_killed,
            a_soft_mount_does_not_wait_for_a_missing_target,
            what_lay_on_a_target_that_is_given_up_is_an_error_and_never_zeros,
-           who_waits_for_a_target_gets_an_error_when_it_is_given_up)
+           who_waits_for_a_target_gets_an_error_when_it_is_given_up,
+           the_metadata_server_is_told_what_waits_for_a_storage_server,
+           a_commit_that_is_not_answered_is_told_too)

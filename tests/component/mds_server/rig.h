@@ -77,6 +77,7 @@ struct rig_client {
     struct rpc_node *rpc;
     struct rpc_peer *mds;
     struct rpc_call renewal;
+    struct msg_renew_req renew; /* what it says when it does */
     bool renewing;
     struct rig_give {
         struct rpc_call call;

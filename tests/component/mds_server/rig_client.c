@@ -196,7 +196,7 @@ void rig_client_tick(struct rig_client *c)
     if (!c->alive || c->renewing || c->rig->clock.now_ns < c->renew_ns + RIG_LEASE / 4)
         return;
     c->renew_ns = c->rig->clock.now_ns;
-    rpc_call_init(&c->renewal, RPC_OP_SESSION_RENEW, NULL, renewed, c);
+    rpc_call_init(&c->renewal, RPC_OP_SESSION_RENEW, &c->renew, renewed, c);
     c->renewal.session = c->session;
     c->renewal.generation = c->generation;
     c->renewing = true;

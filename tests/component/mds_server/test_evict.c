@@ -65,7 +65,8 @@ START_TEST(a_silent_writer_is_fenced_then_its_file_sealed_then_free)
     }
     ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, ino), 2);
     ck_assert(rig_until(&rig, 1000, session_gone, NULL));
-    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SESSION_RENEW, NULL, NULL), -AIFS_ESESSION);
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SESSION_RENEW, &(struct msg_renew_req){0}, NULL),
+                     -AIFS_ESESSION);
 }
 END_TEST
 

@@ -144,16 +144,18 @@ static int without_memory(unsigned nth, unsigned op, const void *req, bool *ret_
 
 START_TEST(a_renewal_without_memory_is_no_end_of_the_session)
 {
+    struct msg_server_wait wait = {.target = 1, .requests = 1};
+    struct msg_renew_req renew = {.n_waits = 1, .waits = &wait};
     bool failed = true;
 
     for (unsigned nth = 1; failed; nth++) {
         int rc;
 
         ck_assert_uint_lt(nth, ALLOCATIONS_MAX);
-        rc = without_memory(nth, RPC_OP_SESSION_RENEW, NULL, &failed);
+        rc = without_memory(nth, RPC_OP_SESSION_RENEW, &renew, &failed);
         ck_assert_msg(rc == 0 || failed, "allocation %u: %s", nth, err_name(rc));
         ck_assert_msg(rc != -AIFS_ESESSION, "allocation %u", nth);
-        ck_ok(rig_do(&rig, 0, RPC_OP_SESSION_RENEW, NULL, NULL));
+        ck_ok(rig_do(&rig, 0, RPC_OP_SESSION_RENEW, &(struct msg_renew_req){0}, NULL));
     }
 }
 END_TEST

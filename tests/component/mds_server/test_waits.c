@@ -165,6 +165,71 @@ START_TEST(a_change_that_others_are_told_of_first_is_told_with_who_is_silent)
 }
 END_TEST
 
+START_TEST(who_waits_for_a_storage_server_says_so_when_it_renews)
+{
+    struct msg_server_wait waiting[] = {
+        {.target = 1, .ino = 77, .write = true, .requests = 3, .pid = 4711, .age_ns = NS_PER_S},
+        {.target = 99, .ino = 78, .requests = 1, .age_ns = NS_PER_S}}; /* there is none */
+    const struct msg_status_rep *s;
+    const struct msg_wait *w;
+    const void *any;
+
+    rig.client[1].renew = (struct msg_renew_req){.n_waits = 2, .waits = waiting};
+    ck_ok(rig_do(&rig, 1, RPC_OP_SESSION_RENEW, &rig.client[1].renew, NULL));
+    rig.client[1].alive = false; /* it does not renew again so soon */
+    rig_pass(&rig, 1000);
+    rig.client[1].alive = true;
+    ck_assert_uint_eq(waits()->n_waits, 1);
+    w = waits()->waits;
+    ck_assert_uint_eq(w->kind, MSG_WAIT_SERVER);
+    ck_assert(w->ino == 77 && w->target == 1 && w->requests == 3 && w->write);
+    ck_assert_uint_eq(w->who.session, rig.client[1].session);
+    ck_assert_uint_eq(w->who.pid, 4711);
+    ck_assert_uint_ge(w->who.age_ns, 2 * NS_PER_S);
+    ck_assert_uint_eq(w->server_state, MSG_SERVER_SLOW);
+    ck_assert_int_eq(memcmp(w->other.host.data, "oss1", w->other.host.len), 0);
+    rig.oss[0].alive = false;
+    rig_pass(&rig, 4000);
+    ck_assert_uint_eq(waits()->waits[0].server_state, MSG_SERVER_DOWN);
+    rig_oss_start(&rig, 0, 0); /* without its disk */
+    ck_assert_uint_eq(waits()->waits[0].server_state, MSG_SERVER_MISSING);
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    s = any;
+    for (uint32_t i = 0; i < s->n_sessions; i++) {
+        bool it = s->sessions[i].session == rig.client[1].session;
+
+        ck_assert_uint_eq(s->sessions[i].waiting, it ? 4 : 0);
+        ck_assert_uint_eq(s->sessions[i].waits_target, it ? 1 : 0);
+    }
+    rig.client[1].renew.n_waits = 0;
+    ck_ok(rig_do(&rig, 1, RPC_OP_SESSION_RENEW, &rig.client[1].renew, NULL));
+    ck_assert_uint_eq(waits()->n_waits, 0);
+}
+END_TEST
+
+START_TEST(many_who_wait_for_servers_leave_room_for_others)
+{
+    struct msg_server_wait waiting[MSG_SERVER_WAITS_MAX];
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, a = rep->open_id, b;
+
+    for (unsigned i = 0; i < MSG_SERVER_WAITS_MAX; i++)
+        waiting[i] = (struct msg_server_wait){.target = 1, .ino = i, .requests = 1};
+    for (unsigned i = 0; i < RIG_CLIENTS; i++) {
+        rig.client[i].renew =
+            (struct msg_renew_req){.n_waits = MSG_SERVER_WAITS_MAX, .waits = waiting};
+        ck_ok(rig_do(&rig, i, RPC_OP_SESSION_RENEW, &rig.client[i].renew, NULL));
+    }
+    b = rig_open_file(&rig, 1, ino, O_RDWR)->open_id;
+    ck_assert(lock(0, ino, a, MSG_LOCK_RECORD, 0));
+    ck_assert(!lock(1, ino, b, MSG_LOCK_RECORD, 100));
+    ck_assert_uint_eq(waits()->n_waits, MSG_WAITS_MAX / 4 + 1);
+    ck_assert(waits()->more);
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        rig.client[i].renew.n_waits = 0;
+}
+END_TEST
+
 START_TEST(more_than_fit_are_said_to_be)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
@@ -191,6 +256,8 @@ static void add(TCase *t)
     tcase_add_test(t, who_comes_after_others_is_told_with_the_first_of_them);
     tcase_add_test(t, a_change_that_waits_for_a_writer_is_told_with_him);
     tcase_add_test(t, a_change_that_others_are_told_of_first_is_told_with_who_is_silent);
+    tcase_add_test(t, who_waits_for_a_storage_server_says_so_when_it_renews);
+    tcase_add_test(t, many_who_wait_for_servers_leave_room_for_others);
     tcase_add_test(t, more_than_fit_are_said_to_be);
 }
 
