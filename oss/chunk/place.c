@@ -89,6 +89,7 @@ static void let_go_of_all(struct chunk_store *s)
                 t->state[k] = SLOT_WRITTEN;
     }
     s->mapped_bytes = 0;
+    s->ready.lost = true;
     seg_unmap_pages(&s->seg);
 }
 
@@ -110,16 +111,27 @@ static uint8_t *slot_memory(struct chunk_store *s, struct chunk_slot slot)
     return at;
 }
 
-int chunk_place_prepare(struct chunk_store *s, struct chunk_slot slot)
+int chunk_place_prepare(struct chunk_store *s, struct chunk_slot slot, uint8_t **ret_at)
 {
+    uint8_t *at;
+
     if (state_get(s, slot) == SLOT_MAPPED)
         return 0;
-    if (s->mapped_bytes + (1ull << slot.class) > s->options.mapped_bytes)
+    if (s->mapped_bytes + (1ull << slot.class) > s->options.mapped_bytes || FAULT("chunk.map"))
         return -ENOSPC;
     chunk_place_written(s, slot); /* its pages are there as soon as they are filled in */
-    if (state_get(s, slot) == SLOT_FRESH)
+    at = seg_map(&s->seg, slot);
+    if (!at || state_get(s, slot) == SLOT_FRESH)
         return -ENOMEM;
-    return slot_memory(s, slot) ? 1 : -ENOSPC;
+    *ret_at = at;
+    return 1;
+}
+
+void chunk_place_prepared(struct chunk_store *s, struct chunk_slot slot)
+{
+    if (state_get(s, slot) == SLOT_WRITTEN &&
+        s->mapped_bytes + (1ull << slot.class) <= s->options.mapped_bytes)
+        state_set(s, slot, SLOT_MAPPED);
 }
 
 const uint8_t *chunk_place_mapped(struct chunk_store *s, struct chunk_slot slot)
@@ -216,6 +228,7 @@ static void places_unback(void *arg, unsigned class, uint32_t first, uint32_t n)
 
     for (uint32_t k = first; k < first + n && k < t->n; k++)
         state_set(s, (struct chunk_slot){.number = k, .class = (uint8_t) class}, SLOT_FRESH);
+    s->ready.lost = true;
     seg_slots_ops.unback(arg, class, first, n);
 }
 

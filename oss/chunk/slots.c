@@ -105,6 +105,14 @@ bool slots_is_used(const struct slots *s, struct chunk_slot slot)
     return slot.number / c->group_slots < c->n_groups && bit_get(c, slot.number);
 }
 
+bool slots_is_backed(const struct slots *s, struct chunk_slot slot)
+{
+    const struct slots_class *c = &s->classes[slot.class - CHUNK_CLASS_MIN];
+    uint32_t g = slot.number / c->group_slots;
+
+    return g < c->n_groups && c->groups[g].backed;
+}
+
 int slots_mark(struct slots *s, struct chunk_slot slot)
 {
     struct slots_class *c = slots_class(s, slot.class);

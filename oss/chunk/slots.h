@@ -73,6 +73,7 @@ bool slots_free_from(struct slots *s, unsigned class, uint32_t from, struct chun
 void slots_free(struct slots *s, struct chunk_slot slot);
 /* Gives empty groups back until no more than keep_bytes of them are left. */
 void slots_trim(struct slots *s, uint64_t keep_bytes);
+bool slots_is_backed(const struct slots *s, struct chunk_slot slot);
 bool slots_is_used(const struct slots *s, struct chunk_slot slot);
 /* Bytes that new data can still take, were it to come in the largest slots. */
 uint64_t slots_free_bytes(const struct slots *s);

@@ -238,6 +238,7 @@ static void store_free(struct chunk_store *s)
     size_t pos;
 
     chunk_ready_stop(s);
+    chunk_ready_fini(s);
     chunk_metrics_stop(s);
     chunk_commit_stop(s);
     if (s->chunks.buckets)
@@ -287,11 +288,11 @@ static int store_open(struct chunk_store *s, const struct chunk_store_options *o
         return rc;
     store_settle_space(s);
     space_update(s);
-    chunk_ready_turn(s);
     do {
         if (getrandom(&s->verifier, sizeof s->verifier, 0) < 0)
             return -errno;
     } while (!s->verifier);
+    chunk_ready_turn(s);
     return 0;
 }
 
@@ -324,15 +325,22 @@ int chunk_store_open(const struct chunk_store_options *o, struct chunk_store **r
     return 0;
 }
 
-static void close_end(struct reactor_work *w)
+static void close_last(struct chunk_store *s)
 {
-    struct chunk_store *s = container_of(w, struct chunk_store, build_work);
     void (*done)(void *arg, int status) = s->closed;
     void *arg = s->closed_arg;
     int status = s->failed;
 
     store_free(s);
     done(arg, status);
+}
+
+static void close_end(struct reactor_work *w)
+{
+    struct chunk_store *s = container_of(w, struct chunk_store, build_work);
+
+    if (!chunk_ready_wait(s, close_last))
+        close_last(s);
 }
 
 static void close_committed(struct chunk_op *op, int status)

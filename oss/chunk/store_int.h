@@ -15,6 +15,7 @@
 
 #include "common/base/hmap.h"
 #include "common/net/buf.h"
+#include "common/rt/thread.h"
 #include "common/stat/stat.h"
 #include "oss/chunk/index.h"
 #include "oss/chunk/seg.h"
@@ -167,9 +168,17 @@ struct chunk_store {
         unsigned idle;  /* its turns since */
         uint64_t ahead; /* bytes to prepare */
         struct reactor_timer timer;
-        uint64_t n_ops;  /* s->n_ops when it last looked */
-        uint32_t at;     /* the next slot to look at */
-        uint64_t passed; /* bytes of free slots before it */
+        uint64_t n_ops;             /* s->n_ops when it last looked */
+        uint32_t at;                /* the next slot to look at */
+        uint64_t passed;            /* bytes of free slots before it */
+        struct worker_pool *helper; /* NULL until it is needed */
+        struct worker_job job;      /* fills memory in */
+        bool busy, beside;          /* a job is under way; a thread does it */
+        bool lost;                  /* pages went meanwhile: of which slots is not known here */
+        struct chunk_slot slot;     /* the job's; its memory, and whether that is there now */
+        uint8_t *memory;
+        int status;
+        void (*stopped)(struct chunk_store *s); /* when the job is over */
     } ready;
     uint64_t n_ops;    /* submitted, and places looked for */
     uint32_t n_places; /* given out, neither taken nor given back */
@@ -270,7 +279,10 @@ void chunk_report_corrupt(struct chunk_store *s, uint64_t ino, uint64_t chunk, u
 /* ---- ready.c: space for the next writes, on targets in memory ---- */
 
 void chunk_ready_init(struct chunk_store *s);
-void chunk_ready_stop(struct chunk_store *s);
+void chunk_ready_stop(struct chunk_store *s); /* nothing new is begun */
+/* True: stopped() comes when what is under way has ended; false: nothing is. */
+bool chunk_ready_wait(struct chunk_store *s, void (*stopped)(struct chunk_store *s)) MUST_USE;
+void chunk_ready_fini(struct chunk_store *s); /* nothing is under way */
 void chunk_ready_turn(struct chunk_store *s); /* of the space timer */
 
 /* ---- place.c: slots as receive buffers ---- */
@@ -282,8 +294,10 @@ extern const struct slots_ops chunk_place_slots_ops; /* seg_slots_ops, and what 
 void chunk_place_written(struct chunk_store *s, struct chunk_slot slot);
 /* A slot's memory, if all of it is mapped; until the next event. NULL: read the file. */
 const uint8_t *chunk_place_mapped(struct chunk_store *s, struct chunk_slot slot);
-/* Fills a free slot in before anybody needs it: 1; 0: it was; negative: not now. */
-int chunk_place_prepare(struct chunk_store *s, struct chunk_slot slot) MUST_USE;
+/* Before anybody needs a free slot: 1, *ret_at is to be filled in by whoever may wait for that, and
+ * chunk_place_prepared() says that it was; 0: it is mapped; negative: not now. */
+int chunk_place_prepare(struct chunk_store *s, struct chunk_slot slot, uint8_t **ret_at) MUST_USE;
+void chunk_place_prepared(struct chunk_store *s, struct chunk_slot slot);
 /* May op, which holds its whole chunk or will, make its place the chunk's slot? */
 bool chunk_place_fits(const struct chunk_op *op);
 /* The place becomes op->write.slot, with the data in it. -EIO: a fault point. */

@@ -405,6 +405,20 @@ START_TEST(a_new_target_that_nobody_asks_has_places_and_all_of_its_space)
 }
 END_TEST
 
+START_TEST(a_target_closes_while_it_is_being_made_ready)
+{
+    rig.options.capacity_bytes = 64 * MIB;
+    rig.options.ready_bytes = 8 * CB;
+    for (unsigned turns = 0; turns < 12; turns++) {
+        rig_open(&rig);
+        ck_assert_int_eq(chunk_store_set_id(rig.store, 1), 0);
+        for (unsigned k = 0; k < turns && in_memory(); k++)
+            reactor_run_once(rig.reactor, NS_PER_MS);
+        rig_close(&rig);
+    }
+}
+END_TEST
+
 START_TEST(data_read_from_mapped_memory_is_checked)
 {
     char path[4096];
@@ -506,6 +520,7 @@ int main(void)
     tcase_add_test(t, large_writes_to_memory_are_made_durable_at_once);
     tcase_add_test(d, large_writes_to_memory_are_made_durable_at_once);
     tcase_add_test(t, a_new_target_that_nobody_asks_has_places_and_all_of_its_space);
+    tcase_add_test(t, a_target_closes_while_it_is_being_made_ready);
     tcase_add_test(t, data_read_from_mapped_memory_is_checked);
     tcase_add_test(t, what_was_made_ready_goes_to_whatever_needs_the_space);
     tcase_add_test(t, no_more_is_made_ready_than_may_be_mapped);
