@@ -51,6 +51,7 @@ struct msg_session_info {
 struct msg_refused_target {
     uint32_t instead_of;
     struct msg_bytes alias, path; /* of the server */
+    uint64_t seen_ns_ago; /* its last registration: once a second while it has nothing else */
 };
 
 struct msg_status_rep {

@@ -40,6 +40,7 @@ struct cluster_refused {
     struct list link;
     uint32_t instead_of;
     bool itself; /* it is the one that was given up */
+    uint64_t seen_ns;
     struct uuid node;
     char alias[MAP_NAME_BYTES], path[CLUSTER_PATH_BYTES];
 };

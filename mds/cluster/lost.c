@@ -70,11 +70,14 @@ void cluster_refused_note(struct cluster *c, const struct msg_register_req *req)
     refused_clean(c, req);
     for (uint32_t i = 0; i < req->n_targets; i++) {
         uint32_t instead_of = change_instead_of(c->map, req, i);
-        struct cluster_refused *r;
+        struct cluster_refused *r = instead_of ? refused_find(c, instead_of) : NULL;
 
-        if (!instead_of || refused_find(c, instead_of) || !(r = mem_zalloc(sizeof *r)))
+        if (r)
+            r->seen_ns = cluster_now_ns(c);
+        if (!instead_of || r || !(r = mem_zalloc(sizeof *r)))
             continue; /* a server without anything else asks once a second: said once */
         r->instead_of = instead_of;
+        r->seen_ns = cluster_now_ns(c);
         r->node = req->node;
         refused_text(r->alias, sizeof r->alias, req->alias);
         refused_text(r->path, sizeof r->path, req->targets[i].path);
@@ -122,7 +125,8 @@ int cluster_refused_list(struct cluster *c, struct arena *a, struct msg_status_r
         all[rep->n_refused++] =
             (struct msg_refused_target){.instead_of = r->instead_of,
                                         .alias = {r->alias, (uint32_t)strlen(r->alias)},
-                                        .path = {r->path, (uint32_t)strlen(r->path)}};
+                                        .path = {r->path, (uint32_t)strlen(r->path)},
+                                        .seen_ns_ago = cluster_now_ns(c) - r->seen_ns};
     }
     return 0;
 }

@@ -238,7 +238,8 @@ CODEC_MSG(rmtree_req, RmtreeReq, RMTREE_REQ)
 CODEC_MSG(trash_tree, TrashTree, TRASH_TREE)
 
 #define REFUSED_TARGET(F)                                                                          \
-    F(num, instead_of) F(text, alias, MAP_NAME_BYTES - 1) F(bytes, path, MSG_PATH_MAX)
+    F(num, instead_of)                                                                             \
+    F(text, alias, MAP_NAME_BYTES - 1) F(bytes, path, MSG_PATH_MAX) F(num, seen_ns_ago)
 CODEC_MSG(refused_target, RefusedTarget, REFUSED_TARGET)
 
 #define STATUS_REP(F)                                                                              \

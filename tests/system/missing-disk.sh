@@ -13,16 +13,16 @@ expect "a directory on the other server" "$ADMIN" stripe set -c 1 "$M/d"
 for i in 1 2 3 4 5 6 7 8; do head -c 100000 /dev/urandom >"$M/d/$i"; done
 sums "$M/d" >"$T/before"
 
-start_without() { # the demo would stop it again, for it wants all of its targets
-    rm -f "$C/oss1/run/port"
-    "$AIFS_BUILD/oss/aifs-oss" --config "$C/oss1/oss.conf" </dev/null >>"$C/oss1/log" 2>&1 &
+start_without() { # SERVER: the demo would stop it again, for it wants all of its targets
+    rm -f "$C/$1/run/port"
+    "$AIFS_BUILD/oss/aifs-oss" --config "$C/$1/oss.conf" </dev/null >>"$C/$1/log" 2>&1 &
     disown
-    wait_for 60 [ -s "$C/oss1/run/port" ] || fail "oss1 does not start"
+    wait_for 60 [ -s "$C/$1/run/port" ] || fail "$1 does not start"
 }
 unmount_disk() { mv "$place" "$T/disk" && mkdir "$place"; }
 kill_daemon oss1 TERM
 expect "the disk goes" unmount_disk
-start_without
+start_without oss1
 asked() { "$ADMIN" --json status | jq -e --arg p "$place" '.warnings | any(contains("lived at " + $p + " on oss1 and is not there") and contains("target replace"))'; }
 wait_for 60 asked || fail "status does not tell of the missing disk: $("$ADMIN" --json status | jq -c .warnings)"
 refuse "target list" 3 "target $id lived at $place on oss1" "$ADMIN" target list
@@ -52,7 +52,7 @@ rm -r "$M/d" "$M/new"
 expect "a mount with nothing in its cache" remount
 kill_daemon oss1 TERM
 expect "the disk is lost" unmount_disk
-start_without
+start_without oss1
 wait_for 60 asked || fail "status does not tell of the lost disk"
 refuse "without --yes" 8 "would be done: target $id is given up.*at $place of oss1" "$ADMIN" target replace "$lost"
 [ "$("$ADMIN" --json target list | jq '.items | length')" = 4 ] || fail "it was only asked what would be done"
@@ -93,7 +93,14 @@ expect "no damage is left" "$ADMIN" fsck check
 # its disk turns up after all: too late
 kill_daemon oss1 TERM
 mv "$place" "$T/new-disk" && mv "$T/disk" "$place"
-start_without
+start_without oss1
 late() { "$ADMIN" --json status | jq -e --arg id "$id" '.warnings | any(contains("target " + $id + ", which was given up, is there again"))'; }
 wait_for 60 late || fail "status does not tell of the disk that is back: $("$ADMIN" --json status | jq -c .warnings)"
 grep -q "$place: this is target $id, which was given up" "$C/oss1/log" || fail "the server does not say so"
+
+# both disks of the other server are missing: it has nothing, and is there all the same
+kill_daemon oss2 TERM
+mkdir "$T/disks" && mv "$C"/oss2/t1 "$C"/oss2/t2 "$T/disks"
+start_without oss2
+nothing() { "$ADMIN" --json status | jq -e '.warnings | any(startswith("server oss2 is there, but without any of its targets"))'; }
+wait_for 60 nothing || fail "status does not tell of a server without targets: $("$ADMIN" --json status | jq -c .warnings)"

@@ -72,6 +72,13 @@ const char *cluster_target_state(const struct map_target *t, const struct msg_no
     return t->state == MAP_TARGET_ONLINE ? "online" : "offline";
 }
 
+unsigned cluster_use_percent(const struct msg_target_stat *live)
+{
+    uint64_t all = live->used_bytes + live->free_bytes;
+
+    return all ? (unsigned)((live->used_bytes * 100 + all - 1) / all) : 0;
+}
+
 void cluster_target_missing(struct out *o, const struct cluster *c, const struct map_target *t)
 {
     for (uint32_t i = 0; i < c->status->n_refused; i++) {
@@ -118,7 +125,7 @@ const char *cluster_session_state(const struct cluster *c, const struct msg_sess
 /* ---- status ---- */
 
 struct sums {
-    uint64_t total, used, online, errors, silent, targets, given_up;
+    uint64_t total, used, online, errors, silent, targets, given_up, full;
 };
 
 static struct sums add_up(const struct cluster *c)
@@ -138,6 +145,7 @@ static struct sums add_up(const struct cluster *c)
         s.used += live->used_bytes;
         s.errors += live->errors;
         s.online += !strcmp(cluster_target_state(&c->map->targets[i], node), "online");
+        s.full += cluster_use_percent(live) >= CLUSTER_FULL_PERCENT;
     }
     s.targets = c->map->n_targets - s.given_up;
     return s;
@@ -157,7 +165,8 @@ static struct out *status_json(const struct admin *a, const struct cluster *c, c
         {"CLIENTS", OUT_COUNT, NULL},        {"CLIENTS-SILENT", OUT_COUNT, NULL},
         {"DESTROY-QUEUE", OUT_COUNT, NULL},  {"PUNCH-QUEUE", OUT_COUNT, NULL},
         {"RECOVERY-QUEUE", OUT_COUNT, NULL}, {"ORPHANS", OUT_COUNT, NULL},
-        {"TRASH-QUEUE", OUT_COUNT, NULL},    {"TARGETS-GIVEN-UP", OUT_COUNT, NULL}};
+        {"TRASH-QUEUE", OUT_COUNT, NULL},    {"TARGETS-GIVEN-UP", OUT_COUNT, NULL},
+        {"TARGETS-FULL", OUT_COUNT, NULL}};
     const struct msg_status_rep *r = c->status;
     char id[UUID_TEXT_BYTES], text[128];
     struct out *o = out_table(a, "aifs.status/1", columns, ARRAY_LEN(columns));
@@ -187,6 +196,7 @@ static struct out *status_json(const struct admin *a, const struct cluster *c, c
     out_number(o, r->orphans);
     out_number(o, r->trash_queue);
     out_number(o, s->given_up);
+    out_number(o, s->full);
     return o;
 }
 
@@ -250,6 +260,32 @@ static void warn_waits(struct out *o, const struct cluster *c, const struct map_
                     map_node(c->map, t->node)->alias, (double)oldest_ns / (double)NS_PER_S);
 }
 
+/* A server that has nothing but what was refused is somebody new to the metadata server, and goes
+ * on asking. */
+static bool node_refused(const struct cluster *c, const struct map_node *n)
+{
+    for (uint32_t i = 0; i < c->status->n_refused; i++) {
+        const struct msg_refused_target *r = &c->status->refused[i];
+        const struct map_target *t = map_target(c->map, r->instead_of);
+
+        if (t && t->node == n->id && r->seen_ns_ago <= CLUSTER_LATE_NS &&
+            !cluster_node_up(cluster_node_live(c, n->id)))
+            return true;
+    }
+    return false;
+}
+
+static void warn_full(struct out *o, const struct map_target *t, const struct msg_target_stat *live)
+{
+    unsigned percent = live ? cluster_use_percent(live) : 0;
+
+    if (percent >= CLUSTER_FULL_PERCENT)
+        out_warning(o, "target %u (%s) is full: files that are striped over it get ENOSPC", t->id,
+                    t->alias);
+    else if (percent >= CLUSTER_FILLED_PERCENT)
+        out_warning(o, "target %u (%s) is %u%% full", t->id, t->alias, percent);
+}
+
 /* Servers that have missed a heartbeat, before it is long enough to count; targets not in use. */
 static void status_warn(struct out *o, const struct cluster *c)
 {
@@ -257,7 +293,12 @@ static void status_warn(struct out *o, const struct cluster *c)
         const struct msg_node_live *live = &c->status->nodes[i];
         const struct map_node *n = map_node(c->map, live->id);
 
-        if (n && (live->disconnected || live->seen_ns_ago > CLUSTER_MISSED_NS))
+        if (n && node_refused(c, n))
+            out_warning(o,
+                        "server %s is there, but without any of its targets, and is not let in: "
+                        "what it offers in their place was refused",
+                        n->alias);
+        else if (n && (live->disconnected || live->seen_ns_ago > CLUSTER_MISSED_NS))
             out_warning(o, "server %s: not heard of for %.1f s%s", n->alias,
                         (double)live->seen_ns_ago / (double)NS_PER_S,
                         live->disconnected ? ", its connection is closed" : "");
@@ -271,6 +312,7 @@ static void status_warn(struct out *o, const struct cluster *c)
             out_warning(o, "target %u (%s) is %s", c->map->targets[i].id, c->map->targets[i].alias,
                         state);
         cluster_target_missing(o, c, &c->map->targets[i]);
+        warn_full(o, &c->map->targets[i], live);
         warn_waits(o, c, &c->map->targets[i]);
     }
 }
@@ -289,7 +331,10 @@ int cmd_status(struct admin *a, int argc, char **argv)
     if (rc != ADMIN_OK)
         return rc;
     s = add_up(&c);
-    health = s.online < s.targets || s.errors ? "DEGRADED" : s.targets == 0 ? "NO TARGETS" : "OK";
+    health = s.online < s.targets || s.errors ? "DEGRADED"
+             : s.targets == 0                 ? "NO TARGETS"
+             : s.full                         ? "FULL"
+                                              : "OK";
     o = a->json ? status_json(a, &c, &s, health) : out_table(a, NULL, NULL, 0);
     if (!a->json)
         status_text(&c, &s, health);
@@ -299,7 +344,7 @@ int cmd_status(struct admin *a, int argc, char **argv)
         out_print(o);
     else
         out_drop(o);
-    rc = s.online < s.targets ? ADMIN_PARTIAL : ADMIN_OK;
+    rc = s.online < s.targets || s.targets == 0 || s.full ? ADMIN_PARTIAL : ADMIN_OK;
     cluster_put(&c);
     return rc;
 }

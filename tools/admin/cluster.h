@@ -8,6 +8,9 @@
 #define CLUSTER_LATE_NS   (3 * NS_PER_S)     /* not heard of for so long: shown as unreachable */
 #define CLUSTER_MISSED_NS (1500 * NS_PER_MS) /* heartbeats come every second: a warning */
 
+#define CLUSTER_FULL_PERCENT   99u /* no room for a chunk more, or soon */
+#define CLUSTER_FILLED_PERCENT 90u /* a warning */
+
 struct cluster {
     struct cluster_map *map;             /* counted */
     const struct msg_status_rep *status; /* valid until the next call */
@@ -21,6 +24,8 @@ bool cluster_node_up(const struct msg_node_live *live);
 /* NULL when its server has not reported it; ret_node, if it has: that server. */
 const struct msg_target_stat *cluster_target_live(const struct cluster *c, uint32_t target,
                                                   const struct msg_node_live **ret_node);
+/* As df(1) says it: of what is used and what can be. */
+unsigned cluster_use_percent(const struct msg_target_stat *live);
 /* A warning when its server has found another directory where it lived. */
 void cluster_target_missing(struct out *o, const struct cluster *c, const struct map_target *t);
 /* node: of cluster_target_live(); NULL: not reported. */

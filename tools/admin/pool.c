@@ -10,13 +10,13 @@
 static void pool_row(struct out *o, const struct cluster *c, const struct map_pool *p)
 {
     const struct map_table *table = map_table(c->map, p->id, 1);
-    uint64_t targets = 0, total = 0, used = 0, free_bytes = 0;
+    uint64_t targets = 0, total = 0, used = 0, free_bytes = 0, online = 0, full = 0;
     char list[512] = "";
     size_t at = 0;
 
     for (uint32_t i = 0; i < c->map->n_targets; i++) {
         const struct map_target *t = &c->map->targets[i];
-        const struct msg_node_live *node;
+        const struct msg_node_live *node = NULL;
         const struct msg_target_stat *live = cluster_target_live(c, t->id, &node);
 
         if (t->pool != p->id || t->given_up)
@@ -24,7 +24,9 @@ static void pool_row(struct out *o, const struct cluster *c, const struct map_po
         targets++;
         if (at < sizeof list - 16)
             at += (size_t)snprintf(list + at, sizeof list - at, "%s%u", at ? "," : "", t->id);
+        online += !strcmp(cluster_target_state(t, live ? node : NULL), "online");
         if (live) {
+            full += cluster_use_percent(live) >= CLUSTER_FULL_PERCENT;
             total += live->total_bytes;
             used += live->used_bytes;
             free_bytes += live->free_bytes;
@@ -38,6 +40,7 @@ static void pool_row(struct out *o, const struct cluster *c, const struct map_po
     out_number(o, used);
     out_number(o, free_bytes);
     out_text(o, list);
+    out_text(o, targets == 0 ? "no targets" : online < targets ? "degraded" : full ? "full" : "ok");
 }
 
 static int pool_table(struct admin *a, const char *only)
@@ -49,7 +52,8 @@ static int pool_table(struct admin *a, const char *only)
                                                 {"TOTAL", OUT_SIZE, "total_bytes"},
                                                 {"USED", OUT_SIZE, "used_bytes"},
                                                 {"FREE", OUT_SIZE, "free_bytes"},
-                                                {"TARGET-IDS", OUT_TEXT, NULL}};
+                                                {"TARGET-IDS", OUT_TEXT, NULL},
+                                                {"STATE", OUT_TEXT, NULL}};
     struct cluster c;
     struct out *o;
     bool found = false;

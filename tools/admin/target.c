@@ -28,7 +28,6 @@ static bool target_row(struct out *o, const struct cluster *c, const struct map_
     const struct msg_node_live *from = NULL;
     const struct msg_target_stat *live = cluster_target_live(c, t->id, &from);
     const char *state = cluster_target_state(t, live ? from : NULL);
-    uint64_t all;
 
     out_number(o, t->id);
     out_text(o, t->alias);
@@ -36,11 +35,10 @@ static bool target_row(struct out *o, const struct cluster *c, const struct map_
     out_text(o, pool ? pool->name : NULL);
     out_text(o, state);
     if (live) {
-        all = live->used_bytes + live->free_bytes;
         out_number(o, live->total_bytes);
         out_number(o, live->used_bytes);
         out_number(o, live->free_bytes);
-        out_number(o, all ? (live->used_bytes * 100 + all - 1) / all : 0);
+        out_number(o, cluster_use_percent(live));
         out_number(o, live->chunks);
         out_number(o, live->errors);
         out_number(o, from->seen_ns_ago);

@@ -185,6 +185,8 @@ START_TEST(a_new_target_where_one_lived_is_refused_until_that_is_given_up)
     ck_assert_int_eq(memcmp(s->refused[0].path.data, "/data", 5), 0);
     rig_pass(&rig, 6000); /* it goes on asking */
     ck_assert_uint_eq(rig.oss[1].node_id, 0);
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    ck_assert_uint_le(((const struct msg_status_rep *)any)->refused[0].seen_ns_ago, 2 * NS_PER_S);
     ck_ok(rig_admin(&rig, RPC_OP_TARGET_REPLACE, &lost, &any));
     rig_pass(&rig, 2000);
     ck_assert_uint_eq(get_map(0)->n_targets, 2);
