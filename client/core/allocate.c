@@ -96,6 +96,8 @@ static void alloc_refreshed(struct core_req *q)
     alloc_done(q);
 }
 
+static void alloc_report(struct core_req *q);
+
 static void size_called(struct mds_op *op, int status)
 {
     struct core_req *q = op->q;
@@ -113,6 +115,8 @@ static void size_called(struct mds_op *op, int status)
     q->p.cancel = NULL;
     if (status == -AIFS_ESTALE_TRUNC) /* cut meanwhile: where it ends now is where it ends */
         req_refresh(q, alloc_refreshed);
+    else if (status == -AIFS_ESTALE_LAYOUT) /* grown, and only its attributes are known here */
+        req_outdated(q, status, alloc_report);
     else if (status)
         req_finish(q, status);
     else

@@ -143,8 +143,9 @@ static void size_called(struct mds_op *op, int status)
         return;
     q->p.op = NULL;
     q->p.cancel = NULL;
-    if (status == -AIFS_ESTALE_TRUNC) /* cut since we knew of it, maybe before we began: nobody
-                                         could see behind the end, so it is written afresh */
+    /* Cut since we knew of it, maybe before we began: nobody could see behind the end, so it is
+     * written afresh. Or grown, and only its attributes are known here. */
+    if (status == -AIFS_ESTALE_TRUNC || status == -AIFS_ESTALE_LAYOUT)
         req_outdated(q, status, write_run);
     else if (status)
         q->p.end(q, status);

@@ -130,6 +130,21 @@ def _(a, b):
     same(read(f"{b}/f"), bytes(want))
 
 
+@rule("what B has listed after a small file grew on A may be written and made longer there")
+def _(a, b):
+    for change in (lambda fd: os.pwrite(fd, b"2" * 90000, 100), lambda fd: os.posix_fallocate(fd, 0, 90100)):
+        fd = os.open(f"{a}/f", os.O_RDWR | os.O_CREAT)
+        gd = os.open(f"{b}/f", os.O_RDWR)
+        os.pwrite(fd, b"1" * 17000, 60000)
+        os.fsync(fd)
+        os.listdir(b)  # with attributes, but not where the chunks are
+        change(gd)
+        os.close(gd)
+        os.close(fd)
+        same(os.stat(f"{a}/f").st_size, 90100)
+        os.unlink(f"{a}/f")
+
+
 @rule("what A writes with O_SYNC is read by the descriptor of B once A has closed")
 def _(a, b):
     write(f"{b}/f", b"0" * 50000)
