@@ -219,7 +219,7 @@ struct core_inode {
     struct list truncations; /* one after the other; the first is under way */
     bool meta_busy, flushing, stepping, step_again, background_busy;
     /* ctime was changed here, and nothing else: the next flush tells the server */
-    bool ctime_due, ctime_busy;
+    bool ctime_due, ctime_busy, mtime_due; /* mtime_due: with it mtime, as written */
     /* attr.change behind the last answered report, and behind the last setting of mtime: which came
      * last, whatever the order of their answers */
     uint64_t report_change, mtime_change;

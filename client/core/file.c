@@ -205,7 +205,7 @@ void core_release(struct core *c, struct core_file *f)
         list_empty(&i->flushers)) {
         blocks_drop_all(i, true); /* nobody can ever read it again */
         i->meta_done = i->meta_seq;
-        i->ctime_due = false;
+        i->ctime_due = i->mtime_due = false;
     }
     inode_settle(i);
     inode_put(i);

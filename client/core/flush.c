@@ -134,11 +134,17 @@ static bool same_time(struct msg_time a, struct msg_time b)
     return a.sec == b.sec && a.nsec == b.nsec;
 }
 
-/* Who waits for the report waits for this one. */
+/* Who waits for the report waits for this one. A small file's goes with all of its contents; if
+ * they are not here any more mtime goes alone. */
 static void report_again(struct core_inode *i)
 {
     struct list *l;
 
+    if (i->in_line && !inline_cached(i)) {
+        i->ctime_due = i->mtime_due = true;
+        inode_mark_dirty(i);
+        return;
+    }
     i->meta_seq++;
     list_for_each (l, &i->flushers) {
         list_entry(l, struct flush_wait, link)->meta_seq = i->meta_seq;
@@ -174,10 +180,12 @@ static void ctime_told(struct mds_op *op, int status)
     i->ctime_busy = false;
     if (!status)
         inode_merge(i, &rep->inode, true);
+    if (!status && op->msg.setattr.set)
+        flush_mtime_set(i, &rep->inode.attr);
     flush_step(i);
 }
 
-/* A SETATTR of nothing, which changes ctime. */
+/* A SETATTR of nothing, which changes ctime, or of mtime. */
 static void ctime_send(struct core_inode *i)
 {
     struct mds_op *op = mds_op_new(i->core, RPC_OP_SETATTR, NULL, ctime_told);
@@ -189,9 +197,11 @@ static void ctime_send(struct core_inode *i)
         .ino = i->ino,
         .open_id = inode_open_id(i),
         .cred = {.uid = i->attr.uid, .gid = i->attr.gid},
+        .set = i->mtime_due ? MSG_SET_MTIME : 0,
+        .mtime = i->wrote_at,
     };
     op->writes_back = true;
-    i->ctime_due = false;
+    i->ctime_due = i->mtime_due = false;
     i->ctime_busy = true;
     mds_op_start(op);
 }

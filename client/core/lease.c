@@ -278,7 +278,7 @@ void lease_lost(struct core_inode *i)
     if (had)
         inode_set_error(i, -EIO, "write-back of a lost session");
     flush_meta_over(i, i->meta_seq);
-    i->need_grow = i->ctime_due = false;
+    i->need_grow = i->ctime_due = i->mtime_due = false;
     i->in_line = (i->attr.flags & MSG_ATTR_INLINE) != 0;
     blocks_drop_all(i, true);
     list_for_each (l, &i->ios) {

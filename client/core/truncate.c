@@ -280,7 +280,7 @@ void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_r
         return;
     op = mds_op_new(c, RPC_OP_SETATTR, q, attributes_set);
     if (op) {
-        op->n1 = i && i->ctime_due;
+        op->n1 = i && i->ctime_due && !i->mtime_due;
         op->msg.setattr = full;
         mds_op_cred(op, &op->msg.setattr.cred, &q->cred);
     }

@@ -4,7 +4,7 @@
 #include <check.h>
 #include <sys/stat.h>
 
-#include "common/base/err.h"
+#include "client/core/core_int.h"
 #include "tests/support/client_bed.h"
 #include "tests/support/suite.h"
 
@@ -161,7 +161,30 @@ START_TEST(a_late_report_does_not_undo_a_time_that_was_set)
 }
 END_TEST
 
+/* The answer to the setting of mtime comes behind that of a report which was executed later, and
+ * what was reported is not cached any more. */
+START_TEST(a_late_answer_about_mtime_needs_no_contents)
+{
+    struct core_inode *i = f->inode;
+    struct msg_attr late;
+
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    late = *stored();
+    late.mtime = (struct msg_time){1000000, 5};
+    late.change = i->report_change - 1;
+    blocks_drop_all(i, false);
+    ck_assert_uint_eq(i->n_blocks, 0);
+    flush_mtime_set(i, &late);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_int_eq(stored()->mtime.sec, 1000000);
+    ck_assert_uint_eq(stored()->mtime.nsec, 5);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "file", data, sizeof data);
+}
+END_TEST
+
 SUITE_MAIN("client-attributes", setup, teardown, an_owner_that_it_has_already_is_told_by_close,
            it_is_told_within_a_second_if_nobody_closes, another_change_tells_of_it_too,
            anything_else_is_asked_at_once, what_was_written_goes_with_the_setting_of_its_time,
-           a_late_report_does_not_undo_a_time_that_was_set)
+           a_late_report_does_not_undo_a_time_that_was_set,
+           a_late_answer_about_mtime_needs_no_contents)
