@@ -54,6 +54,12 @@ void lease_reply(struct core_inode *i, const struct msg_inode *m)
         return;
     }
     i->data_change = m->attr.change;
+    if (was != MSG_LEASE_WRITE && now == MSG_LEASE_WRITE) {
+        if (i->meta_seq == i->meta_done)
+            i->wrote_at = i->attr.mtime; /* others may have changed it */
+        else
+            i->attr.mtime = i->wrote_at; /* a write without a lease, to be reported */
+    }
     if (was == MSG_LEASE_NONE) {
         i->acked_size = i->known_size = i->attr.size;
         i->server_has_inline = i->in_line && i->attr.size > 0;

@@ -535,6 +535,35 @@ START_TEST(without_memory_for_a_release_it_is_made_later)
 }
 END_TEST
 
+/* A lease that is got anew and given back without a write tells no time of an earlier write. */
+START_TEST(a_time_set_elsewhere_survives_a_lease_that_comes_and_goes)
+{
+    struct core_file *w = bed_create(&bed, a, "times"), *again, *r;
+    struct fake_inode *i = fake_inode(&bed.cluster, "times");
+    struct msg_setattr_req set = {
+        .ino = core_file_ino(w), .set = MSG_SET_MTIME, .mtime = {1000000, 5}};
+    struct core_opened o;
+    struct bed_op op;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 1000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, a, w), 0);
+    r = bed_open(&bed, b, "times", O_RDONLY, &o);
+    bed_op_init(&op);
+    core_setattr(b, &op.q, &set, NULL);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    core_release(b, r);
+    bed_spin(&bed, NS_PER_S);
+    again = bed_open(&bed, a, "times", O_RDONLY, &o);
+    ck_assert_int_eq(o.lease, MSG_LEASE_WRITE);
+    r = bed_open(&bed, b, "times", O_RDONLY, &o);
+    ck_assert_int_eq(o.lease, MSG_LEASE_NONE);
+    ck_assert_int_eq(i->attr.mtime.sec, 1000000);
+    core_release(a, again);
+    core_release(a, w);
+    core_release(b, r);
+}
+END_TEST
+
 SUITE_MAIN("client-sharing", setup, teardown,
            a_reader_elsewhere_sees_what_was_written_and_not_yet_flushed,
            small_files_are_shared_through_the_metadata_server,
@@ -552,4 +581,5 @@ SUITE_MAIN("client-sharing", setup, teardown,
            a_lease_goes_back_only_after_the_kernel_has_dropped_its_pages,
            a_truncate_elsewhere_between_a_write_and_its_size_is_no_error,
            attributes_that_are_never_new_enough_are_an_error_at_last,
+           a_time_set_elsewhere_survives_a_lease_that_comes_and_goes,
            a_release_that_has_failed_is_made_again, without_memory_for_a_release_it_is_made_later)

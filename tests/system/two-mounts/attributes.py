@@ -15,6 +15,20 @@ def mode(path):
     return os.stat(path).st_mode & 0o7777
 
 
+@rule("a time that B sets of a file that A has written and still has open stays when both read it")
+def _(a, b):
+    fd = os.open(f"{a}/f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"1" * 100, 0)
+    os.fsync(fd)
+    os.utime(f"{b}/f", (10**9, 10**9))
+    for path in (a, b, a):
+        read(f"{path}/f")
+        same(os.stat(f"{b}/f").st_mtime, 10**9)
+        same(os.stat(f"{a}/f").st_mtime, 10**9)
+    os.close(fd)
+    same(os.stat(f"{b}/f").st_mtime, 10**9)
+
+
 @rule("chmod on A is seen on B")
 def _(a, b):
     write(f"{b}/f")
