@@ -333,6 +333,7 @@ struct mem_class {
 
 /* How much may be done to get a buffer. Of a class that is not for streams more is taken always. */
 enum mem_how {
+    MEM_SPARE,  /* of streams only what is there: it is about to come back */
     MEM_REUSE,  /* only what is there, and little more */
     MEM_BESIDE, /* more is taken for streams, beside the reactor: NULL meanwhile */
     MEM_GROW,   /* more is taken at once, by the reactor */

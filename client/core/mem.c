@@ -20,7 +20,8 @@
  * goes into touching them. That is done beside the reactor, a slab at a time, by a thread that
  * begins with the first: meanwhile writes wait, and the reactor sends, receives and gives back what
  * was committed. Below STREAM_BYTES the next slab is touched while the last buffers are being
- * filled. Reads have theirs touched by the reactor, at once.
+ * filled, but not for a target that has enough to do and makes large writes durable at once: its
+ * buffers are about to come back. Reads have theirs touched by the reactor, at once.
  */
 #include "client/core/core_int.h"
 
@@ -242,7 +243,7 @@ static struct buf *stream_get(struct core *c, enum mem_how how)
     struct mem_class *k = &c->mem.cls[STREAM_CLASS];
     struct buf *b = class_take(k);
 
-    if (!b && (how == MEM_BESIDE || k->bytes < STREAM_BYTES))
+    if (!b && (how == MEM_BESIDE || (how == MEM_REUSE && k->bytes < STREAM_BYTES)))
         grow_beside(c);
     return b;
 }
@@ -301,11 +302,11 @@ struct buf *mem_get(struct core *c, uint32_t bytes, enum mem_how how)
         b = class_reuse(c, mem_class_of(bytes));
         for (unsigned k = mem_class_of(bytes); k < MEM_CLASSES && !b; k++)
             b = class_get(c, &c->mem.cls[k], how);
-    } while (!b && how != MEM_REUSE && !(how == MEM_BESIDE && c->mem.growing) &&
+    } while (!b && how != MEM_SPARE && how != MEM_REUSE && !(how == MEM_BESIDE && c->mem.growing) &&
              block_evict_one(c, bytes));
     if (!b)
         c->mem.empties++;
-    else if (how != MEM_GROW && b->size_bytes == CORE_LARGE_BYTES)
+    else if (how != MEM_GROW && how != MEM_SPARE && b->size_bytes == CORE_LARGE_BYTES)
         grow_ahead(c);
     return b;
 }

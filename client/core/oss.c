@@ -198,6 +198,14 @@ void oss_write_noted(struct oss_target *t, const struct msg_write_rep *rep)
     commit_verifier(t, rep->verifier);
 }
 
+/* Durable without a COMMIT? Large ones tell what to expect of the next. */
+static void commit_spared(struct oss_io *io, bool committed)
+{
+    if (!io->stable && io->len == CORE_LARGE_BYTES)
+        io->target->at_once = committed;
+    io->stable |= committed;
+}
+
 static int seek_noted(struct oss_io *io, const struct msg_seek_rep *rep)
 {
     if (rep->offset < io->from || rep->offset > io->to || (rep->found && rep->offset == io->to) ||
@@ -216,7 +224,7 @@ static int io_noted(struct oss_io *io)
         return read_verify(io, io->call.rep);
     case OSS_IO_WRITE:
         oss_write_noted(io->target, io->call.rep);
-        io->stable |= ((const struct msg_write_rep *)io->call.rep)->committed;
+        commit_spared(io, ((const struct msg_write_rep *)io->call.rep)->committed);
         return 0;
     case OSS_IO_SEEK:
         return seek_noted(io, io->call.rep);

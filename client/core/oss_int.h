@@ -51,6 +51,7 @@ struct oss_target {
     uint64_t unsent;     /* dirty bytes in our cache that will go there */
     uint64_t flying;     /* unstable bytes sent and not yet answered */
     uint64_t under_way;  /* of blocks: queued or sent, and not yet answered */
+    bool at_once; /* the last large write was durable with its answer, though not asked to be */
     /* commit */
     struct list commit_queue; /* struct inode_target */
     struct list committing;

@@ -178,6 +178,15 @@ static bool is_scattered(const struct core_req *q, const struct stripe_piece *p)
            q->p.offset != q->p.file->wrote_to && q->p.offset + q->p.len <= i->attr.size;
 }
 
+/* A target that commits at once gives memory back with each answer: while it has enough to do, more
+ * memory would only be more that has to be touched. */
+static enum mem_how how_to_get(const struct oss_target *t, bool grow)
+{
+    if (t && t->at_once && t->under_way >= TARGET_BUSY_BYTES)
+        return MEM_SPARE;
+    return grow ? MEM_BESIDE : MEM_REUSE;
+}
+
 /* NULL: the request waits for memory. */
 static struct block *block_to_write(struct core_req *q, const struct stripe_piece *p,
                                     const struct oss_target *t)
@@ -186,6 +195,7 @@ static struct block *block_to_write(struct core_req *q, const struct stripe_piec
     uint32_t end = p->start + p->len, unit = stripe_block_bytes(&i->layout);
     uint32_t need = MIN((end + CRC_BLOCK_BYTES - 1) / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES, unit);
     bool grow = (!t || t->under_way < TARGET_BUSY_BYTES) && mem_may_grow(q->p.core);
+    enum mem_how how = how_to_get(t, grow);
     struct block *b = block_find(q->p.core, i, p->block);
     int rc = -ENOSPC;
 
@@ -193,8 +203,8 @@ static struct block *block_to_write(struct core_req *q, const struct stripe_piec
         rc = scatter_get(i, p->block, p->start, end, &b);
     if (!rc)
         return b;
-    b = rc == -ENOSPC ? block_get(i, p->block, need, grow ? MEM_BESIDE : MEM_REUSE) : NULL;
-    if (!b && rc == -ENOSPC && (!grow || mem_is_growing(q->p.core)))
+    b = rc == -ENOSPC ? block_get(i, p->block, need, how) : NULL;
+    if (!b && rc == -ENOSPC && (!grow || how == MEM_SPARE || mem_is_growing(q->p.core)))
         wait_paced(q);
     else if (!b)
         wait_memory(q);

@@ -174,12 +174,11 @@ static uint64_t memory_used(void)
     return stats.memory_used;
 }
 
-START_TEST(targets_that_do_not_answer_get_no_more_memory_than_they_can_use)
+/* Writes of all that MANY holds, while nobody answers: how many of them ended. */
+static unsigned begin_many(struct iovec *iov)
 {
-    static struct iovec iov[MANY];
     unsigned n_done = 0;
 
-    again_with_ample_memory();
     for (unsigned k = 0; k < TARGETS; k++)
         bed.cluster.oss[k].hold = true;
     for (unsigned k = 0; k < MANY; k++) {
@@ -190,13 +189,47 @@ START_TEST(targets_that_do_not_answer_get_no_more_memory_than_they_can_use)
     bed_spin(&bed, 100 * NS_PER_MS); /* less than the age at which what is dirty is sent */
     for (unsigned k = 0; k < MANY; k++)
         n_done += ops[k].done;
-    ck_assert_uint_ge(n_done, BEGIN / MIB - FIRST / MIB);
-    ck_assert_uint_le(n_done, BEGIN / MIB);
-    ck_assert_uint_lt(memory_used(), BEGIN + 4 * MIB);
+    return n_done;
+}
+
+static void end_many(void)
+{
     for (unsigned k = 0; k < TARGETS; k++)
         fake_oss_release(&bed.cluster.oss[k]);
     for (unsigned k = 0; k < MANY; k++)
         ck_assert_int_eq(bed_wait(&bed, &ops[k]), 0);
+}
+
+START_TEST(targets_that_commit_at_once_are_kept_busy_with_little_memory)
+{
+    static struct iovec iov[MANY];
+    unsigned n_done;
+
+    again_with_ample_memory();
+    for (unsigned k = 0; k < TARGETS; k++)
+        bed.cluster.oss[k].commits_at_once = true;
+    stream(FIRST, 2 * FIRST); /* their answers tell */
+    bed_spin(&bed, 10 * NS_PER_MS);
+    n_done = begin_many(iov);
+    ck_assert_uint_ge(n_done, TARGETS * 2);
+    ck_assert_uint_lt(n_done, BEGIN / MIB - FIRST / MIB);
+    ck_assert_uint_lt(memory_used(), BEGIN);
+    end_many();
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+}
+END_TEST
+
+START_TEST(targets_that_do_not_answer_get_no_more_memory_than_they_can_use)
+{
+    static struct iovec iov[MANY];
+    unsigned n_done;
+
+    again_with_ample_memory();
+    n_done = begin_many(iov);
+    ck_assert_uint_ge(n_done, BEGIN / MIB - FIRST / MIB);
+    ck_assert_uint_le(n_done, BEGIN / MIB);
+    ck_assert_uint_lt(memory_used(), BEGIN + 4 * MIB);
+    end_many();
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     ck_assert_uint_eq(fake_inode(&bed.cluster, "stream")->attr.size, MANY * MIB);
 }
@@ -285,5 +318,6 @@ SUITE_MAIN("client-stream", setup, teardown,
            targets_that_do_not_answer_have_a_part_of_the_memory,
            targets_that_do_not_answer_get_no_more_memory_than_they_can_use,
            targets_whose_commits_take_long_are_kept_busy_with_more_memory,
+           targets_that_commit_at_once_are_kept_busy_with_little_memory,
            a_thread_touches_memory_while_the_reactor_goes_on,
            an_unmount_waits_for_memory_that_is_being_touched)
