@@ -105,6 +105,33 @@ START_TEST(a_change_whose_answer_is_lost_is_executed_once)
 }
 END_TEST
 
+/* The answer that is told again says how large the file is by then. */
+START_TEST(a_file_is_cut_once_by_an_open_whose_answer_is_lost)
+{
+    struct core_file *f = bed_create(&bed, c, "cut");
+    struct fake_inode *i = fake_inode(&bed.cluster, "cut");
+    struct bed_op op;
+    unsigned cuts;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 100), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    core_release(c, f);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    cuts = bed.cluster.executed[RPC_OP_SETATTR];
+    bed.cluster.drop_replies = true;
+    bed_op_init(&op);
+    core_open(c, &op.q, i->attr.ino, O_RDWR | O_TRUNC);
+    while (bed.cluster.drop_replies)
+        bed_spin(&bed, NS_PER_MS);
+    ck_assert(!op.done);
+    i->attr.size = 100; /* somebody else has written */
+    i->attr.change = ++bed.cluster.change;
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    ck_assert_uint_eq(bed.cluster.executed[RPC_OP_SETATTR], cuts);
+    core_release(c, op.q.out.opened.file);
+}
+END_TEST
+
 START_TEST(a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_new_one)
 {
     struct core_file *dirty = bed_create(&bed, c, "dirty"), *clean = bed_create(&bed, c, "clean"),
@@ -544,6 +571,7 @@ SUITE_MAIN("client-failures", setup, teardown,
            uncommitted_data_is_written_again_when_a_target_forgot_it,
            a_restart_while_writes_are_in_flight_loses_nothing,
            a_change_whose_answer_is_lost_is_executed_once,
+           a_file_is_cut_once_by_an_open_whose_answer_is_lost,
            a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_new_one,
            a_file_whose_locks_were_lost_does_not_keep_others_from_writing_back,
            damaged_data_is_read_again_and_then_an_error,
