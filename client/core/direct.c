@@ -34,8 +34,8 @@ static int io_status(const struct core_req *q, int status)
 
 /* ---- reading ---- */
 
-/* Without a lease the file may have been cut while we read: what is behind its end now was never
- * there. */
+/* The file may have been cut while we read: what is behind its end now was never there. Whether
+ * there is a lease now says nothing about when the read began. */
 static void read_trim(struct core_req *q)
 {
     uint64_t size = q->p.inode->attr.size;
@@ -61,8 +61,7 @@ static void read_called(struct oss_io *io, int status)
         q->p.end(q, q->p.error);
         return;
     }
-    if (q->p.inode->lease == MSG_LEASE_NONE)
-        read_trim(q);
+    read_trim(q);
     read_ready(q);
 }
 

@@ -208,9 +208,43 @@ START_TEST(an_answer_from_behind_a_cut_brings_its_size_too)
 }
 END_TEST
 
+START_TEST(a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_lease_has_come)
+{
+    struct core *other = bed_mount(&bed, NULL);
+    struct core_file *w = bed_create(&bed, other, "cut"), *r, *again;
+    struct fake_inode *i = fake_inode(&bed.cluster, "cut");
+    struct bed_op read;
+
+    ck_assert_int_eq(bed_write(&bed, other, w, 0, data, 200000), 0);
+    r = bed_open(&bed, c, "cut", O_RDWR, NULL);
+    ck_assert_int_eq(bed_read(&bed, c, r, 0, back, 200000), 200000);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        bed.cluster.oss[k].hold = true;
+    bed_op_init(&read);
+    core_read(c, &read.q, r, 99000, 2000, NULL);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    core_release(other, w);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    i->attr.truncate_gen++;
+    i->attr.size = 100000;
+    i->attr.change = ++bed.cluster.change;
+    again = bed_open(&bed, c, "cut", O_RDWR, NULL);
+    ck_assert(!read.done);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    ck_assert_int_eq(bed_wait(&bed, &read), 0);
+    ck_assert_uint_eq(read.q.out.read.bytes, 1000);
+    core_read_done(&read.q);
+    core_release(c, r);
+    core_release(c, again);
+    bed_unmount(&bed, other, false, 0);
+}
+END_TEST
+
 SUITE_MAIN("client-truncate", setup, teardown,
            what_a_truncate_has_cut_is_not_written_again_after_a_restart,
            a_truncate_that_fails_loses_nothing, what_a_truncate_will_cut_is_not_written_before_it,
            a_flush_during_a_truncate_ends_after_it,
            a_small_file_is_sent_as_it_was_when_its_flush_began,
-           an_answer_from_behind_a_cut_brings_its_size_too)
+           an_answer_from_behind_a_cut_brings_its_size_too,
+           a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_lease_has_come)
