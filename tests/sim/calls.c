@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/sim/known.h"
+#include "tests/sim/scene.h"
 #include "tests/sim/work_int.h"
 
 static uint32_t n_values; /* written so far, each its own */
@@ -18,7 +19,8 @@ void work_calls_start(void)
 void work_begin(struct proc *p, enum op_kind kind, uint64_t ino)
 {
     p->op = work_record(p->client->index, kind);
-    p->ghost = kind == OP_APPEND || kind == OP_WRITE ? sim.history.next++ : 0;
+    p->ghost = sim.history.next;
+    sim.history.next += kind == OP_APPEND ? 2 : kind == OP_WRITE;
     p->op->ino = ino;
     p->starts = sim_mds()->starts;
     p->was_lost = false;
@@ -59,8 +61,8 @@ void work_call_name(struct proc *p, enum op_kind kind)
 
     work_begin(p, kind, known_draw_dir());
     o = p->op;
-    o->name = (uint8_t)sim_below(SIM_NAMES);
-    o->name2 = (uint8_t)sim_below(SIM_NAMES);
+    o->name = (uint8_t)scene_name();
+    o->name2 = (uint8_t)scene_name();
     p->name = (char)('a' + o->name);
     p->name2 = (char)('a' + o->name2);
     if (kind == OP_CREATE) {
@@ -105,7 +107,7 @@ void work_call_name(struct proc *p, enum op_kind kind)
 
 static uint32_t draw_size(void)
 {
-    return history_cell_offset(sim_below(SIM_CELLS)) + (sim_chance(500) ? SIM_CELL_BYTES : 0);
+    return history_cell_offset(scene_cell()) + (sim_chance(500) ? SIM_CELL_BYTES : 0);
 }
 
 void work_call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct core_file *f)

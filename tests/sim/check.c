@@ -105,22 +105,17 @@ static void set_keep_last(struct search *s, struct set *set)
 
 /* ---- the search ---- */
 
-static uint32_t end_of_session(const struct op *lose)
-{
-    return lose->answer ? lose->answer : lose->call;
-}
-
 /* o belongs to the session that lose ends. */
 static bool dies_with(const struct search *s, const struct op *o, const struct op *lose)
 {
-    if (!o->unknown || o->ends || o->client != lose->client || o->call > end_of_session(lose) ||
+    if (!o->unknown || o->ends || o->client != lose->client || o->call > lose->end ||
         (lose->answer && o->answer > lose->answer))
         return false;
     for (unsigned i = 0; i < s->h->n; i++) {
         const struct op *other = &s->h->ops[i];
 
-        if (other->kind == OP_LOSE && other->client == o->client &&
-            end_of_session(other) > o->call && end_of_session(other) < end_of_session(lose))
+        if (other->kind == OP_LOSE && other->client == o->client && other->end > o->call &&
+            other->end < lose->end)
             return false;
     }
     return true;

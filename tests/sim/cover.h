@@ -24,6 +24,8 @@
     X(SIM_FAULT_PAUSE_DIRTY, "fault: client stopped with data to write, or a lock")                \
     X(SIM_FAULT_EXILE, "fault: client cut off with data to write, or a lock")                      \
     X(SIM_FAULT_EXILE_WRITING, "fault: client cut off amid a write in pieces")                     \
+    X(SIM_FAULT_CUT_REPORTING, "fault: client cut off while it tells a size")                      \
+    X(SIM_FAULT_CUT_ASKING, "fault: client cut off while it asks for a lock")                      \
     X(SIM_FAULT_CUT_CHANGING, "fault: client cut off while it changes something")                  \
     X(SIM_FAULT_ABSENT, "fault: storage servers away while a client is evicted")                   \
     X(SIM_FAULT_LATE, "fault: client comes late to a restart of the metadata server")              \

@@ -10,6 +10,7 @@
 #include "common/net/net.h"
 #include "oss/oss.h"
 #include "tests/sim/known.h"
+#include "tests/sim/scene.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/states.h"
 
@@ -33,8 +34,11 @@ struct faults {
     bool crash_uncommitted;  /* the next storage server that has data not committed */
     struct sim_node *doomed; /* it, found; it crashes at doomed_ns, if it still has some */
     uint64_t doomed_ns;
-    bool hinder_writing; /* the next one with a write of several pieces under way */
-    bool hinder_offered; /* the next one that has waited for one */
+    bool hinder_writing;   /* the next one with a write of several pieces under way */
+    bool hinder_offered;   /* the next one that has waited for one */
+    bool hinder_reporting; /* the next one that tells a size */
+    bool hinder_asking;    /* the next one that asks for one */
+    bool restart_dirty;    /* the metadata server, when the next client has something to write */
 };
 
 static struct faults faults;
@@ -269,6 +273,42 @@ static void hinder_who_is_offered(void)
     }
 }
 
+/* Others may cut the file before its size is told, again. */
+static void hinder_who_reports(void)
+{
+    for (unsigned i = 0; i < SIM_CLIENTS && faults.hinder_reporting; i++) {
+        struct sim_node *n = sim_client(i);
+        uint64_t ino = n->up && !n->resume_ns && n->core ? states_reports(n->core) : 0;
+
+        if (!ino)
+            continue;
+        faults.hinder_reporting = false;
+        known_draw_more(ino);
+        cut((unsigned)(n - sim.node), 0,
+            sim_now() + sim_between(200 * NS_PER_MS, 2500 * NS_PER_MS));
+        sim_hit(SIM_FAULT_CUT_REPORTING);
+        sim_say("%s is cut off while it tells a size", n->name);
+    }
+}
+
+/* Nor does the answer come to who asks for one; he gives up, and asks again behind his question. */
+static void hinder_who_asks(void)
+{
+    for (unsigned i = 0; i < SIM_CLIENTS && faults.hinder_asking; i++) {
+        struct sim_node *n = sim_client(i);
+        uint64_t length = sim_between(200 * NS_PER_MS, 2500 * NS_PER_MS);
+        uint64_t ino = n->up && !n->resume_ns && n->core ? sim_work_asks(n, length) : 0;
+
+        if (!ino)
+            continue;
+        faults.hinder_asking = false;
+        known_draw_more(ino);
+        cut((unsigned)(n - sim.node), 0, sim_now() + length);
+        sim_hit(SIM_FAULT_CUT_ASKING);
+        sim_say("%s is cut off while it asks for a lock", n->name);
+    }
+}
+
 /* It does not know whether its changes were made, and asks again after others have gone on; or it
  * loses its session over it. */
 static void hinder_who_changes(void)
@@ -297,6 +337,10 @@ static void hinder(void)
         hinder_who_changes();
     if (faults.hinder_offered && sim_mds()->up)
         hinder_who_is_offered();
+    if (faults.hinder_reporting)
+        hinder_who_reports();
+    if (faults.hinder_asking)
+        hinder_who_asks();
     for (unsigned i = 0; i < SIM_OSS && faults.hinder_writing; i++)
         hinder_who_writes(sim_oss(i));
     for (unsigned i = 0; i < SIM_CLIENTS && (faults.hinder_dirty || faults.hinder_locked); i++) {
@@ -318,18 +362,30 @@ static void hinder(void)
 }
 
 /* Somebody comes late to its restart: the others are there when he has not reclaimed. */
-static void crash_mds(void)
+static void crash_mds(struct sim_node *late, bool is_late)
 {
-    struct sim_node *late = sim_client(sim_below(SIM_CLIENTS));
-
     crash(sim_mds());
-    if (!sim_mds()->restart_ns || !late->up || sim_chance(500))
+    if (!sim_mds()->restart_ns || !late->up || !is_late)
         return;
     if (states_dirty_inode(late->core))
         known_draw_more(states_dirty_inode(late->core));
     cut((unsigned)(late - sim.node), 0,
         sim_mds()->restart_ns + sim_between(200 * NS_PER_MS, 3 * NS_PER_S));
     sim_hit(SIM_FAULT_LATE);
+}
+
+/* What a client has written nobody else knows, and the server does not know that it may. */
+static void restart_when_dirty(void)
+{
+    for (unsigned i = 0; i < SIM_CLIENTS && faults.restart_dirty; i++) {
+        struct sim_node *n = sim_client(i);
+
+        if (!n->up || n->resume_ns || !n->core || !states_dirty_inode(n->core) || !sim_mds()->up)
+            continue;
+        faults.restart_dirty = false;
+        crash_mds(n, true);
+        sim_mds()->restart_ns = sim_now() + sim_between(NS_PER_MS, 2 * NS_PER_S);
+    }
 }
 
 static uint64_t uncommitted(const struct sim_node *n)
@@ -365,40 +421,105 @@ static void crash_the_doomed(void)
     crash(n);
 }
 
+enum event {
+    EVENT_CRASH_MDS,
+    EVENT_CRASH_OSS,
+    EVENT_CRASH_CLIENT,
+    EVENT_PAUSE,
+    EVENT_HINDER_WRITING,
+    EVENT_HINDER_DIRTY,
+    EVENT_HINDER_LOCKED,
+    EVENT_HINDER_OFFERED,
+    EVENT_HINDER_ASKING,
+    EVENT_CRASH_UNCOMMITTED,
+    EVENT_HINDER_CHANGING,
+    EVENT_HINDER_REPORTING,
+    EVENT_RESTART_DIRTY,
+    EVENT_PART_CLIENT_MDS, /* cannot renew, but can write */
+    EVENT_PART_OSS_MDS,
+    EVENT_PART_CLIENT_OSS,
+    EVENT_SLOW_DISKS,
+    EVENTS
+};
+
+static enum event draw_event(void)
+{
+    static const uint8_t weights[SCENE_KINDS][EVENTS] = {
+        [SCENE_ALL] = {12, 12, 8, 5, 3, 14, 3, 2, 1, 8, 4, 3, 2, 5, 9, 8, 4},
+        [SCENE_FILES] = {12, 12, 8, 5, 3, 14, 3, 2, 1, 9, 4, 3, 2, 5, 9, 8, 4},
+        [SCENE_DUEL] = {4, 4, 3, 4, 6, 32, 0, 0, 0, 8, 2, 12, 22, 3, 3, 3, 4},
+        [SCENE_NAMES] = {14, 3, 10, 6, 0, 4, 0, 0, 0, 2, 24, 0, 4, 14, 4, 4, 4},
+        [SCENE_LOCKS] = {14, 4, 8, 6, 0, 4, 16, 8, 28, 0, 6, 0, 2, 6, 4, 2, 4},
+    };
+    const uint8_t *weight = weights[scene.kind];
+    unsigned sum = 0, what, event = 0;
+
+    for (unsigned i = 0; i < EVENTS; i++)
+        sum += weight[i];
+    what = sim_below(sum);
+    while (what >= weight[event])
+        what -= weight[event++];
+    return (enum event)event;
+}
+
 static void event(void)
 {
-    unsigned what = sim_below(100);
     struct sim_node *client = sim_client(sim_below(SIM_CLIENTS));
     struct sim_node *oss = sim_oss(sim_below(SIM_OSS));
+    unsigned client_at = (unsigned)(client - sim.node), oss_at = (unsigned)(oss - sim.node);
 
-    if (what < 12)
-        crash_mds();
-    else if (what < 24)
+    switch (draw_event()) {
+    case EVENT_CRASH_MDS:
+        crash_mds(sim_client(sim_below(SIM_CLIENTS)), sim_chance(500));
+        break;
+    case EVENT_CRASH_OSS:
         crash(oss);
-    else if (what < 32)
+        break;
+    case EVENT_CRASH_CLIENT:
         crash(client);
-    else if (what < 37)
+        break;
+    case EVENT_PAUSE:
         pause_client(client);
-    else if (what < 40)
+        break;
+    case EVENT_HINDER_WRITING:
         faults.hinder_writing = true;
-    else if (what < 54)
+        break;
+    case EVENT_HINDER_DIRTY:
         faults.hinder_dirty = true;
-    else if (what < 57)
+        break;
+    case EVENT_HINDER_LOCKED:
         faults.hinder_locked = true;
-    else if (what < 59)
+        break;
+    case EVENT_HINDER_OFFERED:
         faults.hinder_offered = true;
-    else if (what < 68)
+        break;
+    case EVENT_HINDER_ASKING:
+        faults.hinder_asking = true;
+        break;
+    case EVENT_CRASH_UNCOMMITTED:
         faults.crash_uncommitted = true;
-    else if (what < 72)
+        break;
+    case EVENT_HINDER_CHANGING:
         faults.hinder_changing = true;
-    else if (what < 78) /* cannot renew, but can write */
-        partition((unsigned)(client - sim.node), 0, sim_chance(700));
-    else if (what < 87)
-        partition((unsigned)(oss - sim.node), 0, sim_chance(700));
-    else if (what < 95)
-        partition((unsigned)(client - sim.node), (unsigned)(oss - sim.node), sim_chance(700));
-    else
+        break;
+    case EVENT_HINDER_REPORTING:
+        faults.hinder_reporting = true;
+        break;
+    case EVENT_RESTART_DIRTY:
+        faults.restart_dirty = true;
+        break;
+    case EVENT_PART_CLIENT_MDS:
+        partition(client_at, 0, sim_chance(700));
+        break;
+    case EVENT_PART_OSS_MDS:
+        partition(oss_at, 0, sim_chance(700));
+        break;
+    case EVENT_PART_CLIENT_OSS:
+        partition(client_at, oss_at, sim_chance(700));
+        break;
+    default:
         slow_disks(draw_length());
+    }
 }
 
 static void next_event(void)
@@ -434,6 +555,8 @@ void sim_faults_tick(void)
     hinder();
     if (faults.crash_uncommitted)
         doom_who_has_uncommitted();
+    if (faults.restart_dirty)
+        restart_when_dirty();
     if (faults.doomed && faults.doomed_ns <= sim_now())
         crash_the_doomed();
     for (unsigned i = 0; i < SIM_NODES; i++) {

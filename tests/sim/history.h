@@ -53,6 +53,7 @@ struct op {
     enum op_kind kind;
     uint8_t client;
     uint32_t call, answer; /* in the one sequence; answer 0: none */
+    uint32_t end;          /* LOSE: nothing that was called behind it is of the session */
     bool sealing; /* what a dead writer has left is not known yet: the file may be told shorter than
                      it will be (docs/protocols.md 7) */
     bool ends;    /* with its answer, though unknown: it happens before, or never */

@@ -3,6 +3,7 @@
 #include "tests/sim/known.h"
 
 #include "tests/sim/model.h"
+#include "tests/sim/scene.h"
 #include "tests/sim/sim.h"
 
 #define KNOWN_MAX MODEL_INODES
@@ -20,6 +21,7 @@ void known_forget(void)
 void known_draw_more(uint64_t ino)
 {
     drawn_more = ino;
+    scene_enter_others();
 }
 
 const struct known *known_at(unsigned i)
@@ -34,6 +36,8 @@ void known_learn(uint64_t ino, enum known_kind kind)
             return;
     if (n_known < KNOWN_MAX)
         known[n_known++] = (struct known){ino, kind};
+    if (scene.one_file && kind == KNOWN_FILE && !drawn_more)
+        drawn_more = ino;
 }
 
 uint64_t known_draw(bool want_dir, bool any)
@@ -69,5 +73,5 @@ uint64_t known_draw_link(void)
 
 uint64_t known_draw_dir(void)
 {
-    return sim_chance(600) ? sim.history.root : known_draw(true, false);
+    return sim_chance(scene.root_per_thousand) ? sim.history.root : known_draw(true, false);
 }

@@ -23,20 +23,13 @@
 #define LOCK_OP_WAIT  4u
 
 static struct {
-    unsigned per_thousand; /* of what is done with open files */
     uint64_t owners;
     uint64_t popular; /* the file that most of them are of; 0: none yet */
 } locks;
 
 void work_locks_start(void)
 {
-    locks.per_thousand = sim_chance(350) ? 150 + sim_below(600) : 0;
     locks.owners = locks.popular = 0;
-}
-
-unsigned work_locks_per_thousand(void)
-{
-    return locks.per_thousand;
 }
 
 void work_locks_opened(struct fd *fd)
@@ -88,6 +81,15 @@ static void forget(struct fd *fd, const struct op *o)
     fd->held.writers &= (uint8_t)~cells_of(o);
 }
 
+/* Who asks to read what it may write may have let other readers in before it hears so. */
+static void let_readers_in(struct fd *fd, const struct op *o)
+{
+    uint8_t written = fd->held.writers & cells_of(o);
+
+    fd->held.writers &= (uint8_t)~written;
+    fd->held.readers |= written;
+}
+
 static void note(struct fd *fd, const struct op *o)
 {
     bool writes = o->flags & LOCK_OP_WRITE;
@@ -124,6 +126,19 @@ uint64_t sim_work_locked(const struct sim_node *n)
             if (holds(&p->fd[k]) ||
                 (p->busy && p->on == &p->fd[k] && p->cancel_ns && p->refused_by))
                 return p->fd[k].ino;
+    }
+    return 0;
+}
+
+uint64_t sim_work_asks(const struct sim_node *n, uint64_t within_ns)
+{
+    for (unsigned i = n->index * SIM_PROCS; i < (n->index + 1) * SIM_PROCS; i++) {
+        struct proc *p = work_proc(i);
+
+        if (!p->busy || p->op->kind != OP_LOCK || !p->cancel_ns || p->q.p.patient)
+            continue;
+        p->cancel_ns = sim_now() + sim_between(0, within_ns);
+        return p->op->ino;
     }
     return 0;
 }
@@ -177,6 +192,8 @@ static void ask(struct proc *p)
         p->on->asked = true;
     if (o->kind == OP_UNLOCK || o->flags & LOCK_OP_FLOCK) /* one that is converted is given up */
         forget(p->on, o);
+    else if (o->kind == OP_LOCK && !(o->flags & LOCK_OP_WRITE))
+        let_readers_in(p->on, o);
     work_say_call(p);
     if (o->kind == OP_LOCK_TEST)
         core_lock_test(p->client->core, &p->q, p->on->file, &l);
@@ -250,7 +267,7 @@ static void granted(struct proc *p)
 {
     const struct op *o = p->op;
 
-    if (somebody_in_the_way(p, o))
+    if (work_session_holds(p->client) && somebody_in_the_way(p, o))
         wrong(o, "a lock is granted that somebody else has");
     sim_hit(p->refused_by ? SIM_LOCK_WAITED : SIM_LOCK_GRANTED);
     if (was_lost_here(o))

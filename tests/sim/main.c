@@ -103,6 +103,7 @@ static bool run_seed(uint64_t seed)
     if (good) {
         sim_work_sweep();
         good = nothing_waits();
+        sim_work_end();
     }
     if (good)
         good = explained();

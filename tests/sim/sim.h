@@ -135,7 +135,10 @@ void sim_work_client_up(struct sim_node *n);   /* it has a new core */
 void sim_work_client_down(struct sim_node *n); /* its core is about to go, nothing is in flight */
 bool sim_work_done(void *arg);                 /* all operations are made and answered */
 void sim_work_sweep(void);                     /* now read all there is, for the check */
+void sim_work_end(void); /* who may have lost its session does not learn of it any more */
 uint64_t sim_work_due(void);
+/* Does it ask for a lock, and has no answer? It then gives up within this time. 0: no; the file. */
+uint64_t sim_work_asks(const struct sim_node *client, uint64_t within_ns);
 uint64_t sim_work_locked(
     const struct sim_node *client); /* a file that it has a lock of, or waits for; 0: none */
 void sim_work_tick(void);

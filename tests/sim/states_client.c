@@ -61,6 +61,19 @@ unsigned states_changes(const struct core *c)
     return n;
 }
 
+uint64_t states_reports(const struct core *c)
+{
+    const struct list *l;
+
+    list_for_each (l, &c->ops) {
+        const struct mds_op *op = list_entry((struct list *)l, const struct mds_op, link);
+
+        if (op->sent && op->call.op == RPC_OP_SIZE)
+            return op->msg.size.ino;
+    }
+    return 0;
+}
+
 uint64_t states_session(const struct core *c)
 {
     return c->session.id;

@@ -13,20 +13,19 @@
 #include "common/base/err.h"
 #include "tests/sim/known.h"
 #include "tests/sim/model.h"
+#include "tests/sim/scene.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/states.h"
 #include "tests/sim/work_int.h"
 
 static struct {
     struct proc proc[SIM_CLIENTS * SIM_PROCS];
-    unsigned n_left, n_creates, n_dirs, patience_ms;
+    unsigned n_all, n_left, n_creates, n_dirs;
     bool up[SIM_CLIENTS];
     uint64_t lost[SIM_CLIENTS];         /* sessions, as the core counts them */
     uint64_t batched[SIM_CLIENTS];      /* changes of names, the same */
     uint32_t session_from[SIM_CLIENTS]; /* in the sequence of the history */
-    /* Of this seed. Files that few have open, for a while, are worked on under leases. */
-    unsigned first_client, n_clients, n_fds, close_per_thousand, write_per_thousand;
-    unsigned names_percent, objects_percent; /* of the operations; the rest is on open files */
+    bool believed[SIM_CLIENTS];         /* the session, by its client */
     bool sweeping;
     unsigned sweep_at, sweep_step;
 } work;
@@ -56,15 +55,18 @@ static void record_answer(struct op *o, int status)
     }
 }
 
-/* A session has ended, at the latest now. */
+/* A session has ended, at the latest now; that of a client that crashes later, unless it had ended
+ * before without its knowing. */
 static void record_loss(unsigned client, bool crashed)
 {
     struct op *o = work_record(client, OP_LOSE);
 
+    o->end = o->call;
+    if (!crashed || !work.believed[client])
+        o->call = work.session_from[client];
     if (crashed)
-        return; /* some time from now on */
-    o->call = work.session_from[client];
-    o->answer = sim.history.next++;
+        return;
+    o->end = o->answer = sim.history.next++;
     o->answer_ns = o->call_ns;
     sim_say("client%u has lost its session", client + 1);
 }
@@ -101,24 +103,32 @@ static uint64_t think(void)
                                      : k < 8 ? 2
                                      : k < 9 ? 3
                                              : 4] *
-                              NS_PER_MS * work.patience_ms / 100);
+                              NS_PER_MS * scene.patience_ms / 100);
 }
 
 /* Without a lease an append takes its place before its bytes are there, and a write's bytes are
  * there before its size is. When the file is cut meanwhile it is made again, and who has looked in
  * between has seen the first one (an append's as zeros): as one more of its kind. */
-static void record_ghost(const struct proc *p)
+static void record_ghost(const struct proc *p, enum op_kind kind, uint32_t call, unsigned cell)
 {
-    struct op *g = work_record(p->client->index, p->op->kind);
+    struct op *g = work_record(p->client->index, kind);
 
-    g->call = p->ghost;
+    g->call = call;
     g->call_ns = p->op->call_ns;
     g->ino = p->op->ino;
-    g->cell = p->op->cell;
+    g->cell = (uint8_t)cell;
     g->value = p->op->value;
     g->unknown = g->ends = true;
     g->answer = sim.history.next++;
     g->answer_ns = sim_now();
+}
+
+/* The bytes of an append come behind its place, and what was written there meanwhile goes. */
+static void record_bytes(const struct proc *p)
+{
+    for (unsigned k = 0; k < SIM_CELLS; k++)
+        if (history_cell_offset(k) == p->op->ret_size)
+            record_ghost(p, OP_WRITE, p->ghost + 1, k);
 }
 
 /* Names that change are not looked at one by one: any may be a name of the file. */
@@ -162,7 +172,9 @@ void work_finish(struct core_req *q, int status)
     work_locks_used(p, status);
     o->unknown = !is_definite(status);
     if ((o->kind == OP_APPEND || o->kind == OP_WRITE) && q->p.stale)
-        record_ghost(p);
+        record_ghost(p, o->kind, p->ghost, o->cell);
+    if (o->kind == OP_APPEND && status == 0)
+        record_bytes(p);
     if (o->kind == OP_READ || o->kind == OP_GETATTR)
         o->sealing |= sim_is_sealing(o->ino);
     if (o->kind == OP_GETATTR)
@@ -189,19 +201,20 @@ static int draw_open_flags(void)
 
 static void call_on_file(struct proc *p)
 {
-    struct fd *fd = &p->fd[sim_below(work.n_fds)];
-    unsigned what = sim_below(100), cell = sim_below(SIM_CELLS);
+    struct fd *fd = &p->fd[sim_below(scene.n_fds)];
+    unsigned what = sim_below(100), cell = scene_cell();
     bool writes = (fd->flags & O_ACCMODE) == O_RDWR;
     uint64_t ino = known_draw(false, false);
 
     if (!fd->file && !known_is_dir(ino) && sim_chance(850))
         work_call_open(p, fd, ino,
-                       sim_chance(work.write_per_thousand) ? O_RDWR | draw_open_flags() : O_RDONLY);
+                       sim_chance(scene.write_per_thousand) ? O_RDWR | draw_open_flags()
+                                                            : O_RDONLY);
     else if (!fd->file)
         work_call_object(p, OP_GETATTR, ino);
-    else if (sim_chance(work.close_per_thousand))
+    else if (sim_chance(scene.close_per_thousand))
         work_close_fd(p, fd);
-    else if (sim_chance(work_locks_per_thousand()))
+    else if (sim_chance(scene.locks_per_thousand))
         work_locks_call(p, fd);
     else if (what < 33 && writes)
         work_call_data(p, fd->flags & O_APPEND ? OP_APPEND : OP_WRITE, fd, cell);
@@ -213,7 +226,7 @@ static void call_on_file(struct proc *p)
         work_call_data(p, OP_FSYNC, fd, 0);
     else if (what < 84)
         work_call_object(p, OP_GETATTR, fd->ino);
-    else if (what < 91 && writes)
+    else if (what < 84 + scene.cut_percent && writes)
         work_call_setattr(p, OP_TRUNCATE, fd->ino, fd->file);
     else
         work_close_fd(p, fd);
@@ -234,7 +247,11 @@ static void call_on_name(struct proc *p)
     static const enum op_kind kinds[] = {OP_LOOKUP, OP_LOOKUP, OP_CREATE, OP_CREATE,  OP_MKDIR,
                                          OP_UNLINK, OP_UNLINK, OP_RMDIR,  OP_RENAME,  OP_RENAME,
                                          OP_RENAME, OP_LINK,   OP_LINK,   OP_SYMLINK, OP_TMPFILE};
-    enum op_kind kind = kinds[sim_below(ARRAY_LEN(kinds))];
+    static const enum op_kind few[] = {OP_CREATE, OP_CREATE, OP_CREATE, OP_LOOKUP,
+                                       OP_MKDIR,  OP_LINK,   OP_UNLINK, OP_UNLINK,
+                                       OP_UNLINK, OP_RMDIR,  OP_RENAME};
+    enum op_kind kind = scene.kind == SCENE_NAMES ? few[sim_below(ARRAY_LEN(few))]
+                                                  : kinds[sim_below(ARRAY_LEN(kinds))];
 
     p->on = !p->fd[0].file ? &p->fd[0] : &p->fd[1];
     if ((opens(kind) && p->on->file) || (makes(kind) && work.n_creates + 1 >= MODEL_INODES) ||
@@ -269,7 +286,7 @@ static bool sweep(struct proc *p)
 {
     const struct known *k = known_at(work.sweep_at);
     struct fd *fd = &p->fd[0];
-    unsigned last_step = 2 + SIM_CELLS + (work_locks_per_thousand() ? 2 : 0);
+    unsigned last_step = 2 + SIM_CELLS + (scene.locks_per_thousand ? 2 : 0);
 
     if (!k)
         return false;
@@ -300,12 +317,13 @@ static void next(struct proc *p)
 {
     unsigned what = sim_below(100);
 
-    work.n_left--;
+    if (--work.n_left < work.n_all / 2)
+        scene_enter_others();
     if (work_locks_call_again(p))
         return;
-    if (!known_at(2) || what < work.names_percent)
+    if (!known_at(2) || what < scene.names_percent)
         call_on_name(p);
-    else if (what < work.names_percent + work.objects_percent)
+    else if (what < scene.names_percent + scene.objects_percent)
         call_on_object(p);
     else
         call_on_file(p);
@@ -314,7 +332,7 @@ static void next(struct proc *p)
 static bool is_ready(const struct proc *p)
 {
     return work.up[p->client->index] && !p->client->resume_ns && !p->busy && !p->unread &&
-           (work.sweeping || !work.n_left || p->client->index - work.first_client < work.n_clients);
+           (work.sweeping || !work.n_left || scene_takes(p->client->index));
 }
 
 /* Changes of names that a client begins at one moment go to the server in one message. */
@@ -324,7 +342,7 @@ static void next_together(const struct proc *p)
     enum op_kind kind = p->op ? p->op->kind : OP_LOOKUP;
 
     if ((kind != OP_UNLINK && kind != OP_RMDIR && kind != OP_MKDIR) || !work.n_left ||
-        !is_ready(other) || sim_chance(300))
+        !is_ready(other) || !sim_chance(scene.together_per_thousand))
         return;
     if (kind == OP_MKDIR && (work.n_dirs + 1 >= MODEL_DIRS || work.n_creates + 1 >= MODEL_INODES))
         return;
@@ -377,6 +395,7 @@ static void look_at_client(unsigned client)
 
     if (!work.up[client])
         return;
+    work.believed[client] = states_believes(sim_client(client)->core);
     core_get_stats(sim_client(client)->core, &st);
     sim_hits(SIM_BATCHED, st.mds_batched - work.batched[client]);
     work.batched[client] = st.mds_batched;
@@ -438,39 +457,29 @@ bool sim_work_done(void *arg)
     return !work.n_left && !work.sweeping;
 }
 
+void sim_work_end(void)
+{
+    for (unsigned i = 0; i < SIM_CLIENTS; i++)
+        if (work.up[i] && !work.believed[i])
+            record_loss(i, true);
+}
+
 void sim_work_sweep(void)
 {
     work.sweeping = true;
     work.proc[0].next_ns = 0;
 }
 
-/* Everything on many files, or much on few. One client alone keeps what it writes to itself until
- * another one looks, in the end. */
-static void draw_scene(void)
-{
-    bool few_files = sim_chance(400);
-
-    work.names_percent = few_files ? 6 : 30;
-    work.objects_percent = few_files ? 6 : 15;
-    work.n_clients = sim_chance(500) ? SIM_CLIENTS : 2;
-    if (few_files && sim_chance(400))
-        work.n_clients = work.first_client = 1;
-    work.n_fds = 1 + sim_below(FDS);
-    work.close_per_thousand = sim_below(3) * (work_locks_per_thousand() ? 40 : 150);
-    work.write_per_thousand = sim_chance(650) ? 650 : 250;
-}
-
 void sim_work_start(unsigned n_ops)
 {
     memset(&work, 0, sizeof work);
+    scene_draw();
     known_forget();
     work_calls_start();
     work_locks_start();
     sim.history.n = 0;
     sim.history.next = 1;
-    work.n_left = n_ops;
-    work.patience_ms = 20 + sim_below(400);
-    draw_scene();
+    work.n_left = work.n_all = n_ops;
     for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++)
         work.proc[i] = (struct proc){.client = sim_client(i / SIM_PROCS), .index = i};
 }

@@ -34,7 +34,8 @@ struct proc {
     struct op *op;
     struct fd fd[FDS], *on;
     bool closing;
-    uint32_t ghost; /* APPEND, WRITE: a number of the sequence, for what it had to make again */
+    uint32_t ghost; /* APPEND, WRITE: a number of the sequence, for what it had to make again; the
+                       one behind it for the bytes of an APPEND */
     uint64_t next_ns;
     unsigned starts;    /* of the metadata server, when the call began */
     uint64_t cancel_ns; /* LOCK: gives up waiting; 0: does not */
@@ -73,7 +74,6 @@ void work_close_fd(struct proc *p, struct fd *fd);
 
 /* ---- locks.c ---- */
 void work_locks_start(void);
-unsigned work_locks_per_thousand(void); /* of the calls on open files */
 void work_locks_opened(struct fd *fd);
 void work_locks_call(struct proc *p, struct fd *fd);
 bool work_locks_call_again(struct proc *p); /* false: there is no lock to be asked for again */
