@@ -80,14 +80,17 @@ void flush_meta_over(struct core_inode *i, uint64_t seq)
     }
 }
 
+/* What was written since the growth was given up has a report of its own to come, and a later
+ * session its own word. */
 static void grow_undone(struct mds_op *op, int status)
 {
     struct core_inode *i = op->inode;
     const struct msg_inode_rep *rep = op->call.rep;
+    bool same_session = op->n2 == i->core->session.epoch;
 
     i->meta_busy = false;
-    flush_meta_over(i, i->meta_seq);
-    if (!status) {
+    flush_meta_over(i, op->n1);
+    if (!status && same_session && i->meta_seq == op->n1) {
         inode_merge(i, &rep->inode, true);
         i->attr.size = i->acked_size = rep->inode.attr.size;
         i->attr.mtime = i->wrote_at = rep->inode.attr.mtime;
@@ -96,7 +99,8 @@ static void grow_undone(struct mds_op *op, int status)
 }
 
 /* The file is again what the server has: its inline record is the only good copy, and stays. That
- * the rest is lost has been noted as an error. */
+ * the rest is lost has been noted as an error. The size is what the server has said last; it is
+ * asked for the times, and in case. */
 static void grow_undo(struct core_inode *i)
 {
     struct mds_op *op = mds_op_new(i->core, RPC_OP_GETATTR, NULL, grow_undone);
@@ -106,6 +110,9 @@ static void grow_undo(struct core_inode *i)
     i->need_grow = false;
     i->in_line = true;
     blocks_drop_all(i, true);
+    i->attr.size = i->acked_size = i->server_size;
+    op->n1 = i->meta_seq;
+    op->n2 = i->core->session.epoch;
     op->msg.ino.ino = i->ino;
     op->inode = inode_ref(i);
     i->meta_busy = true;

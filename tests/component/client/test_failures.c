@@ -505,36 +505,6 @@ START_TEST(fsync_waits_for_what_a_read_of_the_same_bytes_keeps_from_being_sent)
 }
 END_TEST
 
-START_TEST(a_small_file_that_cannot_grow_keeps_what_it_had)
-{
-    struct core_file *f = bed_create(&bed, c, "grow");
-    struct fake_inode *i = fake_inode(&bed.cluster, "grow");
-    uint64_t size;
-    unsigned k;
-
-    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    for (k = 0; k < 3; k++) {
-        bed.cluster.oss[k].fail_writes = -ENOSPC;
-        bed.cluster.oss[k].fail_writes_n = ~0u;
-    }
-    (void)bed_write(&bed, c, f, 1000, data + 1000, 100000); /* the first one may be told at once */
-    (void)bed_fsync(&bed, c, f);
-    ck_assert(i->attr.flags & MSG_ATTR_INLINE);
-    bed_expect_durable(&bed, "grow", data, 1000);
-    ck_assert_int_eq(bed_size(&bed, c, i->attr.ino, &size), 0);
-    ck_assert_uint_eq(size, 1000);
-    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, 2000), 1000);
-    ck_assert_int_eq(memcmp(back, data, 1000), 0);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].fail_writes_n = 0;
-    ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 100000), 0);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    bed_expect_durable(&bed, "grow", data, 101000);
-    core_release(c, f);
-}
-END_TEST
-
 START_TEST(many_small_pieces_can_be_written_beside_damaged_data)
 {
     struct core_file *f = stored_file("scattered", 2 * MIB);
@@ -583,6 +553,4 @@ SUITE_MAIN("client-failures", setup, teardown,
            fsync_waits_until_the_server_knows_its_size,
            fsync_of_many_small_pieces_leaves_nothing_uncommitted,
            fsync_waits_for_what_a_read_of_the_same_bytes_keeps_from_being_sent,
-           a_small_file_that_cannot_grow_keeps_what_it_had,
-
            many_small_pieces_can_be_written_beside_damaged_data)
