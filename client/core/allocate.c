@@ -79,13 +79,10 @@ static void alloc_done(struct core_req *q)
         alloc_over(q, 0);
 }
 
-/* Under a write lease. */
+/* Under a write lease. Times change as local file systems do it: also when nothing else does. */
 static void alloc_touch(struct core_req *q)
 {
-    if (alloc_grows(q))
-        inode_touch_data(q->p.inode, alloc_end_of(q));
-    else if (q->p.flags & ALLOC_ZEROS)
-        inode_touch_data(q->p.inode, 0);
+    inode_touch_data(q->p.inode, alloc_grows(q) ? alloc_end_of(q) : 0);
     alloc_done(q);
 }
 
@@ -310,6 +307,15 @@ static void ask_space(struct core_req *q)
     req_call(q, op, "waits for the metadata server: STATFS");
 }
 
+/* Of chunks: a range that exists already, or beyond an end that stays. */
+static void alloc_nothing(struct core_req *q)
+{
+    if (q->p.inode->lease == MSG_LEASE_WRITE)
+        alloc_touch(q);
+    else
+        alloc_report(q);
+}
+
 static void alloc_run(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
@@ -327,8 +333,8 @@ static void alloc_run(struct core_req *q)
     }
     if (q->p.flags & ALLOC_SPACE && alloc_end_of(q) > i->attr.size)
         ask_space(q);
-    else if (!alloc_grows(q) && !(q->p.flags & ALLOC_ZEROS))
-        alloc_done(q);
+    else if (!i->in_line && !alloc_grows(q) && !(q->p.flags & ALLOC_ZEROS))
+        alloc_nothing(q);
     else if (!i->in_line)
         alloc_striped(q);
     else if (i->lease == MSG_LEASE_WRITE)

@@ -15,6 +15,21 @@ def mode(path):
     return os.stat(path).st_mode & 0o7777
 
 
+@rule("fallocate on A is a change of the file, also when it is neither longer nor has other bytes")
+def _(a, b):
+    for size in (0, 100, 100000):
+        write(f"{a}/{size}", b"1" * size)
+        fd = os.open(f"{a}/{size}", os.O_RDWR)
+        for mode in (0, 1) if size else (1,):
+            os.utime(f"{b}/{size}", (10**9, 10**9))
+            assert libc.fallocate(fd, mode, ctypes.c_int64(0), ctypes.c_int64(size or 4096)) == 0
+            os.fsync(fd)
+            assert os.stat(f"{a}/{size}").st_mtime > 10**9
+            assert os.stat(f"{b}/{size}").st_mtime > 10**9
+            same(read(f"{b}/{size}"), b"1" * size)
+        os.close(fd)
+
+
 @rule("a time that B sets of a file that A has written and still has open stays when both read it")
 def _(a, b):
     fd = os.open(f"{a}/f", os.O_RDWR | os.O_CREAT)

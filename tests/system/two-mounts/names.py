@@ -3,6 +3,15 @@ from rules import *
 import stat
 
 
+@rule("fsync of a directory that A has open and B removes succeeds")
+def _(a, b):
+    os.mkdir(f"{a}/d")
+    fd = os.open(f"{a}/d", os.O_RDONLY)
+    os.rmdir(f"{b}/d")
+    os.fsync(fd)
+    os.close(fd)
+
+
 @rule("a file that A makes is there on B")
 def _(a, b):
     write(f"{a}/f")
