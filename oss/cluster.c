@@ -142,7 +142,8 @@ static void register_done(struct rpc_call *call, int status)
         status = register_targets(c, rep);
     if (status) {
         if (status != -AIFS_ECANCELLED)
-            LOG_WARN("oss", "registration with the metadata server: %s", err_text(status));
+            LOG_WARN("oss", "registration with the metadata server: %s",
+                     status == -EOPNOTSUPP ? "who answers is none: see oss.mds" : err_text(status));
         rpc_call_fini(call);
         c->calling = false;
         c->want_register = true;

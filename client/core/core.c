@@ -476,6 +476,24 @@ bool core_moves_data(const struct core *c)
     return !list_empty(&c->ios) || core_holds_writes(c);
 }
 
+uint64_t core_bytes_under_way(const struct core *c)
+{
+    uint64_t n = 0;
+    struct list *l;
+
+    list_for_each (l, &c->ios) {
+        const struct oss_io *io = list_entry(l, struct oss_io, all);
+
+        n += io->kind == OSS_IO_WRITE ? io->len : 0;
+    }
+    return n;
+}
+
+bool core_holds_changes(const struct core *c)
+{
+    return !list_empty(&c->dirty_inodes);
+}
+
 void core_get_stats(const struct core *c, struct core_stats *ret_stats)
 {
     *ret_stats = c->stats;

@@ -382,7 +382,11 @@ struct core_stats {
     uint64_t prelists, prereads; /* what came in advance: pages of directories, small files */
 };
 bool core_holds_writes(const struct core *c); /* not yet durable */
-bool core_moves_data(const struct core *c);   /* reads, or what is not yet durable */
+/* Of writes that were sent, or wait for a server: not among the dirty ones any more. */
+uint64_t core_bytes_under_way(const struct core *c);
+/* The same, or a size, a time or small contents that the metadata server does not have yet. */
+bool core_holds_changes(const struct core *c);
+bool core_moves_data(const struct core *c); /* reads, or what is not yet durable */
 void core_get_stats(const struct core *c, struct core_stats *ret_stats);
 /* A line per request in flight: operation, inode, age, state; then calls to servers. */
 void core_print_requests(struct core *c, struct strbuf *out);

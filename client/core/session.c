@@ -9,6 +9,8 @@
  * lost and remembered as EIO for each open file, all caches are void, and a fresh session is opened
  * in which the files that are still open are opened again.
  */
+#include <errno.h>
+
 #include "client/core/core_int.h"
 
 #define RECLAIM_BATCH   1024u
@@ -86,7 +88,7 @@ static void opened(struct rpc_call *call, int status)
     if (status) {
         call_over(c);
         LOG_WARN("client", "metadata server %s refuses a session: %s", c->o.mds[0],
-                 err_text(status));
+                 status == -EOPNOTSUPP ? "it is an object storage server" : err_text(status));
         s->state = SESSION_NONE;
         s->renew_at_ns = reactor_now_ns(c->reactor) + NS_PER_S;
         if (c->mount_q && status != -AIFS_ECONN && status != -AIFS_ETIMEOUT)

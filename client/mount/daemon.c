@@ -55,17 +55,33 @@ static void on_core_unmounted(struct core_req *q, int status)
     reactor_stop(d->fs.reactor);
 }
 
+/* What has been written and is not stored; what is under way may be what no write has returned for
+ * (its process was killed), or be stored after all. */
 static void on_umount_timeout(struct reactor_timer *t)
 {
     struct mount_daemon *d = container_of(t, struct mount_daemon, timer);
+    uint64_t lost, under_way = core_bytes_under_way(d->fs.core);
     struct core_stats s;
-    char text[96];
+    char text[128];
 
     core_get_stats(d->fs.core, &s);
-    snprintf(text, sizeof(text), "gave up writing back; %llu bytes are lost",
-             (unsigned long long)(s.dirty_bytes + s.uncommitted_bytes));
-    LOG_ERROR(TAG, "%s: %s", d->m->dir, text);
-    mount_umount_tell(d->umount_fd, text);
+    lost = s.dirty_bytes + s.uncommitted_bytes;
+    if (lost)
+        snprintf(text, sizeof(text), "gave up writing back; %llu bytes are lost",
+                 (unsigned long long)lost);
+    else if (under_way)
+        snprintf(text, sizeof(text), "gave up writing back; %llu bytes were under way",
+                 (unsigned long long)under_way);
+    else
+        snprintf(text, sizeof(text), "gave up waiting for servers; %s",
+                 core_holds_changes(d->fs.core) ? "sizes or times of files are lost"
+                                                : "nothing that was written is lost");
+    if (lost)
+        LOG_ERROR(TAG, "%s: %s", d->m->dir, text);
+    else
+        LOG_WARN(TAG, "%s: %s", d->m->dir, text);
+    if (lost || core_holds_changes(d->fs.core))
+        mount_umount_tell(d->umount_fd, text);
     reactor_stop(d->fs.reactor);
 }
 
@@ -340,6 +356,11 @@ static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
     rc = crypto_key_load(key_file, &key, err, err_len);
     if (rc != 0)
         return rc;
+    if (key.role == CRYPTO_ROLE_SERVER)
+        LOG_WARN(TAG,
+                 "%s is a server key: whoever gets it from this machine is the whole cluster. "
+                 "A mount needs no more than: aifs-admin key derive %s client FILE",
+                 key_file, key_file);
     rc = crypto_key_derive(&key, CRYPTO_ROLE_CLIENT, &o.key);
     explicit_bzero(&key, sizeof(key));
     if (rc != 0) {

@@ -59,6 +59,10 @@ void mount_explain(const struct mount_daemon *d, int status, char *text, size_t 
                  key);
     } else if (status == -AIFS_ECLUSTER) {
         snprintf(text, len, "%s belongs to another cluster than the key %s", servers.data, key);
+    } else if (status == -EOPNOTSUPP) {
+        snprintf(text, len, "%s is an object storage server, and no metadata server", servers.data);
+    } else if (status == -AIFS_EROLE) {
+        snprintf(text, len, "%s does not serve the role of the key %s", servers.data, key);
     } else if (status == -ENOENT || status == -ENOTDIR) {
         snprintf(text, len, "there is no directory %.400s in the file system of %s: %s",
                  d->m->source.subdir, servers.data, err_text(status));

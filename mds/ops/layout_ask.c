@@ -3,9 +3,11 @@
  * Layouts as people and clients ask for them, against the current cluster map.
  *
  * Happy path: what was asked over what the directory says over the defaults (proto/layout.h);
- * unless a start was named, files begin on one chain after the other. Failure modes: -EINVAL for a
- * pool or number that cannot be, -ENOSPC for a pool without targets.
+ * unless a start was named, files begin on one chain after the other. Failure modes: -ENODEV for a
+ * pool that does not exist, -EINVAL for a number that cannot be, -ENOSPC for a pool without
+ * targets.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +49,7 @@ int op_layout_new(struct mds *m, const struct mds_inode *dir, const struct msg_s
     int rc = layout_make(map, asked, has ? &inherited : NULL, turn, ret_layout);
 
     if (rc < 0)
-        return rc == -ENOENT ? -EINVAL : rc;
+        return rc == -ENOENT ? -ENODEV : rc; /* no such pool: ENOENT would be a name's */
     if (!(asked && asked->has_start) && !(has && inherited.has_start))
         layout_turn(map, turn, ret_layout);
     return 0;
@@ -66,7 +68,7 @@ int op_stripe_of(struct mds *m, const struct msg_stripe *asked, struct mds_strip
     if (asked->pool.len) {
         pool = map_pool_by_name(map, asked->pool.data, asked->pool.len);
         if (!pool)
-            return -EINVAL;
+            return -ENODEV;
     }
     /* a pool may still be empty when a directory is told to use it */
     if (asked->chunk_bytes &&

@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /* OSS_TARGET_ADD, from an administrator: format a directory, open it, and tell the cluster. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "oss/oss.h"
+
+/* A mount point whose disk is not mounted would be made as well as a misspelt one. */
+static int add_there_is(const struct msg_target_add_req *m)
+{
+    char path[MSG_PATH_MAX + 1];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%.*s", (int)m->path.len, (const char *)m->path.data);
+    if (stat(path, &st) < 0)
+        return -errno;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
 
 void oss_op_target_add(struct oss_request *r)
 {
@@ -23,6 +37,11 @@ void oss_op_target_add(struct oss_request *r)
     snprintf(spec, sizeof spec, "%.*s:%.*s", (int)m->path.len, (const char *)m->path.data,
              m->pool.len ? (int)m->pool.len : 7,
              m->pool.len ? (const char *)m->pool.data : "default");
+    rc = add_there_is(m);
+    if (rc) {
+        oss_reply(r, rc, NULL);
+        return;
+    }
     rc = oss_target_add(r->oss, spec, text, sizeof text);
     if (rc) {
         LOG_WARN("oss", "target add %s: %s", spec, text);
@@ -33,7 +52,7 @@ void oss_op_target_add(struct oss_request *r)
     if (rc)
         LOG_WARN("oss", "the new target is not remembered (%s): add it to oss.targets",
                  err_text(rc));
-    snprintf(text, sizeof text, "%s is a target now", chunk_store_path(r->oss->targets[n].store));
+    snprintf(text, sizeof text, "%s is formatted", chunk_store_path(r->oss->targets[n].store));
     rep.text.len = (uint32_t)strlen(text);
     oss_cluster_register(r->oss);
     oss_reply(r, 0, &rep);

@@ -37,6 +37,7 @@ good net.show net show
 good target.list target list
 good target.show target show 1
 mkdir "$T/disk"
+mkdir "$T/disk"
 good target.add target add --node oss1 --path "$T/disk"
 good pool.list pool list
 good pool.show pool show default

@@ -63,6 +63,7 @@ void admin_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* One more line of it, without "aifs-admin: ": usage, the end of a log. */
 void admin_detail(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void admin_say_json(void);
+void admin_say_key(const char *path, const char *role); /* for errors about roles; both are kept */
 bool admin_says_json(void);
 void admin_say_of(const char *noun, const char *verb); /* what runs; verb may be NULL */
 /* The program is about to end with rc, which is returned. */

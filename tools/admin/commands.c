@@ -39,7 +39,7 @@ const struct admin_command admin_commands[] = {
     {"rmtree", NULL, "PATH [--wait] | --list",
      "remove a directory and all below it: the name at once, the rest in the background",
      cmd_rmtree},
-    {"mds", "dump", "FILE|-", "online, consistent copy of all metadata", cmd_mds_dump},
+    {"mds", "dump", "FILE|- [--force]", "online, consistent copy of all metadata", cmd_mds_dump},
     {"mds", "load", "FILE|- --dir DIR",
      "make an empty metadata directory from a dump (server stopped)", cmd_mds_load},
     {"fsck", "check", "[--verify]", "compare names, inodes and chunks; reports only",

@@ -210,8 +210,6 @@ static int explain(const struct admin *a, int rc)
                     a->mds);
         return ADMIN_UNREACHABLE;
     }
-    if (rc == -AIFS_EROLE)
-        return admin_fail(rc, "metadata server %s, key %s", a->mds, a->key_file);
     return admin_fail(rc, "metadata server %s", a->mds);
 }
 
@@ -258,6 +256,7 @@ int admin_connect(struct admin *a)
                     says_env(a->key_file, "AIFS_KEY_FILE") ? " (of AIFS_KEY_FILE)" : "");
         return rc == -ENOENT ? ADMIN_NOT_FOUND : ADMIN_PERMISSION;
     }
+    admin_say_key(a->key_file, crypto_role_name(key.role));
     rc = rpc_sync_create(&key, "aifs-admin", &a->sync);
     if (rc < 0)
         return admin_fail(rc, "cannot start");
@@ -279,6 +278,12 @@ int admin_call_mds(struct admin *a, unsigned op, const void *req, const void **r
 {
     int rc = rpc_sync_call(a->sync, a->mds_peer, op, req, a->timeout_ns, ret_rep);
 
+    if (rc == -EOPNOTSUPP && (op == RPC_OP_MAP_GET || op == RPC_OP_STATUS)) {
+        admin_error("%s is an object storage server: say where the metadata server is (--mds, or "
+                    "mds of the configuration)",
+                    a->mds_address);
+        return ADMIN_FAILED;
+    }
     return rc < 0 ? admin_fail(rc, "%s at %s", rpc_op_name(op), a->mds_address) : ADMIN_OK;
 }
 

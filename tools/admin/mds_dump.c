@@ -121,16 +121,23 @@ static int write_trailer(int fd, uint64_t records)
 
 int cmd_mds_dump(struct admin *a, int argc, char **argv)
 {
-    bool to_stdout = argc == 1 && !strcmp(argv[0], "-");
+    bool force = false;
+    const struct admin_option options[] = {{"force", 0, NULL, &force}};
     char temporary[4096];
     uint64_t records = 0;
     struct uuid fs = {0};
-    int fd, rc;
+    int fd, rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
+    bool to_stdout = n == 1 && !strcmp(argv[0], "-");
 
-    if (argc != 1)
-        return admin_usage("mds", "dump", "say into which file, or -");
+    if (n != 1)
+        return n < 0 ? ADMIN_USAGE : admin_usage("mds", "dump", "say into which file, or -");
     if (to_stdout && a->json)
         return admin_usage("mds", "dump", "standard output takes the dump or --json, not both");
+    if (!to_stdout && !force && access(argv[0], F_OK) == 0) {
+        admin_error("%s is there already, perhaps an older backup: take another name, or --force",
+                    argv[0]);
+        return ADMIN_CONFLICT;
+    }
     snprintf(temporary, sizeof temporary, "%s.part", argv[0]);
     fd = to_stdout ? 1 : open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)

@@ -22,12 +22,19 @@ static struct {
     pthread_mutex_t lock; /* of said: the thread that watches the time (watch.c) speaks, too */
     bool json;
     char command[64];
-    json_t *said; /* strings */
+    const char *key, *role; /* what the servers were shown */
+    json_t *said;           /* strings */
 } say = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void admin_say_json(void)
 {
     say.json = true;
+}
+
+void admin_say_key(const char *path, const char *role)
+{
+    say.key = path;
+    say.role = role;
 }
 
 bool admin_says_json(void)
@@ -134,7 +141,10 @@ int admin_fail(int err, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    admin_error("%s: %s", text, err_text(err));
+    if (err == -AIFS_EROLE && say.key)
+        admin_error("%s: %s: the key %s is of role %s", text, err_text(err), say.key, say.role);
+    else
+        admin_error("%s: %s", text, err_text(err));
     return exit_of(err);
 }
 

@@ -128,14 +128,21 @@ static int explain(int err, const char *path, const struct ask *ask)
                     path);
         return ADMIN_CONFLICT;
     }
-    if (err == -EINVAL && ask->pool) {
-        admin_error(
-            "%s: there is no pool %s, or the layout does not fit it (see aifs-admin pool list)",
-            path, ask->pool);
+    if (err == -ENODEV && ask->pool) {
+        admin_error("%s: there is no pool %s (see aifs-admin pool list)", path, ask->pool);
         return ADMIN_NOT_FOUND;
     }
-    if (err == -EINVAL)
-        return admin_fail(err, "%s: the layout does not fit (see aifs-admin pool list)", path);
+    if (err == -ENOSPC && ask->pool) {
+        admin_error("%s: pool %s has no target (see aifs-admin pool list)", path, ask->pool);
+        return ADMIN_CONFLICT;
+    }
+    if (err == -EINVAL) {
+        admin_error("%s: the layout cannot be: a chunk size is a power of two from 64KiB to 64MiB, "
+                    "and a start is below the number of chains of the pool (see aifs-admin pool "
+                    "list)",
+                    path);
+        return ADMIN_USAGE;
+    }
     return admin_fail_path(err, path);
 }
 

@@ -129,12 +129,78 @@ static const struct map_node *find_node(const struct cluster_map *map, const cha
     return NULL;
 }
 
-static int added(const struct admin *a, const struct map_node *node, const char *path,
-                 const char *pool, const struct msg_text_rep *text)
+static bool same_path(const char *asked, const char *path, size_t len)
+{
+    size_t n = strlen(asked);
+
+    while (n > 1 && asked[n - 1] == '/')
+        n--;
+    return n == len && !memcmp(asked, path, len);
+}
+
+/* The target that the metadata server has made of it, or the one that it refuses it for. */
+static uint32_t find_added(const struct cluster *c, const struct map_node *node, const char *path,
+                           uint32_t *ret_instead_of)
+{
+    for (uint32_t i = 0; i < c->map->n_targets; i++) {
+        const struct map_target *t = &c->map->targets[i];
+
+        if (t->node == node->id && same_path(path, t->path, strlen(t->path)) &&
+            t->state == MAP_TARGET_ONLINE)
+            return t->id;
+    }
+    for (uint32_t i = 0; i < c->status->n_refused; i++) {
+        const struct msg_refused_target *r = &c->status->refused[i];
+
+        if (r->alias.len == strlen(node->alias) &&
+            !memcmp(r->alias.data, node->alias, r->alias.len) &&
+            same_path(path, r->path.data, r->path.len))
+            *ret_instead_of = r->instead_of;
+    }
+    return 0;
+}
+
+/* The server has formatted it; the metadata server takes it with the next registration, or not. */
+static int wait_taken(struct admin *a, const struct map_node *node, const char *path,
+                      uint32_t *ret_id)
+{
+    uint64_t end_ns = clock_mono_ns(clock_real()) + a->timeout_ns;
+    uint32_t instead_of = 0;
+
+    *ret_id = 0;
+    while (!*ret_id && !instead_of && clock_mono_ns(clock_real()) < end_ns) {
+        struct cluster c;
+        int rc = cluster_get(a, &c);
+
+        if (rc != ADMIN_OK)
+            return rc;
+        *ret_id = find_added(&c, node, path, &instead_of);
+        cluster_put(&c);
+        if (!*ret_id && !instead_of)
+            rpc_sync_sleep(a->sync, 50 * NS_PER_MS);
+    }
+    if (*ret_id)
+        return ADMIN_OK;
+    if (instead_of)
+        admin_error("%s on %s is formatted, but refused: target %u lived there. Is its disk "
+                    "mounted? If it is lost: aifs-admin target replace %u",
+                    path, node->alias, instead_of, instead_of);
+    else
+        admin_error("%s on %s is formatted, and the metadata server has not taken it yet: see "
+                    "target list, and the log of %s",
+                    path, node->alias, node->alias);
+    return instead_of ? ADMIN_CONFLICT : ADMIN_PARTIAL;
+}
+
+static int added(struct admin *a, const struct map_node *node, const char *path, const char *pool)
 {
     char said[512];
+    uint32_t id;
+    int rc = wait_taken(a, node, path, &id);
 
-    snprintf(said, sizeof said, "%.*s", (int)text->text.len, (const char *)text->text.data);
+    if (rc != ADMIN_OK)
+        return rc;
+    snprintf(said, sizeof said, "%.400s on %s is target %u now", path, node->alias, id);
     if (!a->json)
         puts(said);
     out_fields(
@@ -189,7 +255,7 @@ int cmd_target_add(struct admin *a, int argc, char **argv)
         } else if (rc < 0) {
             rc = admin_fail(rc, "target %s on %s", path, node->alias);
         } else {
-            rc = added(a, node, path, pool, rep);
+            rc = added(a, node, path, pool);
         }
     }
     map_put(map);

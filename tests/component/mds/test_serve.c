@@ -407,7 +407,7 @@ START_TEST(layouts_are_asked_for_in_words)
     ck_assert_str_eq(xattr_of(f, "aifs.layout"),
                      "pool=default chunk=1048576 count=1 copies=1 start=3 table=4");
     ck_assert_int_eq(set_layout(d, "chunk=65537"), -EINVAL);
-    ck_assert_int_eq(set_layout(d, "pool=nowhere"), -EINVAL);
+    ck_assert_int_eq(set_layout(d, "pool=nowhere"), -ENODEV);
     ck_assert_int_eq(set_layout(d, "what=ever"), -EINVAL);
     ck_assert_int_eq(set_layout(d, ""), -EINVAL);
     ck_ok(set_layout(d, "inherit"));
