@@ -184,7 +184,7 @@ def directories_and_links_count():
     os.listdir(f"{A}/d"), os.readlink(f"{A}/link")
     assert was_read(f"{A}/d") and was_read(f"{A}/link")
     all_told()
-    assert was_read(f"{B}/d") and was_read(f"{B}/link")
+    until("there too, at the latest in half a minute", lambda: was_read(f"{B}/d") and was_read(f"{B}/link"))
 
 
 def a_file_that_stays_open_is_told_of():
