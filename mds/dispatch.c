@@ -18,16 +18,26 @@
 #include "common/base/text.h"
 #include "mds/ops/op.h"
 
+#define NO_INO UINT16_MAX
+
 struct change_def {
     uint16_t op;
     uint16_t ino_offset; /* of the inode in the request whose shard serves it */
+    uint16_t named[2];   /* of inodes that nobody else may be alone with; or NO_INO */
     uint32_t flags;      /* SHARD_E_* */
     mds_resolve_fn *resolve;
 };
 
-#define CHANGE(OP, type, field, resolve, flags)                                                    \
+#define AT(type, field) offsetof(struct msg_##type, field)
+#define CHANGE2(OP, type, field, other, resolve, flags)                                            \
     {                                                                                              \
-        RPC_OP_##OP, offsetof(struct msg_##type, field), flags, resolve                            \
+        RPC_OP_##OP, AT(type, field), {AT(type, field), AT(type, other)}, flags, resolve           \
+    }
+#define CHANGE(OP, type, field, resolve, flags) CHANGE2(OP, type, field, field, resolve, flags)
+/* By an open file: nobody else is alone with it. */
+#define OPENED(OP, type, field, resolve, flags)                                                    \
+    {                                                                                              \
+        RPC_OP_##OP, AT(type, field), {NO_INO, NO_INO}, flags, resolve                             \
     }
 
 static const struct change_def changes[] = {
@@ -38,28 +48,36 @@ static const struct change_def changes[] = {
     CHANGE(SYMLINK, create_req, parent, resolve_make, 0),
     CHANGE(UNLINK, name_req, parent, resolve_unlink, SHARD_E_FREES),
     CHANGE(RMDIR, name_req, parent, resolve_rmdir, SHARD_E_FREES),
-    CHANGE(RENAME, rename_req, parent, resolve_rename, 0),
-    CHANGE(LINK, link_req, new_parent, resolve_link, 0),
+    CHANGE2(RENAME, rename_req, parent, new_parent, resolve_rename, 0),
+    CHANGE2(LINK, link_req, new_parent, ino, resolve_link, 0),
     CHANGE(OPEN, open_req, ino, resolve_open, SHARD_E_FREES),
     CHANGE(XATTR_SET, xattr_req, ino, resolve_xattr, 0),
     CHANGE(XATTR_REMOVE, xattr_req, ino, resolve_xattr, SHARD_E_FREES),
-    CHANGE(WRITE_INLINE, write_inline_req, ino, resolve_write_inline, 0),
-    CHANGE(GROW, size_req, ino, resolve_grow, SHARD_E_FREES),
-    CHANGE(SIZE, size_req, ino, resolve_size, SHARD_E_FREES),
-    CHANGE(APPEND_RANGE, append_req, ino, resolve_append_range, SHARD_E_FREES),
+    OPENED(WRITE_INLINE, write_inline_req, ino, resolve_write_inline, 0),
+    OPENED(GROW, size_req, ino, resolve_grow, SHARD_E_FREES),
+    OPENED(SIZE, size_req, ino, resolve_size, SHARD_E_FREES),
+    OPENED(APPEND_RANGE, append_req, ino, resolve_append_range, SHARD_E_FREES),
 };
 
 static const struct {
     uint16_t op;
+    uint16_t ino_offset; /* of the inode that is read; NO_INO */
     mds_read_fn *fn;
 } reads[] = {
-    {RPC_OP_LOOKUP, op_lookup},         {RPC_OP_GETATTR, op_getattr},
-    {RPC_OP_READLINK, op_readlink},     {RPC_OP_READDIR, op_readdir},
-    {RPC_OP_STATFS, op_statfs},         {RPC_OP_XATTR_GET, op_xattr_get},
-    {RPC_OP_XATTR_LIST, op_xattr_list}, {RPC_OP_FSYNC, op_fsync},
-    {RPC_OP_BATCH, op_batch},           {RPC_OP_LOCK, op_lock},
-    {RPC_OP_LOCK_TEST, op_lock_test},   {RPC_OP_LOCK_CANCEL, op_lock_cancel},
-    {RPC_OP_LOCK_LIST, op_lock_list},   {RPC_OP_WAITS, op_waits},
+    {RPC_OP_LOOKUP, AT(name_req, parent), op_lookup},
+    {RPC_OP_GETATTR, AT(ino_req, ino), op_getattr},
+    {RPC_OP_READLINK, AT(ino_req, ino), op_readlink},
+    {RPC_OP_READDIR, AT(readdir_req, ino), op_readdir},
+    {RPC_OP_STATFS, NO_INO, op_statfs},
+    {RPC_OP_XATTR_GET, AT(xattr_req, ino), op_xattr_get},
+    {RPC_OP_XATTR_LIST, AT(ino_req, ino), op_xattr_list},
+    {RPC_OP_FSYNC, NO_INO, op_fsync},
+    {RPC_OP_BATCH, NO_INO, op_batch},
+    {RPC_OP_LOCK, NO_INO, op_lock},
+    {RPC_OP_LOCK_TEST, NO_INO, op_lock_test},
+    {RPC_OP_LOCK_CANCEL, NO_INO, op_lock_cancel},
+    {RPC_OP_LOCK_LIST, NO_INO, op_lock_list},
+    {RPC_OP_WAITS, NO_INO, op_waits},
 };
 
 struct mds_op *op_begin(struct mds *m, struct rpc_req *req)
@@ -118,6 +136,17 @@ void op_reply(struct mds_op *o, int status, const void *msg)
     rpc_reply(req, status, msg);
 }
 
+static uint64_t ino_at(const struct rpc_req *req, uint16_t offset)
+{
+    return *(const uint64_t *)(const void *)((const char *)req->msg + offset);
+}
+
+static bool parked(struct mds *m, struct rpc_req *req, uint16_t offset,
+                   void (*again)(struct rpc_req *req))
+{
+    return offset != NO_INO && m->session_ops->park(m, req, ino_at(req, offset), again);
+}
+
 static void handle_change(struct rpc_req *req)
 {
     struct mds *m = req->handler_arg;
@@ -125,23 +154,26 @@ static void handle_change(struct rpc_req *req)
     for (unsigned i = 0; i < ARRAY_LEN(changes); i++) {
         const struct change_def *c = &changes[i];
 
-        if (c->op == req->header.op) {
-            const uint64_t *ino = (const void *)((const char *)req->msg + c->ino_offset);
-
-            mds_mutate(req, m, *ino, c->resolve, c->flags);
-            return;
-        }
+        if (c->op != req->header.op)
+            continue;
+        if (!parked(m, req, c->named[0], handle_change) &&
+            !parked(m, req, c->named[1], handle_change))
+            mds_mutate(req, m, ino_at(req, c->ino_offset), c->resolve, c->flags);
+        return;
     }
     rpc_reply(req, -ENOSYS, NULL);
 }
 
-static void handle_read(struct rpc_req *req)
+void mds_dispatch_read(struct rpc_req *req)
 {
+    struct mds *m = req->handler_arg;
+
     for (unsigned i = 0; i < ARRAY_LEN(reads); i++) {
-        if (reads[i].op == req->header.op) {
-            reads[i].fn(req->handler_arg, req);
-            return;
-        }
+        if (reads[i].op != req->header.op)
+            continue;
+        if (!parked(m, req, reads[i].ino_offset, mds_dispatch_read))
+            reads[i].fn(m, req);
+        return;
     }
     rpc_reply(req, -ENOSYS, NULL);
 }
@@ -229,7 +261,7 @@ static int dispatch_start(struct mds *m)
     for (unsigned i = 0; i < ARRAY_LEN(changes); i++)
         dispatch_serve(m, changes[i].op, handle_change);
     for (unsigned i = 0; i < ARRAY_LEN(reads); i++)
-        dispatch_serve(m, reads[i].op, handle_read);
+        dispatch_serve(m, reads[i].op, mds_dispatch_read);
     return 0;
 }
 

@@ -20,6 +20,9 @@ struct mds_dispatch {
     struct stat_callback shard_figures[8];
 };
 
+/* Serves a read: its handler, and once more for one that was parked. */
+void mds_dispatch_read(struct rpc_req *req);
+
 /* A line per request in service: operation, client, age. For diagnosis. */
 struct strbuf;
 void mds_dispatch_print(struct mds *m, struct strbuf *out);

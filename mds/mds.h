@@ -148,6 +148,19 @@ struct mds_session_ops {
     bool (*told_of_cuts)(struct mds *m, uint64_t session, uint64_t ino);
     /* Another session holds a write lease: what is recorded of size and mtime may be old. */
     bool (*is_writing)(struct mds *m, uint64_t session, uint64_t ino);
+    /*
+     * Is the session alone with a directory that it watches, and with an inode that a page of that
+     * directory tells of and that it watches: nobody else believes anything of them or has them
+     * open, and before anybody reads or changes them the session is asked
+     * (docs/adr/0017-removals-answered-ahead.md)? Only in the moment of an answer that says so.
+     */
+    bool (*alone_dir)(struct mds *m, uint64_t session, uint64_t ino);
+    bool (*alone_entry)(struct mds *m, uint64_t session, uint64_t dir, uint64_t ino);
+    /* Another session is, or may still be since before a restart. */
+    bool (*alone_elsewhere)(struct mds *m, uint64_t session, uint64_t ino);
+    /* If so: true, and again(req) follows when it is not, or req is answered with an error. */
+    bool (*park)(struct mds *m, struct rpc_req *req, uint64_t ino,
+                 void (*again)(struct rpc_req *req));
     bool (*has_open)(struct mds *m, uint64_t session, uint64_t ino, uint64_t open_id);
     /* Whatever waits in prepare() is ready, -AIFS_ECANCELLED: for those who stop. */
     void (*cancel)(struct mds *m);

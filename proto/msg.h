@@ -49,6 +49,7 @@ struct msg_cred {
           */
 
 #define MSG_ATTR_KEPT        0x10u /* in a page of a directory: comes with a lease */
+#define MSG_ATTR_ALONE       0x80u /* there: and the session is alone with the inode */
 #define MSG_ATTR_NO_XATTRS   0x8u  /* no extended attributes are stored with it */
 #define MSG_ATTR_ACL         0x20u /* has an access list beside its mode */
 #define MSG_ATTR_DEFAULT_ACL 0x40u /* a directory with a default list for what is made in it */
@@ -119,6 +120,7 @@ struct msg_name_req { /* LOOKUP UNLINK RMDIR */
     struct msg_cred cred;
     uint64_t parent;
     struct msg_bytes name;
+    uint64_t when_ns; /* UNLINK RMDIR, answered ahead: when, by the server's clock; 0: now */
 };
 
 #define MSG_INO_DATA 0x1u /* GETATTR: the reply carries inline data too */
@@ -184,6 +186,7 @@ struct msg_batch_item {
     uint64_t parent;
     struct msg_bytes name;
     uint32_t mode, masked, rdev; /* as struct msg_create_req */
+    uint64_t when_ns;            /* as struct msg_name_req */
 };
 
 struct msg_batch_req {
@@ -309,13 +312,15 @@ struct msg_readdir_req {
     uint64_t ino;
     uint64_t cookie; /* 0: from the start; else the cookie of the last entry seen */
     uint32_t max_bytes;
-    bool plus; /* with attributes */
+    bool plus;  /* with attributes */
+    bool alone; /* plus: asks to be told what the session is alone with (docs/protocols.md 3) */
 };
 
 struct msg_readdir_rep {
     uint32_t count;
     bool eof;
     uint64_t parent; /* inode of ".." */
+    bool alone;      /* with the directory; the entries say so for themselves (MSG_ATTR_ALONE) */
 };
 
 struct msg_xattr_req { /* XATTR_GET _SET _REMOVE */

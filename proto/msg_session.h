@@ -60,6 +60,8 @@ struct msg_reclaim_req {
     uint32_t n_items;
     const struct msg_reclaim_item *items;
     bool last;
+    bool unsettled; /* removals that were answered ahead are still to be executed; sent again, with
+                       no items, when there are none any more */
 };
 
 #endif

@@ -64,7 +64,8 @@ static const void *batch_msg(struct arena *a, const struct msg_cred *cred,
     if (i->op == RPC_OP_UNLINK || i->op == RPC_OP_RMDIR) {
         name = arena_alloc(a, sizeof(*name));
         if (name)
-            *name = (struct msg_name_req){.cred = *cred, .parent = i->parent, .name = i->name};
+            *name = (struct msg_name_req){
+                .cred = *cred, .parent = i->parent, .name = i->name, .when_ns = i->when_ns};
         return name;
     }
     create = arena_alloc(a, sizeof(*create));
@@ -102,6 +103,8 @@ static int batch_resolve_one(struct mds_op *o, struct view *v, const struct msg_
         return -EOPNOTSUPP;
     if (mds_shard_of(o->mds, from->parent) != o->shard)
         return mds_shard_of(o->mds, from->parent) ? -AIFS_ERETRY : -ENOENT;
+    if (o->mds->session_ops->alone_elsewhere(o->mds, o->req->header.session, from->parent))
+        return -AIFS_ERETRY;
     i->op = o->op = (uint16_t)from->op;
     i->msg = o->msg =
         batch_msg(&o->req->arena, &((const struct msg_batch_req *)o->req->msg)->cred, from);

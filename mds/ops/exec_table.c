@@ -37,6 +37,7 @@ shard_exec_fn *const mds_exec_table[SHARD_OP_LIMIT] = {
     [SHARD_OP_FENCE_FORGET] = exec_fence_forget,
     [SHARD_OP_BOOT] = exec_boot,
     [SHARD_OP_SESSION_UNMARK] = exec_session_unmark,
+    [SHARD_OP_SESSION_ALONE] = exec_session_alone,
     [SHARD_OP_MAP_SET] = exec_map_set,
     [SHARD_OP_LOCKS_FREE] = exec_locks_free,
     [SHARD_OP_TRASH_TREE] = exec_trash_tree,

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/base/err.h"
+#include "mds/dispatch.h"
 #include "mds/ns/ns.h"
 #include "mds/ops/op.h"
 
@@ -102,6 +103,10 @@ void op_lookup(struct mds *m, struct rpc_req *r)
     view_begin(o->shard, &v);
     rc = lookup(&v, r, &o->rep.inode);
     view_end(&v);
+    if (rc == 0 && m->session_ops->park(m, r, o->rep.inode.attr.ino, mds_dispatch_read)) {
+        op_end(o);
+        return;
+    }
     if (rc == 0 || rc == -ENOENT)
         op_keep(o, req->parent, RPC_FLAG_KEPT_DIR, NULL);
     if (rc < 0)

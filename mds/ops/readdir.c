@@ -179,8 +179,8 @@ static int page_attrs(struct readdir_page *p, struct view *v)
             if (!found[j] || (p->unsure && p->unsure(p->arg, &inodes[j])))
                 continue;
             attr_encode(&inodes[j], &w);
-            if (p->keep && p->keep(p->arg, &inodes[j]))
-                w.flags |= htole32(MSG_ATTR_KEPT);
+            if (p->keep)
+                w.flags |= htole32(p->keep(p->arg, &inodes[j]));
             memcpy(at + sizeof(struct dirent_wire), &w, sizeof(w));
             at[offsetof(struct dirent_wire, has_attr)] = 1;
         }
@@ -221,20 +221,39 @@ void readdir_page_fini(struct readdir_page *p)
 struct unsure_arg {
     struct mds *mds;
     uint64_t session;
+    uint64_t dir; /* that the session is alone with; 0 */
 };
 
 static bool is_unsure(void *arg, const struct mds_inode *in)
 {
     const struct unsure_arg *u = arg;
 
-    return S_ISREG(in->mode) && u->mds->session_ops->is_writing(u->mds, u->session, in->ino);
+    return (S_ISREG(in->mode) && u->mds->session_ops->is_writing(u->mds, u->session, in->ino)) ||
+           u->mds->session_ops->alone_elsewhere(u->mds, u->session, in->ino);
 }
 
-static bool may_keep(void *arg, const struct mds_inode *in)
+/* MSG_ATTR_* that come with it. */
+static uint32_t may_keep(void *arg, const struct mds_inode *in)
 {
+    const struct mds_session_ops *s;
     const struct unsure_arg *u = arg;
 
-    return u->mds->session_ops->watch(u->mds, u->session, in->ino, &in->btime, false);
+    s = u->mds->session_ops;
+    if (!s->watch(u->mds, u->session, in->ino, &in->btime, false))
+        return 0;
+    return u->dir && s->alone_entry(u->mds, u->session, u->dir, in->ino)
+               ? MSG_ATTR_KEPT | MSG_ATTR_ALONE
+               : MSG_ATTR_KEPT;
+}
+
+/* Before its entries: what each of them is told rests on it. */
+static bool keep_alone(struct mds_op *o, const struct msg_readdir_req *req)
+{
+    const struct mds_session_ops *s = o->mds->session_ops;
+    uint64_t session = o->req->header.session;
+
+    return req->alone && req->plus && s->watch(o->mds, session, req->ino, NULL, false) &&
+           s->alone_dir(o->mds, session, req->ino);
 }
 
 static int readdir_check(struct view *v, struct rpc_req *r, uint64_t *ret_parent)
@@ -287,6 +306,8 @@ void op_readdir(struct mds *m, struct rpc_req *r)
     }
     view_pin(o->shard, &v);
     rc = readdir_check(&v, r, &rep.parent);
+    rep.alone = rc == 0 && keep_alone(o, req);
+    u.dir = rep.alone ? req->ino : 0;
     if (rc == 0)
         rc = readdir_page_fill(&p, &v, req->ino);
     view_unpin(&v);

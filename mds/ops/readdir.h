@@ -19,8 +19,9 @@ struct readdir_page {
     uint32_t max;    /* bytes */
     bool plus;
     bool (*unsure)(void *arg,
-                   const struct mds_inode *in);          /* leave the attributes out; may be NULL */
-    bool (*keep)(void *arg, const struct mds_inode *in); /* comes with a lease; may be NULL */
+                   const struct mds_inode *in); /* leave the attributes out; may be NULL */
+    /* MSG_ATTR_KEPT if it comes with a lease, and _ALONE; may be NULL */
+    uint32_t (*keep)(void *arg, const struct mds_inode *in);
     void *arg;
     /* out */
     uint8_t *data;

@@ -74,6 +74,22 @@ static int get_session(struct txn *t, uint64_t session, struct key *k, struct se
     return ret_rec->version == SESSION_REC_VERSION ? 0 : -AIFS_EFORMAT;
 }
 
+int exec_session_alone(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct session_set_alone *msg = e->msg;
+    struct session_rec rec;
+    uint16_t flags;
+    struct key k;
+    int rc = get_session(t, msg->session, &k, &rec);
+
+    (void)ret_rep;
+    if (rc < 0 || rec.state != SESSION_OPEN)
+        return rc;
+    flags = (uint16_t)(le16toh(rec.flags) & ~SESSION_REC_ALONE);
+    rec.flags = htole16((uint16_t)(flags | (msg->alone ? SESSION_REC_ALONE : 0)));
+    return txn_record_put(t, &k, &rec, sizeof rec);
+}
+
 /* ---- marks ---- */
 
 int exec_mark_writer(struct txn *t, const struct shard_entry *e, uint64_t ino)

@@ -54,6 +54,13 @@ struct session_remove {
     uint64_t session;
 };
 
+/* SHARD_OP_SESSION_ALONE: it may have answered removals ahead, or cannot have. -ENOENT: it is gone;
+ * of an evicted one nothing changes. */
+struct session_set_alone {
+    uint64_t session;
+    bool alone;
+};
+
 /* SHARD_OP_FENCE_FORGET */
 struct session_fence_forget {
     uint32_t n;
@@ -70,6 +77,7 @@ int exec_session_evict(struct txn *t, struct shard_entry *e, const void **ret_re
 int exec_session_remove(struct txn *t, struct shard_entry *e, const void **ret_rep);
 int exec_fence_forget(struct txn *t, struct shard_entry *e, const void **ret_rep);
 int exec_boot(struct txn *t, struct shard_entry *e, const void **ret_rep);
+int exec_session_alone(struct txn *t, struct shard_entry *e, const void **ret_rep);
 int exec_session_unmark(struct txn *t, struct shard_entry *e, const void **ret_rep);
 
 /* A step of opening operations: if the leader says so, the session may be writing ino. */

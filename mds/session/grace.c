@@ -9,6 +9,7 @@
  * files are put right as after any other eviction, and nobody changes them before. What a session
  * reclaims and cannot have had is not believed.
  */
+#include <string.h>
 #include <sys/stat.h>
 
 #include "mds/session/session_int.h"
@@ -22,6 +23,14 @@ struct load {
     struct session_module *mod;
     bool live;
 };
+
+static bool session_record_alone(const void *value)
+{
+    struct session_rec rec;
+
+    memcpy(&rec, value, sizeof rec); /* session_add() has looked at it */
+    return le16toh(rec.flags) & SESSION_REC_ALONE;
+}
 
 static int load_session(void *arg, const void *key, size_t key_len, const void *value, size_t len)
 {
@@ -38,6 +47,8 @@ static int load_session(void *arg, const void *key, size_t key_len, const void *
         return rc;
     }
     s->reclaiming = s->phase == PHASE_LIVE;
+    if (s->reclaiming && session_record_alone(value))
+        session_alone_load(load->mod, s);
     load->live |= s->reclaiming;
     if (s->phase != PHASE_LIVE)
         s->renewed_ns = 0;
@@ -355,5 +366,7 @@ void session_reclaim(struct rpc_req *req)
         session_serve_opening(mod, &s->client);
         session_grace_check(mod);
     }
+    if (rc == 0 && msg->last && !msg->unsettled)
+        session_settled(mod, s);
     rpc_reply(req, rc, NULL);
 }

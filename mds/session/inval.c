@@ -13,7 +13,10 @@
 void session_inval_end(struct session_module *mod, struct watch_inval *v)
 {
     struct watch_wait *ww = v->wait;
+    struct session_watch *w = v->w;
 
+    if (w && w->f->alone == w->s) /* what it had answered ahead there is done */
+        session_alone_over(mod, w->f);
     list_remove(&v->all);
     list_remove(&v->of_watch);
     v->w = NULL;

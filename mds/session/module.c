@@ -179,6 +179,7 @@ static void tick(struct reactor_timer *t)
 
         if (stalled && s->phase == PHASE_LIVE)
             s->renewed_ns = now_ns;
+        session_alone_tick(mod, s, now_ns);
         session_evict_tick(mod, s, now_ns);
     }
     session_recall_tick(mod, now_ns);
@@ -204,6 +205,10 @@ static const struct mds_session_ops session_ops = {.check = session_check,
                                                    .watch = session_watch,
                                                    .told_of_cuts = session_told_of_cuts,
                                                    .is_writing = session_is_writing,
+                                                   .alone_dir = session_alone_dir,
+                                                   .alone_entry = session_alone_entry,
+                                                   .alone_elsewhere = session_alone_elsewhere,
+                                                   .park = session_park,
                                                    .has_open = session_has_open};
 
 static void stats_register(struct session_stats *s)
@@ -229,6 +234,10 @@ static void stats_register(struct session_stats *s)
                           "changes that waited until other clients were told");
     stat_counter_register(&s->shared, "aifs_mds_shared_total", NULL,
                           "times an inode or directory went to shared mode");
+    stat_counter_register(&s->alone, "aifs_mds_alone_total", NULL,
+                          "times a session was told to be alone with a directory");
+    stat_counter_register(&s->parked, "aifs_mds_parked_total", NULL,
+                          "requests that waited because another session was alone there");
     stat_gauge_register(&s->watches, "aifs_mds_watches", NULL, "leases on attributes and names");
     stat_gauge_register(&s->sessions, "aifs_mds_sessions", NULL, "sessions");
     stat_gauge_register(&s->opens, "aifs_mds_opens", NULL, "open files");
@@ -252,6 +261,8 @@ static void stats_unregister(struct session_stats *s)
                                &s->invalidations.stat,
                                &s->watch_waits.stat,
                                &s->shared.stat,
+                               &s->alone.stat,
+                               &s->parked.stat,
                                &s->watches.stat};
 
     for (unsigned i = 0; i < ARRAY_LEN(all); i++)

@@ -11,6 +11,7 @@
 #define SESSION_REC_VERSION   1u
 #define WRITER_REC_VERSION    1u
 #define SESSION_REC_READ_ONLY 0x1u
+#define SESSION_REC_ALONE     0x2u /* may have answered removals ahead */
 #define SESSION_TEXT_BYTES    64
 #define SESSION_PATH_BYTES    128
 

@@ -5,6 +5,7 @@
  *   table.c    sessions, files, uses (what one session does with one file), opens
  *   prepare.c  freezing, waiting, deciding; finish.c what comes of it
  *   watch.c    leases on attributes and names: who is told before a change; inval.c how
+ *   alone.c    who is alone with a directory, and whose requests wait for that
  *   recall.c   leases taken back; glimpse.c sizes asked from writers
  *   serve.c    SESSION_OPEN RENEW CLOSE, CLOSE; data.c LEASE_GET LEASE_RELEASE
  *   grace.c    restart, RECLAIM, orphans; evict.c the steps of an eviction
@@ -65,6 +66,9 @@ enum session_phase {
     PHASE_REMOVE,  /* its record is being removed */
 };
 
+/* In the session's record: it may have answered removals ahead. */
+enum session_alone_mark { ALONE_UNMARKED, ALONE_MARKING, ALONE_MARKED };
+
 struct session_slot { /* the last open through this slot, for its retry */
     uint32_t sequence;
     uint64_t open_id;
@@ -89,7 +93,12 @@ struct session {
     uint32_t n_opens, n_leases;
     struct list watches; /* struct session_watch, the longest not granted again first */
     uint32_t n_watches;
-    struct session_slot *slots;           /* n_slots of them, from the first open on */
+    struct list alone_dirs; /* struct watch_file: directories that it is alone with, oldest first */
+    uint32_t n_alone;
+    uint64_t alone_ns; /* wanted to be last */
+    enum session_alone_mark alone_mark;
+    bool unsettled;             /* marked before a restart, and has not said that it is settled */
+    struct session_slot *slots; /* n_slots of them, from the first open on */
     struct msg_server_wait *server_waits; /* as of its last renewal */
     uint32_t n_server_waits;
     uint64_t server_waits_ns;
@@ -205,6 +214,15 @@ struct watch_file {
     uint64_t changer;  /* the session of all changes inside; 0: of several */
     uint64_t heat_ns, shared_until_ns;
     struct list shared; /* mod->shared_files */
+    /*
+     * Being alone with a directory and with inodes that a page of it has told of. alone: the
+     * session, of a directory that is known by itself. An inode that has alone_id is the same
+     * session's as long as the directory alone_in is known by that number.
+     */
+    struct session *alone;
+    uint64_t alone_id, alone_in, alone_ns;
+    struct list of_alone; /* on session.alone_dirs */
+    struct list parked;   /* struct parked: until alone is over */
 };
 
 /* What one session believes of one inode: its attributes, and in a directory the names in it. */
@@ -228,7 +246,7 @@ struct watch_wait {
 struct session_stats {
     struct stat_counter opened, evicted, recalls, recalls_late, recalls_prolonged, glimpses, waits,
         refused, reclaimed;
-    struct stat_counter invalidations, watch_waits, shared;
+    struct stat_counter invalidations, watch_waits, shared, alone, parked;
     struct stat_gauge sessions, opens, files, watches;
 };
 
@@ -264,6 +282,11 @@ struct session_module {
     struct list watch_waits, watch_grace, watch_runnable, invals, shared_files;
     struct reactor_work watch_run;
     bool watch_run_queued;
+    struct list parked, parked_unsettled, park_runnable; /* struct parked */
+    struct reactor_work park_run;
+    bool park_run_queued;
+    uint32_t n_parked, n_alone, n_unsettled; /* requests; directories; sessions */
+    uint64_t alone_ids;
     uint64_t create_order;
     struct reactor_work run, stop;
     bool run_queued;
@@ -380,6 +403,30 @@ void session_watch_fail(struct session_module *mod, uint64_t session, int status
 void session_watch_resend(struct session *s); /* it has a new link */
 void session_watch_grace_over(struct session_module *mod);
 void session_watch_tick(struct session_module *mod, uint64_t now_ns);
+
+struct watch_file *session_watch_file(struct session_module *mod, uint64_t ino);
+struct session_watch *session_watch_find(struct session_module *mod, const struct session *s,
+                                         uint64_t ino);
+
+/* ---- alone.c ---- */
+/* mds_session_ops: alone_dir, alone_entry, alone_elsewhere, park */
+bool session_alone_dir(struct mds *m, uint64_t session, uint64_t ino);
+bool session_alone_entry(struct mds *m, uint64_t session, uint64_t dir, uint64_t ino);
+bool session_alone_elsewhere(struct mds *m, uint64_t session, uint64_t ino);
+bool session_park(struct mds *m, struct rpc_req *req, uint64_t ino,
+                  void (*again)(struct rpc_req *req));
+void session_alone_over(struct session_module *mod, struct watch_file *dir);
+void session_alone_load(struct session_module *mod, struct session *s); /* marked in its record */
+void session_settled(struct session_module *mod, struct session *s);
+void session_alone_tick(struct session_module *mod, struct session *s, uint64_t now_ns);
+void session_parked_tick(struct session_module *mod, uint64_t now_ns);
+void session_parked_fail(struct session_module *mod, uint64_t session, int status); /* 0: of all */
+void session_parked_waits(struct session_module *mod, struct mds_waits *out);
+
+/* ---- waits.c ---- */
+void session_waits_add(struct session_module *mod, struct mds_waits *out,
+                       const struct msg_wait *wait, uint64_t session, uint64_t since_ns,
+                       uint64_t other); /* 0: nobody in particular */
 
 /* ---- inval.c ---- */
 /* ww: who waits for the answer, or NULL. */

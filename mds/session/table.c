@@ -127,6 +127,7 @@ int session_add(struct session_module *mod, uint64_t id, const void *data, uint3
     s->renewed_ns = session_now_ns(mod);
     list_init(&s->uses);
     list_init(&s->watches);
+    list_init(&s->alone_dirs);
     hmap_insert(&mod->sessions, &s->by_id, hash_u64(id));
     hmap_insert(&mod->clients, &s->by_client, hash_bytes(s->client.b, 16, 0));
     stat_gauge_add(&mod->stats.sessions, 1);

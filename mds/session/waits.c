@@ -30,8 +30,9 @@ void session_describe(struct mds *m, uint64_t session, struct msg_wait_end *ret_
     ret_end->job = text(s->job);
 }
 
-static void add(struct session_module *mod, struct mds_waits *out, const struct msg_wait *wait,
-                uint64_t session, uint64_t since_ns, uint64_t other)
+void session_waits_add(struct session_module *mod, struct mds_waits *out,
+                       const struct msg_wait *wait, uint64_t session, uint64_t since_ns,
+                       uint64_t other)
 {
     struct msg_wait *w = mds_waits_add(out);
     uint64_t now_ns = session_now_ns(mod);
@@ -65,7 +66,7 @@ static bool add_holders(struct session_module *mod, struct mds_waits *out,
 
         if (u->s->id == w->p->session || (!u->held && list_empty(&u->recalled)))
             continue;
-        add(mod, out, &wait, w->p->session, w->since_ns, u->s->id);
+        session_waits_add(mod, out, &wait, w->p->session, w->since_ns, u->s->id);
         any = true;
     }
     return any;
@@ -86,7 +87,7 @@ static void add_wait(struct session_module *mod, struct mds_waits *out,
             behind = (struct msg_wait){.kind = MSG_WAIT_DATA, .ino = t->ino, .write = writes(t)};
     }
     if (!any)
-        add(mod, out, &behind, w->p->session, w->since_ns, 0);
+        session_waits_add(mod, out, &behind, w->p->session, w->since_ns, 0);
 }
 
 void session_waits(struct mds *m, struct mds_waits *out)
@@ -106,8 +107,9 @@ void session_waits(struct mds *m, struct mds_waits *out)
         if (out->more)
             return;
         if (v->wait && v->w)
-            add(mod, out, &wait, v->wait->p->session, v->wait->since_ns, v->w->s->id);
+            session_waits_add(mod, out, &wait, v->wait->p->session, v->wait->since_ns, v->w->s->id);
     }
+    session_parked_waits(mod, out);
 }
 
 /* ---- object storage servers ---- */

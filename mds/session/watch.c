@@ -23,7 +23,7 @@
 
 /* ---- tables ---- */
 
-static struct watch_file *file_find(struct session_module *mod, uint64_t ino)
+struct watch_file *session_watch_file(struct session_module *mod, uint64_t ino)
 {
     for (struct hmap_node *n = hmap_first(&mod->watch_files, hash_u64(ino)); n; n = hmap_next(n)) {
         struct watch_file *f = container_of(n, struct watch_file, by_ino);
@@ -36,7 +36,7 @@ static struct watch_file *file_find(struct session_module *mod, uint64_t ino)
 
 static struct watch_file *file_get(struct session_module *mod, uint64_t ino)
 {
-    struct watch_file *f = file_find(mod, ino);
+    struct watch_file *f = session_watch_file(mod, ino);
 
     if (f)
         return f;
@@ -46,6 +46,8 @@ static struct watch_file *file_get(struct session_module *mod, uint64_t ino)
     f->ino = ino;
     list_init(&f->watches);
     list_init(&f->shared);
+    list_init(&f->of_alone);
+    list_init(&f->parked);
     hmap_insert(&mod->watch_files, &f->by_ino, hash_u64(ino));
     return f;
 }
@@ -63,8 +65,8 @@ static uint64_t watch_hash(const struct session *s, uint64_t ino)
     return hash_u64(ino ^ hash_u64(s->id));
 }
 
-static struct session_watch *watch_find(struct session_module *mod, const struct session *s,
-                                        uint64_t ino)
+struct session_watch *session_watch_find(struct session_module *mod, const struct session *s,
+                                         uint64_t ino)
 {
     struct hmap_node *n = hmap_first(&mod->watches, watch_hash(s, ino));
 
@@ -84,6 +86,8 @@ void session_watch_free(struct session_module *mod, struct session_watch *w)
     f->changing++; /* stays while what waits for this watch goes on */
     while (!list_empty(&w->invals))
         session_inval_end(mod, list_entry(w->invals.next, struct watch_inval, of_watch));
+    if (f->alone == w->s)
+        session_alone_over(mod, f);
     f->changing--;
     hmap_remove(&mod->watches, &w->by_key);
     list_remove(&w->of_file);
@@ -96,6 +100,7 @@ void session_watch_free(struct session_module *mod, struct session_watch *w)
 
 void session_watch_drop(struct session_module *mod, struct session *s)
 {
+    session_settled(mod, s);
     while (!list_empty(&s->watches))
         session_watch_free(mod, list_entry(s->watches.next, struct session_watch, of_session));
 }
@@ -170,8 +175,8 @@ bool session_watch(struct mds *m, uint64_t session, uint64_t ino, const struct m
 
     if (!s || s->phase != PHASE_LIVE || s->reclaiming || mod->stopping)
         return false;
-    f = file_find(mod, ino);
-    w = watch_find(mod, s, ino);
+    f = session_watch_file(mod, ino);
+    w = session_watch_find(mod, s, ino);
     if (f && f->changing && !(own && w && f->changer == session))
         return false;
     if (written_elsewhere(mod, s, ino, born))
@@ -181,7 +186,7 @@ bool session_watch(struct mds *m, uint64_t session, uint64_t ino, const struct m
         list_push_back(&s->watches, &w->of_session);
         return list_empty(&w->invals);
     }
-    if (f && f->shared_until_ns)
+    if (f && (f->shared_until_ns || session_alone_elsewhere(m, session, ino)))
         return false;
     if (s->n_watches >= SESSION_WATCHES_MAX || mod->watches.count >= WATCHES_MAX) {
         watch_shed(mod, s);
@@ -196,7 +201,7 @@ bool session_told_of_cuts(struct mds *m, uint64_t session, uint64_t ino)
     struct session_module *mod = session_module(m);
     struct session *s = session_find(mod, session);
     struct session_use *u = s ? session_use_find(mod, s, ino) : NULL;
-    struct watch_file *f = file_find(mod, ino);
+    struct watch_file *f = session_watch_file(mod, ino);
 
     return u && u->n_opens && s->phase == PHASE_LIVE && !s->reclaiming && (!f || !f->changing);
 }
@@ -244,7 +249,7 @@ static int openers_watch(struct session_module *mod, uint64_t ino, uint64_t sess
         const struct session_use *u = list_entry(l, struct session_use, of_file);
 
         if (u->n_opens && u->s->id != session && u->s->phase < PHASE_SEAL &&
-            !watch_find(mod, u->s, ino) && !watch_new(mod, u->s, ino))
+            !session_watch_find(mod, u->s, ino) && !watch_new(mod, u->s, ino))
             return -ENOMEM;
     }
     return 0;
@@ -457,6 +462,7 @@ void session_watch_fail(struct session_module *mod, uint64_t session, int status
     }
     while ((l = list_pop_front(&failed)))
         wait_fail(mod, list_entry(l, struct watch_wait, all), status);
+    session_parked_fail(mod, session, status);
 }
 
 static void timeout_waits(struct session_module *mod, struct list *waits, uint64_t now_ns)
@@ -510,14 +516,16 @@ void session_watch_tick(struct session_module *mod, uint64_t now_ns)
     }
     timeout_waits(mod, &mod->watch_waits, now_ns);
     timeout_waits(mod, &mod->watch_grace, now_ns);
+    session_parked_tick(mod, now_ns);
 }
 
 /* ---- start and stop ---- */
 
 int session_watch_init(struct session_module *mod)
 {
-    struct list *lists[] = {&mod->watch_waits, &mod->watch_grace, &mod->watch_runnable,
-                            &mod->invals, &mod->shared_files};
+    struct list *lists[] = {&mod->watch_waits,      &mod->watch_grace,  &mod->watch_runnable,
+                            &mod->invals,           &mod->shared_files, &mod->parked,
+                            &mod->parked_unsettled, &mod->park_runnable};
 
     for (unsigned i = 0; i < ARRAY_LEN(lists); i++)
         list_init(lists[i]);

@@ -52,6 +52,7 @@ enum shard_op {
     SHARD_OP_FENCE_FORGET,
     SHARD_OP_BOOT,           /* a new leader: counts COUNTER_BOOT */
     SHARD_OP_SESSION_UNMARK, /* files that their sessions do not write any more */
+    SHARD_OP_SESSION_ALONE,  /* [struct session_set_alone] may have answered removals ahead */
     /* mds/cluster */
     SHARD_OP_MAP_SET = RPC_OP_LIMIT + 32, /* [struct cluster_map_set] */
     /* mds/locks */

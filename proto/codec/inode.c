@@ -111,7 +111,7 @@ CODEC_MSG(glimpse_rep, GlimpseRep, GLIMPSE_REP)
 #define APPEND_REP(F) F(num, offset) F(sub, attr, attr)
 CODEC_MSG(append_rep, AppendRep, APPEND_REP)
 
-#define READDIR_REP(F) F(num, count) F(flag, eof) F(num, parent)
+#define READDIR_REP(F) F(num, count) F(flag, eof) F(num, parent) F(flag, alone)
 CODEC_MSG(readdir_rep, ReaddirRep, READDIR_REP)
 
 #define BYTES_REP(F) F(bytes, value, MSG_XATTR_MAX)
@@ -123,7 +123,7 @@ CODEC_MSG(statfs_rep, StatfsRep, STATFS_REP)
 
 /* ---- requests ---- */
 
-#define NAME_REQ(F) F(sub, cred, cred) F(num, parent) F(name, name)
+#define NAME_REQ(F) F(sub, cred, cred) F(num, parent) F(name, name) F(num, when_ns)
 CODEC_MSG(name_req, NameReq, NAME_REQ)
 
 #define INO_REQ(F) F(sub, cred, cred) F(num, ino) F(num, flags) F(num, open_id)
@@ -156,7 +156,8 @@ CODEC_MSG(setattr_req, SetattrReq, SETATTR_REQ)
 CODEC_MSG(create_req, CreateReq, CREATE_REQ)
 
 #define BATCH_ITEM(F)                                                                              \
-    F(num, op) F(num, parent) F(name, name) F(num, mode) F(num, masked) F(num, rdev)
+    F(num, op)                                                                                     \
+    F(num, parent) F(name, name) F(num, mode) F(num, masked) F(num, rdev) F(num, when_ns)
 CODEC_MSG(batch_item, BatchItem, BATCH_ITEM)
 
 #define BATCH_REQ(F) F(sub, cred, cred) F(subs, batch_item, items, MSG_BATCH_MAX)
@@ -225,7 +226,9 @@ CODEC_MSG(size_req, SizeReq, SIZE_REQ)
 #define APPEND_REQ(F) F(num, ino) F(num, open_id) F(num, len) F(num, truncate_gen)
 CODEC_MSG(append_req, AppendReq, APPEND_REQ)
 
-#define READDIR_REQ(F) F(sub, cred, cred) F(num, ino) F(num, cookie) F(num, max_bytes) F(flag, plus)
+#define READDIR_REQ(F)                                                                             \
+    F(sub, cred, cred)                                                                             \
+    F(num, ino) F(num, cookie) F(num, max_bytes) F(flag, plus) F(flag, alone)
 CODEC_MSG(readdir_req, ReaddirReq, READDIR_REQ)
 
 #define XATTR_REQ(F)                                                                               \

@@ -44,5 +44,5 @@ CODEC_MSG(renew_rep, RenewRep, RENEW_REP)
     F(num, lease_seq)
 CODEC_MSG(reclaim_item, ReclaimItem, RECLAIM_ITEM)
 
-#define RECLAIM_REQ(F) F(subs, reclaim_item, items, MSG_ITEMS_MAX) F(flag, last)
+#define RECLAIM_REQ(F) F(subs, reclaim_item, items, MSG_ITEMS_MAX) F(flag, last) F(flag, unsettled)
 CODEC_MSG(reclaim_req, ReclaimReq, RECLAIM_REQ)

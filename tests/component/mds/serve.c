@@ -111,6 +111,27 @@ static bool fake_is_writing(struct mds *m, uint64_t session, uint64_t ino)
     return self->writing;
 }
 
+static bool fake_alone_dir(struct mds *m, uint64_t session, uint64_t ino)
+{
+    (void)m;
+    (void)session;
+    (void)ino;
+    return false;
+}
+
+static bool fake_alone_entry(struct mds *m, uint64_t session, uint64_t dir, uint64_t ino)
+{
+    (void)dir;
+    return fake_alone_dir(m, session, ino);
+}
+
+static bool fake_park(struct mds *m, struct rpc_req *req, uint64_t ino,
+                      void (*again)(struct rpc_req *req))
+{
+    (void)again;
+    return fake_alone_dir(m, req->header.session, ino);
+}
+
 static struct cluster_map *fake_map(struct mds *m)
 {
     (void)m;
@@ -146,9 +167,18 @@ static void fake_punch_wait(struct mds *m, struct mds_punch_wait *w)
         self->waiting = w;
 }
 
-static const struct mds_session_ops session_ops = {fake_check,      fake_prepare, fake_finish,
-                                                   fake_glimpse,    fake_watch,   fake_told_of_cuts,
-                                                   fake_is_writing, fake_has_open};
+static const struct mds_session_ops session_ops = {.check = fake_check,
+                                                   .prepare = fake_prepare,
+                                                   .finish = fake_finish,
+                                                   .glimpse = fake_glimpse,
+                                                   .watch = fake_watch,
+                                                   .told_of_cuts = fake_told_of_cuts,
+                                                   .is_writing = fake_is_writing,
+                                                   .alone_dir = fake_alone_dir,
+                                                   .alone_entry = fake_alone_entry,
+                                                   .alone_elsewhere = fake_alone_dir,
+                                                   .park = fake_park,
+                                                   .has_open = fake_has_open};
 static const struct mds_cluster_ops cluster_ops = {fake_map, fake_statfs};
 static const struct mds_gc_ops gc_ops = {fake_kick, fake_target_up, fake_punch_wait};
 

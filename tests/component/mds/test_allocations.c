@@ -375,6 +375,7 @@ START_TEST(sessions_from_their_opening_to_their_fence)
 {
     struct session_mark mark = {.session = SESSION, .ino = file, .id = 5};
     struct session_unmark unmark = {.n = 1, .marks = &mark};
+    struct session_set_alone alone = {.session = SESSION, .alone = true};
     struct session_evict evict = {.session = SESSION};
     struct session_remove gone = {.session = SESSION};
     uint64_t fence = 1;
@@ -383,6 +384,7 @@ START_TEST(sessions_from_their_opening_to_their_fence)
     session_begins();
     opens_for_writing(file, mark.id);
     SWEEP(SHARD_OP_SESSION_UNMARK, unmark);
+    SWEEP(SHARD_OP_SESSION_ALONE, alone);
     ck_assert_uint_eq(bed_count(&bed, KEY_WRITER), 0);
     opens_for_writing(file, 6);
     opens_for_writing(large, 7);

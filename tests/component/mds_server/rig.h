@@ -108,6 +108,7 @@ struct rig {
     unsigned starts;
     const struct iovec *bulk_out; /* of the next call */
     struct rig_call call;         /* of rig_do() */
+    struct iovec bulk_in;         /* where the payload of an answer goes: bulk */
     uint8_t bulk[MSG_BULK_MAX];
     uint32_t bulk_len;
 };

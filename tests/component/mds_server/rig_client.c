@@ -260,6 +260,9 @@ void rig_send_again(struct rig *r, unsigned client, unsigned slot, struct rig_ca
     call->c.bulk_out = r->bulk_out;
     call->c.n_bulk_out = r->bulk_out ? 1 : 0;
     r->bulk_out = NULL;
+    r->bulk_in = (struct iovec){r->bulk, sizeof r->bulk};
+    call->c.bulk_in = rpc_op_flags(op) & OP_BULK_OUT ? &r->bulk_in : NULL;
+    call->c.n_bulk_in = call->c.bulk_in ? 1 : 0;
     rpc_peer_call(c->mds, &call->c);
 }
 
@@ -277,6 +280,7 @@ int rig_do(struct rig *r, unsigned client, unsigned op, const void *req, const v
     rig_send(r, client, slot, &r->call, op, req);
     ck_assert_msg(rig_until(r, 60000, rig_is_done, &r->call), "%s is not answered",
                   rpc_op_name(op));
+    r->bulk_len = r->call.c.bulk_in_len;
     if (ret_rep)
         *ret_rep = r->call.c.rep;
     return r->call.status;

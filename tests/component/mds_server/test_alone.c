@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Being alone with a directory: who is told so, and who waits for whom because of it. */
+#include "mds/store/key_fmt.h"
+#include "proto/dirent_fmt.h"
+#include "proto/header_fmt.h"
+#include "tests/component/mds_server/rig_int.h"
+
+static struct rig rig;
+static struct rig_call other; /* of a client that has to wait */
+static uint64_t dir, file;
+
+static struct {
+    bool dir;              /* alone with the directory */
+    unsigned n, n_alone;   /* entries; with which it is alone */
+    unsigned n_attributes; /* that came with attributes */
+} page;
+
+static uint64_t made(int status, const void *rep)
+{
+    ck_ok(status);
+    return ((const struct msg_inode_rep *)rep)->inode.attr.ino;
+}
+
+static uint64_t make(unsigned client, unsigned op, uint64_t parent, const char *name)
+{
+    struct msg_create_req req = {
+        .parent = parent, .name = str(name), .mode = op == RPC_OP_MKDIR ? 040777 : 0100666};
+    const void *rep = NULL;
+    int status = rig_do(&rig, client, op, &req, &rep);
+
+    return made(status, rep);
+}
+
+static int list(unsigned client, uint64_t ino, bool alone)
+{
+    struct msg_readdir_req req = {.ino = ino, .max_bytes = 65536, .plus = true, .alone = alone};
+    const struct msg_readdir_rep *rep;
+    const void *any = NULL;
+    int status = rig_do(&rig, client, RPC_OP_READDIR, &req, &any);
+
+    page.dir = false;
+    page.n = page.n_alone = page.n_attributes = 0;
+    if (status)
+        return status;
+    rep = any;
+    page.dir = rep->alone;
+    for (uint32_t at = 0; rep->count && at < rig.bulk_len;) {
+        struct dirent_attr_wire a;
+        struct dirent_wire w;
+
+        memcpy(&w, rig.bulk + at, sizeof w);
+        memcpy(&a, rig.bulk + at + sizeof w, sizeof a);
+        page.n++;
+        page.n_attributes += w.has_attr;
+        page.n_alone += (le32toh(a.flags) & MSG_ATTR_ALONE) != 0;
+        at += le16toh(w.record_len);
+    }
+    return 0;
+}
+
+/* The first wish has the session marked, the second one is heard. */
+static void be_alone(unsigned client)
+{
+    ck_ok(list(client, dir, true));
+    ck_assert(!page.dir && page.n_alone == 0);
+    rig_settle(&rig);
+    ck_ok(list(client, dir, true));
+    ck_assert(page.dir);
+    ck_assert_uint_eq(page.n_alone, 1);
+}
+
+static void setup(void)
+{
+    rig_open(&rig, NULL);
+    rig_oss_start(&rig, 0, 2);
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        rig_client_open(&rig, i);
+    dir = make(0, RPC_OP_MKDIR, KEY_ROOT_INO, "d");
+    file = make(0, RPC_OP_MKNOD, dir, "f");
+}
+
+static void teardown(void)
+{
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        rig_client_answer(&rig, i);
+    rig_settle(&rig);
+    rig_forget(&other);
+    rig_end(&rig);
+}
+
+static unsigned told(unsigned client, uint64_t ino)
+{
+    return rig_client_count(&rig.client[client], RPC_OP_INVALIDATE, ino);
+}
+
+/* Client 1 sends, and waits for client 0, which is silent. */
+static void has_to_wait(unsigned op, const void *req)
+{
+    be_alone(0);
+    rig.client[0].mute = true;
+    rig_send(&rig, 1, rpc_op_flags(op) & OP_SLOT ? 2 : 0, &other, op, req);
+    rig_settle(&rig);
+    ck_assert(!other.done);
+    ck_assert_uint_eq(told(0, dir), 1);
+}
+
+static void is_served(int status)
+{
+    rig_client_answer(&rig, 0);
+    ck_assert(rig_until(&rig, 20000, rig_is_done, &other));
+    ck_assert_int_eq(other.status, status);
+}
+
+START_TEST(a_session_is_alone_with_what_nobody_else_watches)
+{
+    be_alone(0);
+    ck_assert_uint_eq(told(0, dir), 0);
+    ck_ok(list(0, dir, false));
+    ck_assert(!page.dir && page.n_alone == 0);
+}
+END_TEST
+
+START_TEST(nobody_is_alone_with_what_others_watch)
+{
+    struct msg_name_req name = {.parent = dir, .name = str("f")};
+
+    ck_ok(rig_do(&rig, 1, RPC_OP_LOOKUP, &name, NULL));
+    ck_ok(list(0, dir, true));
+    rig_settle(&rig);
+    ck_ok(list(0, dir, true));
+    ck_assert(!page.dir && page.n_alone == 0);
+}
+END_TEST
+
+START_TEST(nobody_is_alone_with_a_file_that_others_have_open)
+{
+    const struct msg_inode_rep *rep = rig_open_file(&rig, 1, file, O_RDONLY);
+    uint64_t id = rep->open_id;
+
+    ck_ok(list(0, dir, true));
+    rig_settle(&rig);
+    ck_ok(list(0, dir, true));
+    ck_assert(page.dir && page.n_alone == 0);
+    rig_close_file(&rig, 1, file, id);
+}
+END_TEST
+
+START_TEST(a_lookup_waits_for_who_is_alone_with_the_directory)
+{
+    struct msg_name_req req = {.parent = dir, .name = str("f")};
+
+    has_to_wait(RPC_OP_LOOKUP, &req);
+    is_served(0);
+}
+END_TEST
+
+START_TEST(a_lookup_that_finds_the_directory_waits)
+{
+    struct msg_name_req req = {.parent = KEY_ROOT_INO, .name = str("d")};
+
+    has_to_wait(RPC_OP_LOOKUP, &req);
+    is_served(0);
+}
+END_TEST
+
+START_TEST(attributes_of_a_file_wait_for_who_is_alone_with_it)
+{
+    struct msg_ino_req req = {.ino = file};
+
+    has_to_wait(RPC_OP_GETATTR, &req);
+    is_served(0);
+}
+END_TEST
+
+START_TEST(an_open_for_reading_waits)
+{
+    struct msg_open_req req = {.ino = file, .flags = O_RDONLY};
+
+    has_to_wait(RPC_OP_OPEN, &req);
+    is_served(0);
+}
+END_TEST
+
+START_TEST(a_name_that_is_in_the_way_is_not_believed_before)
+{
+    struct msg_create_req req = {.parent = dir, .name = str("f"), .mode = 0100666};
+    struct msg_name_req gone = {.parent = dir, .name = str("f")};
+
+    has_to_wait(RPC_OP_MKNOD, &req); /* would be EEXIST */
+    ck_ok(rig_do(&rig, 0, RPC_OP_UNLINK, &gone, NULL));
+    is_served(0);
+}
+END_TEST
+
+START_TEST(a_page_of_the_directory_above_tells_no_attributes)
+{
+    be_alone(0);
+    ck_ok(list(1, KEY_ROOT_INO, false));
+    ck_assert_uint_eq(page.n, 1);
+    ck_assert_uint_eq(page.n_attributes, 0);
+    ck_assert_uint_eq(told(0, dir), 0);
+}
+END_TEST
+
+START_TEST(its_own_requests_do_not_wait)
+{
+    struct msg_name_req req = {.parent = dir, .name = str("f")};
+
+    be_alone(0);
+    rig.client[0].mute = true;
+    ck_ok(rig_do(&rig, 0, RPC_OP_LOOKUP, &req, NULL));
+    ck_ok(rig_do(&rig, 0, RPC_OP_UNLINK, &req, NULL));
+    ck_assert_uint_eq(told(0, dir), 0);
+}
+END_TEST
+
+START_TEST(being_alone_ends_with_the_answer_and_does_not_come_back_at_once)
+{
+    struct msg_ino_req req = {.ino = dir};
+
+    be_alone(0);
+    ck_ok(rig_do(&rig, 1, RPC_OP_GETATTR, &req, NULL));
+    ck_assert_uint_eq(told(0, dir), 1);
+    req.ino = file;
+    ck_ok(rig_do(&rig, 1, RPC_OP_GETATTR, &req, NULL));
+    ck_assert_uint_eq(told(0, dir), 1); /* the file's went with it */
+    ck_ok(list(0, dir, true));
+    ck_assert(!page.dir && page.n_alone == 0);
+}
+END_TEST
+
+START_TEST(a_change_of_another_ends_it_too)
+{
+    be_alone(0);
+    make(1, RPC_OP_MKNOD, dir, "g");
+    ck_assert_uint_ge(told(0, dir), 1);
+    ck_ok(list(0, dir, true));
+    ck_assert(!page.dir);
+}
+END_TEST
+
+START_TEST(who_is_alone_and_silent_is_evicted)
+{
+    struct msg_name_req req = {.parent = dir, .name = str("f")};
+
+    has_to_wait(RPC_OP_LOOKUP, &req);
+    rig_client_forget(&rig, 0);
+    ck_assert(rig_until(&rig, 60000, rig_is_done, &other));
+    ck_ok(other.status);
+}
+END_TEST
+
+START_TEST(after_a_restart_reads_wait_until_who_was_alone_is_settled)
+{
+    struct msg_name_req req = {.parent = KEY_ROOT_INO, .name = str("d")};
+    struct msg_reclaim_req mine = {.last = true, .unsettled = true}, nothing = {.last = true};
+
+    be_alone(0);
+    rig_restart(&rig);
+    for (unsigned i = 1; i < RIG_CLIENTS; i++)
+        ck_ok(rig_do(&rig, i, RPC_OP_RECLAIM, &nothing, NULL));
+    rig_send(&rig, 1, 0, &other, RPC_OP_LOOKUP, &req);
+    ck_ok(rig_do(&rig, 0, RPC_OP_RECLAIM, &mine, NULL));
+    rig_settle(&rig);
+    ck_assert(!other.done);
+    ck_ok(rig_do(&rig, 0, RPC_OP_LOOKUP, &req, NULL)); /* its own */
+    ck_ok(rig_do(&rig, 0, RPC_OP_RECLAIM, &nothing, NULL));
+    ck_assert(rig_until(&rig, 100, rig_is_done, &other));
+    ck_ok(other.status);
+}
+END_TEST
+
+START_TEST(after_a_restart_nobody_waits_for_who_was_never_alone)
+{
+    struct msg_name_req req = {.parent = KEY_ROOT_INO, .name = str("d")};
+    struct msg_reclaim_req nothing = {.last = true};
+
+    rig_restart(&rig);
+    ck_ok(rig_do(&rig, 1, RPC_OP_RECLAIM, &nothing, NULL));
+    rig_send(&rig, 1, 0, &other, RPC_OP_LOOKUP, &req);
+    ck_assert(rig_until(&rig, 0, rig_is_done, &other));
+    ck_ok(other.status);
+}
+END_TEST
+
+START_TEST(after_a_restart_who_was_alone_and_does_not_come_back_is_evicted)
+{
+    struct msg_name_req req = {.parent = KEY_ROOT_INO, .name = str("d")};
+    struct msg_reclaim_req nothing = {.last = true};
+
+    be_alone(0);
+    rig_restart(&rig);
+    rig_client_forget(&rig, 0);
+    for (unsigned i = 1; i < RIG_CLIENTS; i++)
+        ck_ok(rig_do(&rig, i, RPC_OP_RECLAIM, &nothing, NULL));
+    rig_send(&rig, 1, 0, &other, RPC_OP_LOOKUP, &req);
+    ck_assert(rig_until(&rig, 60000, rig_is_done, &other));
+    ck_ok(other.status);
+}
+END_TEST
+
+START_TEST(what_is_not_used_is_given_back_and_the_mark_goes)
+{
+    struct msg_name_req req = {.parent = KEY_ROOT_INO, .name = str("d")};
+    struct msg_reclaim_req nothing = {.last = true};
+
+    be_alone(0);
+    rig_pass(&rig, 62000);
+    ck_assert_uint_eq(told(0, dir), 1);
+    rig_pass(&rig, 62000);
+    rig_restart(&rig);
+    ck_ok(rig_do(&rig, 1, RPC_OP_RECLAIM, &nothing, NULL));
+    rig_send(&rig, 1, 0, &other, RPC_OP_LOOKUP, &req);
+    ck_assert(rig_until(&rig, 0, rig_is_done, &other));
+    ck_ok(other.status);
+}
+END_TEST
+
+START_TEST(a_request_that_waits_ends_with_its_session)
+{
+    struct msg_name_req req = {.parent = dir, .name = str("f")};
+
+    has_to_wait(RPC_OP_LOOKUP, &req);
+    ck_ok(rig_do(&rig, 1, RPC_OP_SESSION_CLOSE, &(struct msg_empty){0}, NULL));
+    rig_settle(&rig);
+    ck_assert(other.done);
+    ck_assert_int_eq(other.status, -AIFS_ESESSION);
+}
+END_TEST
+
+static void add(TCase *t)
+{
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_session_is_alone_with_what_nobody_else_watches);
+    tcase_add_test(t, nobody_is_alone_with_what_others_watch);
+    tcase_add_test(t, nobody_is_alone_with_a_file_that_others_have_open);
+    tcase_add_test(t, a_lookup_waits_for_who_is_alone_with_the_directory);
+    tcase_add_test(t, a_lookup_that_finds_the_directory_waits);
+    tcase_add_test(t, attributes_of_a_file_wait_for_who_is_alone_with_it);
+    tcase_add_test(t, an_open_for_reading_waits);
+    tcase_add_test(t, a_name_that_is_in_the_way_is_not_believed_before);
+    tcase_add_test(t, a_page_of_the_directory_above_tells_no_attributes);
+    tcase_add_test(t, its_own_requests_do_not_wait);
+    tcase_add_test(t, being_alone_ends_with_the_answer_and_does_not_come_back_at_once);
+    tcase_add_test(t, a_change_of_another_ends_it_too);
+    tcase_add_test(t, who_is_alone_and_silent_is_evicted);
+    tcase_add_test(t, after_a_restart_reads_wait_until_who_was_alone_is_settled);
+    tcase_add_test(t, after_a_restart_nobody_waits_for_who_was_never_alone);
+    tcase_add_test(t, after_a_restart_who_was_alone_and_does_not_come_back_is_evicted);
+    tcase_add_test(t, what_is_not_used_is_given_back_and_the_mark_goes);
+    tcase_add_test(t, a_request_that_waits_ends_with_its_session);
+}
+
+int main(void)
+{
+    return rig_main("mds-alone", add);
+}
