@@ -9,7 +9,8 @@
  * comes alone is sent as ever. Failure: what the server has left out of the batch, because it would
  * have to wait for somebody, is sent by itself at once. When the carrier fails all its members do:
  * its outcome is theirs, also when it is unknown; but those that a server does not take together go
- * alone. Without memory there is no batch.
+ * alone. Without memory there is no batch. Removals that were answered ahead go by themselves, and
+ * are gathered for longer: behind.c.
  */
 #include "client/core/core_int.h"
 
@@ -53,8 +54,8 @@ static bool go_together(const struct mds_op *a, const struct mds_op *b)
 {
     const struct msg_cred *x = cred_of(a), *y = cred_of(b);
 
-    return is_removal(a) == is_removal(b) && x->uid == y->uid && x->gid == y->gid &&
-           x->n_groups == y->n_groups &&
+    return is_removal(a) == is_removal(b) && a->only_epoch == b->only_epoch && x->uid == y->uid &&
+           x->gid == y->gid && x->n_groups == y->n_groups &&
            (!x->n_groups || !memcmp(x->groups, y->groups, x->n_groups * sizeof *x->groups));
 }
 
@@ -148,8 +149,10 @@ static void fill_item(const struct mds_op *op, struct msg_batch_item *i)
     const struct msg_create_req *m = &op->msg.create;
 
     if (is_removal(op))
-        *i = (struct msg_batch_item){
-            .op = op->call.op, .parent = op->msg.name.parent, .name = op->msg.name.name};
+        *i = (struct msg_batch_item){.op = op->call.op,
+                                     .parent = op->msg.name.parent,
+                                     .name = op->msg.name.name,
+                                     .when_ns = op->msg.name.when_ns};
     else
         *i = (struct msg_batch_item){.op = op->call.op,
                                      .parent = m->parent,
@@ -160,13 +163,14 @@ static void fill_item(const struct mds_op *op, struct msg_batch_item *i)
 }
 
 /* Moves the first, and what may go with it, to the list; how many. */
-static uint32_t pick(struct core *c, struct list *picked)
+static uint32_t pick(struct list *from, struct list *picked)
 {
-    const struct mds_op *first = list_entry(c->together.next, struct mds_op, wait);
+    const struct mds_op *first = list_entry(from->next, struct mds_op, wait);
     struct list *l, *next;
     uint32_t n = 0;
 
-    list_for_each_safe (l, next, &c->together) {
+    list_init(picked);
+    list_for_each_safe (l, next, from) {
         struct mds_op *op = list_entry(l, struct mds_op, wait);
 
         if (n < MSG_BATCH_MAX && (op == first || go_together(first, op))) {
@@ -180,6 +184,7 @@ static uint32_t pick(struct core *c, struct list *picked)
 
 static void send_together(struct core *c, struct list *ops, uint32_t n)
 {
+    const struct mds_op *first = list_entry(ops->next, const struct mds_op, wait);
     struct mds_op *carrier = n > 1 ? mds_op_new(c, RPC_OP_BATCH, NULL, carried) : NULL;
     struct msg_batch_item *items = carrier ? arena_alloc(&carrier->arena, n * sizeof *items) : NULL;
     struct list *l;
@@ -197,8 +202,10 @@ static void send_together(struct core *c, struct list *ops, uint32_t n)
         fill_item(op, &items[k++]);
         op->carried = true;
     }
-    carrier->msg.batch = (struct msg_batch_req){
-        .cred = *cred_of(list_entry(ops->next, struct mds_op, wait)), .n_items = n, .items = items};
+    carrier->msg.batch =
+        (struct msg_batch_req){.cred = *cred_of(first), .n_items = n, .items = items};
+    if (first->ahead)
+        behind_carry(carrier, first);
     list_splice(&carrier->members, ops);
     c->stats.mds_batched += n;
     mds_op_start(carrier);
@@ -208,15 +215,31 @@ static void turn_over(struct reactor_work *w)
 {
     struct core *c = container_of(w, struct core, together_work);
 
+    struct list picked;
+    uint32_t n;
+
     c->together_queued = false;
     while (!list_empty(&c->together)) {
-        struct list picked;
-        uint32_t n;
-
-        list_init(&picked);
-        n = pick(c, &picked);
+        n = pick(&c->together, &picked);
         send_together(c, &picked, n);
     }
+    while (behind_due(c)) {
+        struct mds_op *first = list_entry(c->behind.together.next, struct mds_op, wait);
+
+        n = pick(&c->behind.together, &picked);
+        behind_picked(c, n);
+        if (n == 1)
+            behind_carry(first, first);
+        send_together(c, &picked, n);
+    }
+    c->behind.urged = false;
+}
+
+void batch_turn(struct core *c)
+{
+    if (!c->together_queued)
+        reactor_defer(c->reactor, &c->together_work);
+    c->together_queued = true;
 }
 
 bool batch_gather(struct mds_op *op)
@@ -226,10 +249,12 @@ bool batch_gather(struct mds_op *op)
 
     if (!link || !(rpc_link_features(link) & RPC_FEATURE_BATCH) || !may_share(op))
         return false;
+    if (op->ahead) {
+        behind_gather(op);
+        return true;
+    }
     list_push_back(&c->together, &op->wait);
-    if (!c->together_queued)
-        reactor_defer(c->reactor, &c->together_work);
-    c->together_queued = true;
+    batch_turn(c);
     return true;
 }
 

@@ -25,6 +25,7 @@ void core_options_default(struct core_options *o)
     o->attr_ns = o->entry_ns = o->negative_ns = CORE_LEASED_NS;
     o->timeo_ns = 30 * NS_PER_S;
     o->hung_log_ns = 30 * NS_PER_S;
+    o->ahead = true;
 }
 
 static const char *keep_string(struct core *c, const char *s)
@@ -173,6 +174,7 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     reactor_timer_init(&c->tick, tick);
     reactor_timer_init(&c->close_timer, send_closes);
     batch_init(c);
+    behind_init(c);
     c->unmount_work.fn = unmount_work;
     err = uuid_random(&c->client);
     err = err ? err : copy_options(c, o);
@@ -195,6 +197,7 @@ void core_destroy(struct core *c)
     ASSERT(c->state == CORE_NEW || c->state == CORE_ENDED);
     reactor_timer_cancel(c->reactor, &c->tick);
     reactor_timer_cancel(c->reactor, &c->close_timer);
+    reactor_timer_cancel(c->reactor, &c->behind.linger);
     while (!list_empty(&c->files)) { /* released, but their data could never be written */
         struct core_file *f = list_entry(c->files.next, struct core_file, all);
 
@@ -400,6 +403,8 @@ static void unmount_step(struct core *c)
     }
     if (!list_empty(&c->ops) || !list_empty(&c->ios) || c->commits_busy || mem_is_growing(c))
         return;
+    if (c->behind.n_errors && !c->unmount_status)
+        c->unmount_status = -EIO; /* a removal was refused, and nobody has been told */
     c->closing = true;
     if (c->forced)
         session_over(c);

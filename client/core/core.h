@@ -106,6 +106,7 @@ struct core_options {
     uint64_t hung_log_ns; /* a warning for requests older than this: 30 s */
     uint64_t readahead_bytes; /* upper bound per open file. 0: computed from stripes and memory */
     bool read_only;
+    bool ahead;         /* removals may be answered ahead (core_req.ahead); the default */
     bool relatime;      /* reading moves atime, by the rule of proto/atime.h; else it never does */
     bool no_dir_time;   /* not that of directories */
     bool readers_cache; /* readers of files not opened with O_DIRECT keep what they have read: the
@@ -174,6 +175,9 @@ struct core_req {
                         directory counts instead of the umask */
     uint32_t pid;    /* of who asks, to be told when it waits; 0: not known */
     bool want_negative; /* lookup: a name that does not exist is status 0 with out.entry.ino 0 */
+    bool ahead;         /* unlink: may be over before the server has it, where nobody can tell the
+                           difference: behind.h. It is durable when core_fsync_ino() of the directory, or
+                           core_unmount(), has said so */
 
     /* out */
     struct core_entry entry; /* lookup, getattr, setattr, create, mkdir, mknod, symlink, link */
@@ -307,8 +311,9 @@ void core_open(struct core *c, struct core_req *q, uint64_t ino,
 /* close(2): writes back, reports the size; returns errors of earlier writes, once per open file. */
 void core_flush(struct core *c, struct core_req *q, struct core_file *f);
 void core_fsync(struct core *c, struct core_req *q, struct core_file *f,
-                bool data_only);                                       /* flush + durable */
-void core_fsync_ino(struct core *c, struct core_req *q, uint64_t ino); /* directories */
+                bool data_only); /* flush + durable */
+/* Directories: what was removed ahead has been executed, and an error of that is told, once. */
+void core_fsync_ino(struct core *c, struct core_req *q, uint64_t ino);
 /* The last reference is gone, and with it the locks set through f. Returns at once: the close goes
  * to the server in a batch. Requests on f must be done. */
 void core_release(struct core *c, struct core_file *f);
@@ -380,6 +385,10 @@ struct core_stats {
     uint64_t inodes, names, open_files, in_flight, memory_waits;
     uint64_t paced_writes; /* how often one waited for memory under way instead of taking more */
     uint64_t prelists, prereads; /* what came in advance: pages of directories, small files */
+    uint64_t removed_ahead;      /* removals answered before the server had them */
+    uint64_t removals_under_way; /* of these: the server has not answered yet */
+    uint64_t removal_waits;      /* how often something waited for such an answer */
+    uint64_t removals_refused;   /* the server did not execute them after all */
 };
 bool core_holds_writes(const struct core *c); /* not yet durable */
 /* Of writes that were sent, or wait for a server: not among the dirty ones any more. */

@@ -11,7 +11,8 @@
  *   commit.c    COMMIT per target, replay when a target has forgotten
  *   inode.c     inode cache, attributes, leases as told by replies
  *   names.c     name cache
- *   prelist.c   names that are about to be looked up
+ *   prelist.c   names that are about to be looked up, or removed
+ *   behind.c    removals that are answered before the server has them
  *   invalidate.c  what the server says is about to change
  *   mem.c       the memory budget: slabs of buffers, eviction, waiting
  *   block.c     data cache: blocks of files, filling and sending them; scatter.c those that are
@@ -32,6 +33,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/core/behind.h"
 #include "client/core/core.h"
 #include "client/core/extents.h"
 #include "client/core/gate.h"
@@ -90,6 +92,7 @@ struct core_session {
     void (*closed)(struct core *c);
     struct rpc_link *up_link; /* arrived while the call was busy */
     bool up_rebooted;
+    bool unsettled; /* the server has been told so, and not yet that it is over */
     struct msg_session_open_req open_req;
     struct msg_reclaim_req reclaim_req;
     struct msg_reclaim_item *items;
@@ -116,6 +119,7 @@ uint64_t session_trust_ns(const struct core *c, uint64_t ns); /* ns, but not bey
 /* q goes on with resume() when the session is believed again, or a file was opened again in it. */
 void session_wait(struct core_req *q, void (*resume)(struct core_req *q));
 void session_resume(struct core *c);
+void session_settle(struct core *c); /* no removals are under way: says so, if that is due */
 
 /* ---- cluster map ---- */
 
@@ -158,10 +162,11 @@ struct core_inode {
     bool kernel_has_more;  /* it may have names of this directory that are not cached */
     uint64_t list_event, list_next; /* a listing under way: its first page, its next cookie; */
     bool list_alone;                /* all names here are its own, and it meets each once */
-    struct prelist prelist;         /* of this directory */
-    int8_t read_whole;              /* its files: preread.c */
-    uint64_t parent;                /* where it was seen last; 0: not known */
-    uint64_t told_change;           /* of the attributes that inode_entry() has told last */
+    struct prelist prelist, wished; /* of this directory; wished: as what is removed needs it */
+    struct behind_inode behind;
+    int8_t read_whole;    /* its files: preread.c */
+    uint64_t parent;      /* where it was seen last; 0: not known */
+    uint64_t told_change; /* of the attributes that inode_entry() has told last */
     struct msg_time told_atime;
     struct msg_attr attr; /* as the server last said; under a write lease size and mtime ours */
     struct msg_layout layout;
@@ -496,12 +501,6 @@ void req_outdated(struct core_req *q, int status, void (*resume)(struct core_req
 void lease_reply(struct core_inode *i,
                  const struct msg_inode *m); /* what a reply says about our lease */
 void lease_handlers(struct core *c);
-void invalidate_handlers(struct core *c);
-void invalidate_all(struct core *c); /* no lease on names and attributes holds any more */
-/* A change of names in this directory begins: the kernel holds its lock. */
-void invalidate_begin_change(struct core *c, uint64_t dir);
-void invalidate_tick(struct core *c, uint64_t now);
-void invalidate_fini(struct core *c);
 void lease_tick(struct core *c, uint64_t now);
 void lease_lost(struct core_inode *i);         /* the session is gone */
 void lease_kernel_drops(struct core_inode *i); /* what it caches of the contents */
@@ -549,6 +548,7 @@ struct core {
     struct list together; /* struct mds_op.wait: changes of this turn, for a batch (batch.c) */
     struct reactor_work together_work;
     bool together_queued;
+    struct behind behind;
 
     struct cluster_map *map;
     struct mds_op *map_op;

@@ -14,7 +14,12 @@ void dir_page_take(struct core_req *q, struct mds_op *op)
 {
     const struct msg_readdir_rep *rep = op->call.rep;
     struct answer a = answer_of(op);
+    struct core_inode *dir = rep->alone ? inode_get(op->core, op->msg.readdir.ino) : NULL;
 
+    if (dir) {
+        behind_told_dir(dir, &a);
+        inode_put(dir);
+    }
     q->p.n1 = a.event;
     q->p.n2 = a.kept;
     q->p.list_from = q->p.offset;
@@ -48,6 +53,7 @@ static void page_get(struct core_req *q)
     struct core *c = q->p.core;
     struct buf *b = mem_get(c, q->p.len, MEM_GROW);
     struct mds_op *op;
+    bool alone;
 
     if (!b) {
         req_wait(q, "waits for memory", req_finish);
@@ -60,6 +66,10 @@ static void page_get(struct core_req *q)
         req_finish(q, -ENOMEM);
         return;
     }
+    alone = behind_wishes(c, &q->cred);
+    if (alone) /* with attributes, wanted or not: it spares the calls that would look each name up
+                */
+        q->p.flags = DIR_PLUS;
     op->buf = b;
     op->iov = (struct iovec){b->data, b->size_bytes};
     op->call.bulk_in = &op->iov;
@@ -69,6 +79,7 @@ static void page_get(struct core_req *q)
         .cookie = q->p.offset,
         .max_bytes = q->p.len,
         .plus = q->p.flags != 0,
+        .alone = alone,
     };
     mds_op_cred(op, &op->msg.readdir.cred, &q->cred);
     req_call(q, op, "waits for the metadata server: READDIR");
@@ -113,8 +124,10 @@ static void entry_with_attr(struct core_req *q, struct core_dirent *e,
     struct core_inode *i = inode_get(c, e->ino);
     struct answer answer = *page;
     struct msg_attr a;
+    bool alone;
 
     attr_from_wire(w, e->ino, &a);
+    alone = (a.flags & MSG_ATTR_ALONE) && (a.flags & MSG_ATTR_KEPT);
     e->has_entry = true;
     if (!i) {
         e->entry = (struct core_entry){.ino = e->ino, .attr = a};
@@ -122,9 +135,11 @@ static void entry_with_attr(struct core_req *q, struct core_dirent *e,
     }
     i->parent = q->p.ino;
     answer.kept = a.flags & MSG_ATTR_KEPT ? RPC_FLAG_KEPT_INODE : 0;
-    a.flags &= ~MSG_ATTR_KEPT;
+    a.flags &= ~(MSG_ATTR_KEPT | MSG_ATTR_ALONE);
     inode_merge_attr(i, &a);
     inode_keep(i, &answer, RPC_FLAG_KEPT_INODE, &a);
+    if (alone)
+        behind_told_entry(i, q->p.ino, &answer);
     if (!(q->p.flags & DIR_QUIET))
         inode_entry(i, &e->entry);
     inode_put(i);

@@ -137,6 +137,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->names);
     list_init(&i->truncations);
     list_init(&i->release.link);
+    list_init(&i->behind.waiters);
     list_init(&i->read.link);
     hmap_insert(&c->inodes, &i->node, hash_u64(ino));
     return i;
@@ -170,9 +171,10 @@ void inode_keep(struct core_inode *i, const struct answer *a, uint8_t flag,
 {
     if ((a->kept & flag) && answer_current(i->core, a) && a->event >= i->inval_event &&
         a->event >= i->attr_event && attr->change >= i->attr.change &&
-        !(attr->flags & ATTR_PASSING)) {
+        !(attr->flags & ATTR_PASSING) && !i->behind.n) {
         i->attr_kept = true;
         i->attr_kept_ns = reactor_now_ns(i->core->reactor);
+        i->behind.rules_known = i->behind.term != 0;
     }
 }
 
@@ -195,7 +197,7 @@ void inode_expire(struct core *c, uint64_t ino)
 
     if (!i)
         return;
-    i->attr_kept = false;
+    i->attr_kept = i->behind.rules_known = false;
     i->attr_event = ++c->events_seen;
 }
 

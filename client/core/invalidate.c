@@ -10,6 +10,9 @@
  * kernel while such a change is under way, nor longer than INVALIDATE_WAIT_NS, because the
  * notification may stand behind one that does (docs/adr: the window that remains).
  *
+ * Removals that were answered ahead in or of the inode are another matter: until they have been
+ * executed there is no answer, whatever else is to be said (behind.h).
+ *
  * Failure: memory short: answered at once, the kernel is told to ask again for everything.
  */
 #include "client/core/core_int.h"
@@ -22,31 +25,70 @@ struct invalidation {
     struct rpc_req *req; /* NULL: answered */
     uint64_t ino, since_ns;
     unsigned left; /* notifications the kernel has not confirmed */
+    bool due;      /* to be answered when the removals under way have been */
 };
 
-static void answer(struct invalidation *v)
+static bool removals_under_way(const struct core *c, uint64_t ino)
+{
+    const struct core_inode *i = c->behind.n ? inode_find((struct core *)c, ino) : NULL;
+
+    return i && i->behind.n;
+}
+
+static void answer(struct core *c, struct invalidation *v)
 {
     struct rpc_req *req = v->req;
 
+    v->due = req && removals_under_way(c, v->ino);
+    if (v->due)
+        return;
     v->req = NULL;
     if (req)
         rpc_reply(req, 0, &(struct msg_empty){0});
 }
 
-static void put(struct invalidation *v)
+static void end_if_over(struct invalidation *v)
+{
+    if (v->left || v->req)
+        return;
+    list_remove(&v->link);
+    mem_free(v);
+}
+
+static void put(struct core *c, struct invalidation *v)
 {
     if (--v->left)
         return;
-    list_remove(&v->link);
-    answer(v);
-    mem_free(v);
+    answer(c, v);
+    end_if_over(v);
+}
+
+void invalidate_drained(struct core *c, uint64_t ino)
+{
+    struct list *l, *next;
+
+    list_for_each_safe (l, next, &c->invalidations) {
+        struct invalidation *v = list_entry(l, struct invalidation, link);
+
+        if (v->ino != ino || !v->due)
+            continue;
+        answer(c, v);
+        end_if_over(v);
+    }
+    list_for_each_safe (l, next, &c->behind.invalidates) {
+        struct rpc_req *req = list_entry(l, struct rpc_req, link);
+
+        if (((const struct msg_invalidate_req *)req->msg)->ino != ino)
+            continue;
+        list_remove(&req->link);
+        rpc_reply(req, 0, &(struct msg_empty){0});
+    }
 }
 
 void core_inval_entry_done(struct core *c, void *token)
 {
-    (void)c;
     if (token)
-        put(token);
+        put(c, token);
 }
 
 static void kernel_forgets_names(struct core *c)
@@ -97,6 +139,8 @@ static bool is_changing(const struct core *c, uint64_t dir)
     list_for_each (l, &c->ops) {
         const struct mds_op *op = list_entry(l, const struct mds_op, link);
 
+        if (op->ahead) /* nobody in the kernel waits for it */
+            continue;
         if (op->dirs[0] == dir || op->dirs[1] == dir)
             return true;
     }
@@ -111,7 +155,7 @@ void invalidate_begin_change(struct core *c, uint64_t dir)
         struct invalidation *v = list_entry(l, struct invalidation, link);
 
         if (v->ino == dir)
-            answer(v);
+            answer(c, v);
     }
 }
 
@@ -123,7 +167,7 @@ void invalidate_tick(struct core *c, uint64_t now)
         struct invalidation *v = list_entry(l, struct invalidation, link);
 
         if (now - v->since_ns >= INVALIDATE_WAIT_NS)
-            answer(v);
+            answer(c, v);
     }
 }
 
@@ -139,6 +183,8 @@ static void drop_own(struct core *c, struct core_inode *i, const struct msg_inva
     }
     i->attr_kept = i->cuts_told = false;
     i->inval_event = event;
+    behind_end(i);
+    behind_urge(c);
 }
 
 static void handle_invalidate(struct rpc_req *req)
@@ -146,7 +192,7 @@ static void handle_invalidate(struct rpc_req *req)
     struct core *c = req->handler_arg;
     struct msg_invalidate_req m = *(const struct msg_invalidate_req *)req->msg;
     struct core_inode *i = inode_find(c, m.ino);
-    struct invalidation *v = mem_zalloc(sizeof *v);
+    struct invalidation *v = FAULT("client.invalidate.memory") ? NULL : mem_zalloc(sizeof *v);
 
     c->stats.invalidations++;
     drop_own(c, i, &m);
@@ -156,7 +202,10 @@ static void handle_invalidate(struct rpc_req *req)
         if (i && m.whole)
             names_drop_dir(i);
         kernel_forgets_names(c);
-        rpc_reply(req, 0, &(struct msg_empty){0});
+        if (removals_under_way(c, m.ino))
+            list_push_back(&c->behind.invalidates, &req->link);
+        else
+            rpc_reply(req, 0, &(struct msg_empty){0});
         return;
     }
     v->req = req;
@@ -169,8 +218,8 @@ static void handle_invalidate(struct rpc_req *req)
     else if (m.name.len && c->o.events.inval_entry)
         kernel_forgets_name(c, v, m.name.data, m.name.len);
     if (v->left > 1 && is_changing(c, m.ino))
-        answer(v);
-    put(v);
+        answer(c, v);
+    put(c, v);
 }
 
 void invalidate_all(struct core *c)
@@ -189,7 +238,15 @@ void invalidate_all(struct core *c)
             c->o.events.inval_attr(c->o.events.arg, i->ino);
         i->attr_kept = i->cuts_told = i->complete = i->kernel_has_more =
             false; /* complete: names_clear() knows no empty ones */
+        behind_end(i);
     }
+}
+
+void invalidate_doubt_dir(struct core *c, struct core_inode *dir)
+{
+    names_drop_dir(dir);
+    dir->names_event = ++c->events_seen;
+    kernel_forgets_names(c);
 }
 
 void invalidate_handlers(struct core *c)
@@ -204,6 +261,6 @@ void invalidate_fini(struct core *c)
         struct invalidation *v = list_entry(c->invalidations.next, struct invalidation, link);
 
         v->left = 1;
-        put(v);
+        put(c, v);
     }
 }

@@ -56,6 +56,8 @@ struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
     op->slot = -1;
     op->sent = op->failed = op->hung_logged = op->writes_back = false;
     op->alone = op->carried = false;
+    op->may_ahead = op->ahead = op->for_room = op->flies = op->unsure = false;
+    op->only_epoch = 0;
     list_init(&op->members);
     return op;
 }
@@ -111,6 +113,8 @@ static void op_finish(struct mds_op *op, int status)
 {
     list_remove(&op->wait);
     reactor_timer_cancel(op->core->reactor, &op->timer);
+    if (op->flies)
+        behind_landed(op);
     op->done(op, status);
     mds_op_drop(op);
 }
@@ -170,6 +174,8 @@ void mds_op_outcome(struct mds_op *op, int status)
     struct core *c = op->core;
     struct retry r = retry_mds(status, op->attempt);
 
+    if (status == 0 && c->behind.n && behind_overtaken(op))
+        return; /* asked again */
     if (status == -AIFS_ECANCELLED && !c->forced && op->slot >= 0)
         r = retry_mds(-AIFS_ECONN, op->attempt);
     if (r.action == RETRY_FAIL || c->forced ||
@@ -241,9 +247,9 @@ void mds_op_go(struct mds_op *op)
         op_finish(op, status);
         return;
     }
-    if (op->slot >= 0 &&
-        op->generation != s->epoch) { /* its session is gone, its outcome unknown */
-        op->slot = -1;
+    if ((op->slot >= 0 && op->generation != s->epoch) ||
+        (op->only_epoch && (op->only_epoch != s->epoch || !s->id))) {
+        op->slot = -1; /* its session is gone, its outcome unknown */
         op_finish(op, -AIFS_ESESSION);
         return;
     }
@@ -277,13 +283,18 @@ bool answer_current(const struct core *c, const struct answer *a)
 
 void mds_op_start(struct mds_op *op)
 {
+    if (op->may_ahead && behind_try(op))
+        return;
     for (unsigned i = 0; i < ARRAY_LEN(op->dirs); i++)
         if (op->dirs[i])
             invalidate_begin_change(op->core, op->dirs[i]);
-    list_push_back(&op->core->ops, &op->link);
+    if (op->ahead)
+        list_push_front(&op->core->ops, &op->link);
+    else
+        list_push_back(&op->core->ops, &op->link);
     if (op->failed || op->core->forced) /* done() must not run before the caller is ready */
         reactor_timer_start(op->core->reactor, &op->timer, 0);
-    else
+    else if (!op->core->behind.n || !behind_holds(op))
         mds_op_go(op);
 }
 
@@ -334,7 +345,8 @@ void mds_tick(struct core *c, uint64_t now)
     list_for_each (l, &c->ops) {
         struct mds_op *op = list_entry(l, struct mds_op, link);
 
-        if (op->hung_logged || now - op->started_ns < c->o.hung_log_ns)
+        if (op->hung_logged || now - op->started_ns < c->o.hung_log_ns ||
+            (op->ahead && !op->flies)) /* what carries it, or it waits for, is logged */
             continue;
         op->hung_logged = true;
         c->stats.hung++;

@@ -65,6 +65,11 @@ struct mds_op {
     bool carried;        /* its carrier is under way, and it is on its list */
     struct list members; /* BATCH: struct mds_op.wait, in the order of its items */
     bool writes_back;    /* others may wait for it: takes a slot before all that may wait itself */
+    /* behind.c: may be answered ahead; was (or its members were); waits until there are fewer; is
+     * counted as a message of removals under way */
+    bool may_ahead, ahead, for_room, flies;
+    bool unsure;         /* it is not known whether we are alone with what it removes */
+    uint32_t only_epoch; /* of this session alone; 0: of any */
 };
 
 /*
@@ -100,6 +105,7 @@ void mds_fini(struct core *c);
  * BATCH. True: op waits for the end of the turn, or is on its way with others.
  */
 bool batch_gather(struct mds_op *op);
+void batch_turn(struct core *c); /* looks at what is gathered when the turn ends */
 void batch_init(struct core *c);
 
 #endif

@@ -157,7 +157,7 @@ static bool learn(struct core_inode *dir, const struct answer *a, const char *na
     uint64_t hash;
     struct name_entry *e;
 
-    if (!may_learn(dir, a, name, len))
+    if (!may_learn(dir, a, name, len) || (ino && behind_leaving(c, ino)))
         return false;
     hash = hash_bytes(name, len, dir->ino);
     e = find_hash(c, dir->ino, name, len, hash);
@@ -207,6 +207,15 @@ bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_
     return believed;
 }
 
+void names_removed(struct core_inode *dir, const char *name, uint32_t len)
+{
+    struct core *c = dir->core;
+    uint64_t hash = hash_bytes(name, len, dir->ino);
+
+    c->events_seen++;
+    (void)put(c, dir, find_hash(c, dir->ino, name, len, hash), name, len, hash, 0);
+}
+
 const struct name_entry *names_get(struct core *c, uint64_t parent, const char *name, uint32_t len)
 {
     return session_believed(c) ? find(c, parent, name, len) : NULL;
@@ -239,7 +248,7 @@ void names_made_empty(const struct mds_op *op, struct core_inode *dir)
 bool names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
                   const char *name, uint32_t len, uint64_t ino)
 {
-    bool believed;
+    bool believed, leaving = behind_leaving(dir->core, ino);
 
     if (from == 0) {
         dir->list_event = a->event;
@@ -252,7 +261,7 @@ bool names_listed(struct core_inode *dir, const struct answer *a, uint64_t from,
                    add(dir->core, dir, name, len, hash_bytes(name, len, dir->ino), ino);
     else
         believed = learn(dir, a, name, len, ino);
-    if (from != dir->list_next || !believed)
+    if (from != dir->list_next || (!believed && !leaving))
         dir->list_next = UINT64_MAX; /* has a gap: from the start again */
     else
         dir->list_next = to;

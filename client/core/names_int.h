@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names as the client knows them: the cache (names.c), walking pages of a directory (dir.c), and
- * what is fetched before it is asked for (prelist.c). Included by core_int.h. */
+ * what is fetched before it is asked for (prelist.c), and what the server takes back
+ * (invalidate.c). Included by core_int.h. */
 #ifndef AIFS_CLIENT_CORE_NAMES_INT_H
 #define AIFS_CLIENT_CORE_NAMES_INT_H
 
@@ -30,6 +31,8 @@ bool names_learn(struct core *c, const struct answer *a, uint64_t parent, const 
 /* From a change of our own; flag: the RPC_FLAG_KEPT_* that speaks of the directory. */
 bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_t parent,
                    const char *name, uint32_t len, uint64_t ino);
+/* The same, of a directory that we are alone with: whatever the answer said, or will say. */
+void names_removed(struct core_inode *dir, const char *name, uint32_t len);
 const struct name_entry *names_get(struct core *c, uint64_t parent, const char *name, uint32_t len);
 /* Its directory is complete, and it is not in it. keep: the kernel will believe so too, so it is
  * remembered: when all of the directory is to be forgotten the kernel has to hear of it. */
@@ -58,11 +61,26 @@ void dir_page_take(struct core_req *q, struct mds_op *op);
 struct prelist {     /* of a directory */
     uint64_t cookie; /* where the next page begins */
     uint16_t missed; /* lookups that had to ask, since the last page */
+    uint16_t left;   /* wished: names that we are alone with, and not removed yet */
     uint8_t rounds;  /* how often all of it was fetched */
     bool busy, useless;
 };
 
 /* A name of the directory had to be asked for, and the answer is kept. */
 void prelist_missed(struct core *c, uint64_t dir, const struct msg_cred *cred);
+/* A name of it was removed: ahead, or not, for want of what a page would have told. */
+void prelist_removed(struct core_inode *dir, const struct msg_cred *cred, bool ahead);
+
+/* ---- what the server says is about to change (invalidate.c) ---- */
+
+void invalidate_handlers(struct core *c);
+void invalidate_all(struct core *c); /* no lease on names and attributes holds any more */
+/* A change of names in this directory begins: the kernel holds its lock. */
+void invalidate_begin_change(struct core *c, uint64_t dir);
+/* What was said of this directory is wrong: its names are forgotten, by the kernel too. */
+void invalidate_doubt_dir(struct core *c, struct core_inode *dir);
+void invalidate_drained(struct core *c, uint64_t ino); /* no removals of it are under way */
+void invalidate_tick(struct core *c, uint64_t now);
+void invalidate_fini(struct core *c);
 
 #endif

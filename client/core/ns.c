@@ -261,7 +261,10 @@ static void linked(struct mds_op *op, int status)
     const struct msg_link_req *m = &op->msg.link;
     struct answer a = answer_of(op);
     bool believed, executed = !status;
+    struct core_inode *i = executed ? inode_find(c, m->ino) : NULL;
 
+    if (i)
+        behind_end(i);
     if (executed)
         status = take_inode(op, op->q, &rep->inode);
     if (!status) {
@@ -300,6 +303,16 @@ void core_link(struct core *c, struct core_req *q, uint64_t ino, uint64_t new_pa
 
 /* ---- removing and renaming ---- */
 
+/* Of a caller who would be answered ahead: the next ones may be. */
+static void removed_here(struct mds_op *op)
+{
+    struct core_inode *dir = inode_find(op->core, op->msg.name.parent);
+
+    behind_executed(op);
+    if (dir && op->unsure)
+        prelist_removed(dir, &op->msg.name.cred, false);
+}
+
 static void removed(struct mds_op *op, int status)
 {
     struct core *c = op->core;
@@ -315,6 +328,8 @@ static void removed(struct mds_op *op, int status)
         inode_take_dir(op, rep, m->parent);
         if (op->call.op == RPC_OP_UNLINK && rep->inode.attr.ino)
             (void)take_inode(op, NULL, &rep->inode); /* its link count */
+        if (op->may_ahead)
+            removed_here(op);
         (void)names_changed(c, &a, RPC_FLAG_KEPT_DIR, m->parent, m->name.data, m->name.len, 0);
     } else {
         names_drop(c, m->parent, m->name.data, m->name.len, false);
@@ -337,6 +352,7 @@ static void remove_name(struct core *c, struct core_req *q, unsigned opcode, con
         op->msg.name.parent = parent;
         op->msg.name.name = mds_op_bytes(op, name, len);
         mds_op_cred(op, &op->msg.name.cred, &q->cred);
+        op->may_ahead = q->ahead && opcode == RPC_OP_UNLINK;
     }
     req_call(q, op,
              opcode == RPC_OP_UNLINK ? "waits for the metadata server: UNLINK"
@@ -359,6 +375,8 @@ static void take_attr(const struct mds_op *op, const struct msg_attr *a)
 {
     struct core_inode *i = inode_find(op->core, a->ino);
 
+    if (i)
+        behind_end(i);
     if (i && i->attr_known)
         inode_merge_attr(i, a);
 }

@@ -160,9 +160,39 @@ static void reclaimed(struct rpc_call *call, int status)
     mem_free(s->items);
     s->items = NULL;
     s->n_items = s->sent_items = 0;
+    s->unsettled = s->reclaim_req.unsettled;
     session_ready(c);
     files_reopen(c); /* what is not of this session */
     session_heard(c, s->lease_ns);
+    session_settle(c);
+}
+
+/* ---- removals that were answered ahead, after a restart of the server ---- */
+
+static void settled(struct rpc_call *call, int status)
+{
+    struct core *c = call->arg;
+    struct core_session *s = &c->session;
+
+    call_over(c);
+    if (status == -AIFS_ESESSION || status == -AIFS_EFENCED)
+        session_lost(c, s->epoch, status);
+    else if (status)
+        LOG_WARN("client", "the metadata server has not heard that removals are over: %s",
+                 err_text(status)); /* the tick tells it again */
+    else
+        s->unsettled = false;
+    session_up(c);
+}
+
+void session_settle(struct core *c)
+{
+    struct core_session *s = &c->session;
+
+    if (!s->unsettled || c->behind.n || s->state != SESSION_READY || s->closing || s->up_link)
+        return;
+    s->reclaim_req = (struct msg_reclaim_req){.last = true};
+    (void)call_start(c, RPC_OP_RECLAIM, &s->reclaim_req, settled);
 }
 
 static int collect_items(struct core *c)
@@ -212,6 +242,7 @@ static void session_reclaim(struct core *c)
         .items = s->items + s->sent_items,
         .last = s->sent_items + n == s->n_items,
     };
+    s->reclaim_req.unsettled = s->reclaim_req.last && c->behind.n;
     (void)call_start(c, RPC_OP_RECLAIM, &s->reclaim_req, reclaimed);
 }
 
@@ -320,6 +351,7 @@ void session_lost(struct core *c, uint32_t epoch, int status)
     LOG_ERROR("client", "session %llu is lost (%s): unwritten data is gone",
               (unsigned long long)s->id, err_text(status));
     c->stats.sessions_lost++;
+    s->unsettled = false;
     s->id = 0;
     s->state = SESSION_NONE;
     s->valid_until_ns = 0;
@@ -401,6 +433,7 @@ void session_tick(struct core *c, uint64_t now)
     }
     if (c->reopen_due && s->state == SESSION_READY)
         files_reopen(c);
+    session_settle(c);
     if (s->call_busy || now < s->renew_at_ns || !rpc_peer_link(s->peer))
         return;
     if (s->up_link)

@@ -57,8 +57,10 @@ void core_fsync(struct core *c, struct core_req *q, struct core_file *f, bool da
 
 static void ino_synced(struct mds_op *op, int status)
 {
-    if (op->q) /* one that is removed has nothing to be kept */
-        req_finish(op->q, status == -ENOENT ? 0 : status);
+    if (status == -ENOENT) /* one that is removed has nothing to be kept */
+        status = 0;
+    if (op->q)
+        req_finish(op->q, status ? status : behind_take_error(op->core, op->msg.ino.ino));
 }
 
 void core_fsync_ino(struct core *c, struct core_req *q, uint64_t ino)

@@ -65,6 +65,10 @@ static void serve_renew(struct rpc_req *req)
     }
     if (s && req->header.op == RPC_OP_SESSION_CLOSE)
         s->id = 0;
+    if (s && req->header.op == RPC_OP_RECLAIM) {
+        f->reclaims++;
+        f->unsettled += ((const struct msg_reclaim_req *)req->msg)->unsettled;
+    }
     rpc_reply(req, s ? 0 : -AIFS_ESESSION, s ? &(struct msg_empty){0} : NULL);
 }
 
@@ -208,7 +212,7 @@ void fake_mds_start(struct fake_cluster *f)
         RPC_OP_GROW,          RPC_OP_SIZE,          RPC_OP_STATFS,       RPC_OP_APPEND_RANGE,
         RPC_OP_LEASE_GET,     RPC_OP_LEASE_RELEASE, RPC_OP_SESSION_OPEN, RPC_OP_SESSION_RENEW,
         RPC_OP_SESSION_CLOSE, RPC_OP_RECLAIM,       RPC_OP_MAP_GET,      RPC_OP_LOCK,
-        RPC_OP_LOCK_CANCEL};
+        RPC_OP_LOCK_CANCEL,   RPC_OP_READDIR,       RPC_OP_BATCH};
     /* as a server of the version before knows nothing of batches */
     struct rpc_node_options n = {.key = f->key,
                                  .without = fake_mds_offers_batch ? 0 : RPC_FEATURES};
@@ -274,6 +278,7 @@ void fake_cluster_start(struct fake_cluster *f, struct reactor *r, struct clock_
     f->n_oss = n_oss;
     list_init(&f->waiting);
     list_init(&f->mds_held);
+    list_init(&f->removals_held);
     snprintf(f->name, sizeof f->name, "fake%d", (int)getpid());
     ck_assert_int_eq(crypto_key_create(&f->key), 0);
     fake_make(f, 0, &(struct msg_bytes){"", 0}, S_IFDIR | 0755);
@@ -321,6 +326,18 @@ static void node_end(struct fake_cluster *f, struct rpc_node *n)
     rpc_node_destroy(n);
 }
 
+void fake_mds_restart(struct fake_cluster *f)
+{
+    struct list *l;
+
+    fake_mds_break_links(f);
+    while ((l = list_pop_front(&f->removals_held)) != NULL) /* to nobody */
+        rpc_reply(list_entry(l, struct rpc_req, link), -AIFS_EDOWN, NULL);
+    node_end(f, f->mds);
+    buf_pool_destroy(mds_pool);
+    fake_mds_start(f);
+}
+
 void fake_cluster_stop(struct fake_cluster *f)
 {
     struct hmap_node *h, *next;
@@ -328,6 +345,7 @@ void fake_cluster_stop(struct fake_cluster *f)
     unsigned k;
 
     fake_mds_release(f);
+    fake_release_removals(f);
     for (k = 0; k < f->n_oss; k++) {
         fake_oss_release(&f->oss[k]);
         node_end(f, f->oss[k].node);

@@ -42,6 +42,7 @@ struct fake_inode {
         bool recalled;
     } leases[FAKE_HOLDERS];
     unsigned calls[128]; /* by operation */
+    bool not_alone;      /* whatever the cluster's switch says */
 };
 
 struct fake_session {
@@ -120,7 +121,16 @@ struct fake_cluster {
     unsigned reads_told;  /* with CLOSE */
     bool locks_refused;   /* somebody else has them all; else they are granted */
     uint64_t avail_bytes; /* told by STATFS */
-    uint32_t n_waits;     /* what the last renewal of any session said */
+    /* removals that are answered ahead */
+    bool alone;         /* who wishes to know is alone with everything */
+    bool batches;       /* UNLINKs that come together are executed so */
+    bool hold_removals; /* they wait for fake_release_removals() */
+    struct list removals_held;
+    int fail_removals;            /* status for UNLINK; 0: none */
+    unsigned retry_members;       /* so many of a batch are to come by themselves */
+    unsigned wishes;              /* pages that were asked for with that wish */
+    unsigned reclaims, unsettled; /* RECLAIM, and those that said so */
+    uint32_t n_waits;             /* what the last renewal of any session said */
     struct msg_server_wait waits[MSG_SERVER_WAITS_MAX];
 };
 
@@ -132,7 +142,11 @@ void fake_cluster_stop(struct fake_cluster *f);
 const char *fake_mds_address(struct fake_cluster *f, char out[80]);
 void fake_mds_forget_sessions(struct fake_cluster *f); /* evicts everybody */
 void fake_mds_break_links(struct fake_cluster *f);
-void fake_mds_release(struct fake_cluster *f);           /* what was held is served */
+void fake_mds_release(struct fake_cluster *f); /* what was held is served */
+void fake_mds_restart(struct fake_cluster *f); /* sessions and slots survive */
+void fake_release_removals(struct fake_cluster *f);
+/* Tells the first session; answered is set when it has. */
+void fake_invalidate(struct fake_cluster *f, uint64_t ino, const char *name, bool *answered);
 void fake_give_up(struct fake_cluster *f, unsigned oss); /* its target; clients hear of a new map */
 void fake_oss_restart(struct fake_oss *o);               /* uncommitted data is gone */
 void fake_oss_release(struct fake_oss *o);               /* what was held is served */
@@ -158,6 +172,11 @@ struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const stru
                              uint32_t mode);
 void fake_session_seen(struct fake_cluster *f, struct fake_session *s, struct rpc_link *from);
 void fake_mds_handle(struct rpc_req *req);
+struct fake_inode *fake_find(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name);
+void fake_rename(struct fake_cluster *f, struct rpc_req *req);
+void fake_readdir(struct fake_cluster *f, struct rpc_req *req);
+void fake_batch(struct fake_cluster *f, struct rpc_req *req, struct fake_session *s);
+bool fake_holds_removal(struct fake_cluster *f, struct rpc_req *req);
 /* Time passes, a millisecond at a time, when there is nothing else to do. */
 void fake_run_until(struct fake_cluster *f, const bool *flag);
 void fake_run_for(struct fake_cluster *f, uint64_t ns);

@@ -16,12 +16,9 @@ static struct fake_inode *inode_of(struct fake_cluster *f, uint64_t ino)
     return ino < FAKE_INODES && f->inodes[ino].used ? &f->inodes[ino] : NULL;
 }
 
-static struct fake_inode *find(struct fake_cluster *f, uint64_t parent,
-                               const struct msg_bytes *name)
+struct fake_inode *fake_find(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name)
 {
-    unsigned k;
-
-    for (k = 2; k < FAKE_INODES; k++) {
+    for (unsigned k = 2; k < FAKE_INODES; k++) {
         struct fake_inode *i = &f->inodes[k];
 
         if (i->used && i->attr.nlink && i->parent == parent && strlen(i->name) == name->len &&
@@ -33,7 +30,7 @@ static struct fake_inode *find(struct fake_cluster *f, uint64_t parent,
 
 struct fake_inode *fake_inode(struct fake_cluster *f, const char *name)
 {
-    return find(f, 1, &(struct msg_bytes){name, (uint32_t)strlen(name)});
+    return fake_find(f, 1, &(struct msg_bytes){name, (uint32_t)strlen(name)});
 }
 
 /* ---- replies ---- */
@@ -77,6 +74,10 @@ static void answer(struct fake_cluster *f, struct rpc_req *req, int status, stru
 
     if (i)
         fill(i, req->header.session, &rep.inode, true);
+    if (i && req->header.op == RPC_OP_UNLINK) {
+        rep.has_dir = true;
+        rep.dir = f->inodes[i->parent].attr;
+    }
     if (slot && s) {
         f->executed[req->header.op]++;
         s->slots[slot - 1].sequence = req->header.slot_sequence;
@@ -257,7 +258,7 @@ static void close_one(struct fake_cluster *f, struct fake_inode *i, uint64_t ses
 static void do_create(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_create_req *m = req->msg;
-    struct fake_inode *i = find(f, m->parent, &m->name);
+    struct fake_inode *i = fake_find(f, m->parent, &m->name);
 
     if (i && (m->flags & MSG_CREATE_EXCL || req->header.op != RPC_OP_CREATE)) {
         answer(f, req, -EEXIST, NULL, 0, false);
@@ -427,35 +428,21 @@ static void do_append(struct fake_cluster *f, struct rpc_req *req)
 static void do_name(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_name_req *m = req->msg;
-    struct fake_inode *i = find(f, m->parent, &m->name);
+    struct fake_inode *i = fake_find(f, m->parent, &m->name);
 
+    if (i && req->header.op == RPC_OP_UNLINK && f->fail_removals) {
+        answer(f, req, f->fail_removals, NULL, 0, false);
+        return;
+    }
     if (i && req->header.op != RPC_OP_LOOKUP) {
         i->attr.nlink = 0;
         i->attr.change = ++f->change;
+        f->inodes[m->parent].attr.change = ++f->change;
     }
     if (req->header.op == RPC_OP_RMDIR && i)
         rpc_reply(req, 0, &(struct msg_inode_rep){0});
     else
         answer(f, req, i ? 0 : -ENOENT, i, 0, false);
-}
-
-static void do_rename(struct fake_cluster *f, struct rpc_req *req)
-{
-    const struct msg_rename_req *m = req->msg;
-    struct fake_inode *i = find(f, m->parent, &m->name),
-                      *over = find(f, m->new_parent, &m->new_name);
-
-    f->executed[RPC_OP_RENAME]++;
-    if (!i) {
-        rpc_reply(req, -ENOENT, NULL);
-        return;
-    }
-    if (over)
-        over->attr.nlink = 0;
-    memset(i->name, 0, sizeof i->name);
-    memcpy(i->name, m->new_name.data, m->new_name.len);
-    i->parent = m->new_parent;
-    rpc_reply(req, 0, &(struct msg_inode_rep){0});
 }
 
 static void do_lease(struct fake_cluster *f, struct rpc_req *req)
@@ -542,7 +529,7 @@ static void execute(struct fake_cluster *f, struct rpc_req *req)
         do_append(f, req);
         break;
     case RPC_OP_RENAME:
-        do_rename(f, req);
+        fake_rename(f, req);
         break;
     case RPC_OP_LEASE_GET:
     case RPC_OP_LEASE_RELEASE:
@@ -551,7 +538,11 @@ static void execute(struct fake_cluster *f, struct rpc_req *req)
     case RPC_OP_LOCK:
         rpc_reply(req, 0, &(struct msg_lock_rep){.granted = !f->locks_refused});
         break;
+    case RPC_OP_READDIR:
+        fake_readdir(f, req);
+        break;
     case RPC_OP_LOCK_CANCEL:
+    case RPC_OP_FSYNC:
         rpc_reply(req, 0, &(struct msg_empty){0});
         break;
     default:
@@ -575,6 +566,8 @@ void fake_mds_handle(struct rpc_req *req)
         rpc_reply(req, f->refuse, NULL);
         return;
     }
+    if (fake_holds_removal(f, req))
+        return;
     if (f->busy_writes && req->header.op == RPC_OP_WRITE_INLINE) {
         f->busy_writes--;
         rpc_reply(req, -AIFS_EBUSY_SERVER, NULL);
@@ -596,5 +589,8 @@ void fake_mds_handle(struct rpc_req *req)
         }
         ck_assert_int_gt((int32_t)(req->header.slot_sequence - s->slots[slot - 1].sequence), 0);
     }
-    execute(f, req);
+    if (req->header.op == RPC_OP_BATCH)
+        fake_batch(f, req, s);
+    else
+        execute(f, req);
 }

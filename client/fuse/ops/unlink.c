@@ -8,6 +8,7 @@ static void run(struct op *o)
 {
     const struct channel_req *q = o->q;
 
+    o->req.ahead = true;
     core_unlink(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->name.name,
                 (uint32_t)strlen(q->name.name));
 }

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Removals that are answered before the server has executed them; see behind.h and ADR 0017.
+ *
+ * Happy path: the caches here change as after the removal, its request is over, and its op is
+ * gathered with others for a moment, and as long as two messages of them are under way. The answer
+ * comes, those who wait behind it go on: operations that name the directory or the file (the
+ * barrier), the answer to an INVALIDATE, removals for which there was no room.
+ *
+ * What is allowed is decided here as the server would (mode, owner, the sticky bit; where there is
+ * an access list only for its owner and for root), because nobody is left to hear a refusal.
+ *
+ * Failure: the server refuses all the same, or the session is lost: it is logged, the directory is
+ * looked at afresh by everybody, and its next fsync fails. A removal is never carried from one
+ * session into the next: by then the name may be somebody else's file.
+ */
+#include "client/core/core_int.h"
+#include "client/core/named.h"
+
+#define REMOVING_NS (2 * NS_PER_S)
+
+static void resume(struct mds_op *op);
+static void lingered(struct reactor_timer *t);
+
+void behind_init(struct core *c)
+{
+    c->behind.max = BEHIND_MAX;
+    reactor_timer_init(&c->behind.linger, lingered);
+    list_init(&c->behind.together);
+    list_init(&c->behind.room);
+    list_init(&c->behind.all);
+    list_init(&c->behind.invalidates);
+}
+
+/* ---- who removes names ---- */
+
+static uint64_t groups_of(const struct msg_cred *cred)
+{
+    return cred->n_groups ? hash_bytes(cred->groups, cred->n_groups * sizeof *cred->groups, 1) : 0;
+}
+
+static bool is_caller(const struct behind_caller *k, const struct core *c,
+                      const struct msg_cred *cred, uint64_t groups)
+{
+    return k->epoch == c->session.epoch && k->removed && k->uid == cred->uid &&
+           k->gid == cred->gid && k->groups == groups;
+}
+
+static struct behind_caller *caller_find(const struct core *c, const struct msg_cred *cred)
+{
+    uint64_t groups = groups_of(cred);
+
+    for (unsigned k = 0; k < BEHIND_CALLERS; k++)
+        if (is_caller(&c->behind.callers[k], c, cred, groups))
+            return (struct behind_caller *)&c->behind.callers[k];
+    return NULL;
+}
+
+static struct behind_caller *caller_oldest(struct core *c)
+{
+    struct behind_caller *oldest = &c->behind.callers[0];
+
+    for (unsigned k = 1; k < BEHIND_CALLERS; k++)
+        if (c->behind.callers[k].last_ns < oldest->last_ns)
+            oldest = &c->behind.callers[k];
+    return oldest;
+}
+
+void behind_executed(const struct mds_op *op)
+{
+    struct core *c = op->core;
+    const struct msg_cred *cred = &op->msg.name.cred;
+    struct behind_caller *k = caller_find(c, cred);
+
+    if (op->generation != c->session.epoch)
+        return;
+    if (!k) {
+        k = caller_oldest(c);
+        *k = (struct behind_caller){.uid = cred->uid,
+                                    .gid = cred->gid,
+                                    .epoch = c->session.epoch,
+                                    .groups = groups_of(cred)};
+    }
+    k->removed = MIN(k->removed + 1, 2u);
+    k->last_ns = reactor_now_ns(c->reactor);
+}
+
+bool behind_wishes(const struct core *c, const struct msg_cred *cred)
+{
+    const struct behind_caller *k = c->o.ahead && !c->o.read_only ? caller_find(c, cred) : NULL;
+
+    return k && k->removed >= 2 && reactor_now_ns(c->reactor) - k->last_ns < REMOVING_NS;
+}
+
+/* ---- what we are alone with ---- */
+
+static bool believes(const struct core_inode *i, const struct answer *a)
+{
+    return i->core->o.ahead && session_believed(i->core) && answer_current(i->core, a) &&
+           a->event >= i->inval_event;
+}
+
+void behind_told_dir(struct core_inode *dir, const struct answer *a)
+{
+    if (!believes(dir, a))
+        return;
+    if (!dir->behind.term)
+        dir->behind.term = ++dir->core->behind.terms;
+    dir->behind.rules_known |= inode_attr_fresh(dir);
+}
+
+void behind_told_entry(struct core_inode *i, uint64_t ino, const struct answer *a)
+{
+    const struct core_inode *dir = inode_find(i->core, ino);
+
+    if (dir && dir->behind.term && believes(dir, a) && believes(i, a))
+        i->behind.term = dir->behind.term;
+}
+
+void behind_end(struct core_inode *i)
+{
+    i->behind.term = 0;
+    i->behind.rules_known = false;
+}
+
+bool behind_alone(const struct core_inode *dir, const struct core_inode *i)
+{
+    return dir->behind.term && i->behind.term == dir->behind.term;
+}
+
+bool behind_leaving(struct core *c, uint64_t ino)
+{
+    const struct core_inode *i = c->behind.n ? inode_find(c, ino) : NULL;
+
+    return i && i->behind.n && !S_ISDIR(i->attr.mode);
+}
+
+/* ---- the barrier ---- */
+
+void behind_urge(struct core *c)
+{
+    if (!c->behind.n)
+        return;
+    c->behind.urged = true;
+    if (!list_empty(&c->behind.together))
+        batch_turn(c);
+}
+
+static void wait_on(struct mds_op *op, struct list *waiters)
+{
+    op->core->stats.removal_waits++;
+    if (op->q)
+        op->q->p.state = "waits for removals that were answered ahead";
+    list_push_back(waiters, &op->wait);
+    behind_urge(op->core);
+}
+
+bool behind_holds(struct mds_op *op)
+{
+    struct core *c = op->core;
+    struct named d;
+
+    if (!c->behind.n)
+        return false;
+    if (op->for_room) {
+        wait_on(op, &c->behind.room);
+        return true;
+    }
+    d = named_by(op);
+    for (unsigned k = 0; k < d.n; k++) {
+        struct core_inode *i = inode_find(c, d.ino[k]);
+
+        if (i && i->behind.n) {
+            wait_on(op, &i->behind.waiters);
+            return true;
+        }
+    }
+    if (d.all)
+        wait_on(op, &c->behind.all);
+    return d.all;
+}
+
+bool behind_overtaken(struct mds_op *op)
+{
+    const struct msg_inode_rep *rep = op->call.rep;
+    struct core_inode *i;
+
+    if (!op->q || (op->call.op != RPC_OP_LOOKUP && op->call.op != RPC_OP_GETATTR))
+        return false;
+    i = inode_find(op->core, rep->inode.attr.ino);
+    if (!i || !i->behind.n)
+        return false;
+    wait_on(op, &i->behind.waiters);
+    return true;
+}
+
+static void resume(struct mds_op *op)
+{
+    bool ends = op->failed || op->core->forced;
+
+    op->for_room = false;
+    if (!ends && op->may_ahead && behind_try(op))
+        return;
+    if (ends || !behind_holds(op))
+        mds_op_go(op);
+}
+
+static void resume_list(struct list *waiters)
+{
+    struct list now, *l;
+
+    list_init(&now);
+    list_splice(&now, waiters);
+    while ((l = list_pop_front(&now)) != NULL)
+        resume(list_entry(l, struct mds_op, wait));
+}
+
+/* ---- one removal ---- */
+
+static void count(struct core_inode *i)
+{
+    if (i->behind.n++ == 0)
+        inode_ref(i);
+}
+
+/* As inode_expire(), but mode and owner have not changed. */
+static void outdate(struct core_inode *i)
+{
+    i->attr_kept = false;
+    i->attr_event = ++i->core->events_seen;
+}
+
+/* It has not changed as was foreseen. */
+static void mistaken(struct core_inode *dir)
+{
+    const struct core_events *e = &dir->core->o.events;
+
+    outdate(dir);
+    dir->attr_known = false;
+    if (e->inval_attr)
+        e->inval_attr(e->arg, dir->ino);
+}
+
+static bool same_times(const struct msg_attr *a, const struct msg_attr *b)
+{
+    return a->mtime.sec == b->mtime.sec && a->mtime.nsec == b->mtime.nsec &&
+           a->ctime.sec == b->ctime.sec && a->ctime.nsec == b->ctime.nsec;
+}
+
+/* The last of those under way has been executed. The kernel has what was foreseen. */
+static void take_dir(const struct mds_op *op, struct core_inode *dir)
+{
+    const struct core_events *e = &dir->core->o.events;
+    struct msg_attr foreseen = dir->attr;
+
+    inode_take_dir(op, op->call.rep, dir->ino);
+    if (!same_times(&foreseen, &dir->attr) && e->inval_attr)
+        e->inval_attr(e->arg, dir->ino);
+}
+
+/* The caller holds a reference too. */
+static void settle(struct core_inode *i)
+{
+    if (i->behind.n)
+        return;
+    invalidate_drained(i->core, i->ino);
+    resume_list(&i->behind.waiters);
+}
+
+static void uncount(struct core_inode *i)
+{
+    ASSERT(i->behind.n > 0);
+    inode_ref(i);
+    if (--i->behind.n == 0)
+        inode_put(i);
+}
+
+static void refused(struct mds_op *op, struct core_inode *dir, int status)
+{
+    struct core *c = op->core;
+    const struct msg_bytes *name = &op->msg.name.name;
+
+    LOG_ERROR("client", "\"%.*s\" of directory %llu is not removed after all: %s", (int)name->len,
+              (const char *)name->data, (unsigned long long)dir->ino, err_text(status));
+    c->stats.removals_refused++;
+    behind_end(dir);
+    mistaken(dir);
+    invalidate_doubt_dir(c, dir);
+    if (!dir->behind.error) {
+        inode_ref(dir);
+        c->behind.n_errors++;
+        dir->behind.error = status == -AIFS_ESESSION || status == -AIFS_EFENCED ? -EIO : status;
+    }
+}
+
+static void took_place(struct mds_op *op, struct core_inode *dir, struct core_inode *victim,
+                       int status)
+{
+    struct core *c = op->core;
+    const struct msg_bytes *name = &op->msg.name.name;
+    const struct msg_inode_rep *rep = op->call.rep;
+    struct answer a = answer_of(op);
+
+    outdate(victim);
+    if (status) { /* -ENOENT */
+        mistaken(dir);
+        names_drop(c, dir->ino, name->data, name->len, false);
+        return;
+    }
+    behind_executed(op);
+    if (!dir->behind.n) /* else it is known what becomes of it */
+        take_dir(op, dir);
+    if (rep->inode.attr.ino == victim->ino)
+        inode_merge_attr(victim, &rep->inode.attr); /* its link count */
+    if (dir->behind.term)
+        names_removed(dir, name->data, name->len);
+    else
+        (void)names_changed(c, &a, RPC_FLAG_KEPT_DIR, dir->ino, name->data, name->len, 0);
+}
+
+static void answered(struct mds_op *op, int status)
+{
+    struct core *c = op->core;
+    struct core_inode *dir = inode_find(c, op->msg.name.parent), *victim = inode_find(c, op->n1);
+
+    uncount(dir);
+    uncount(victim);
+    c->behind.n--;
+    c->stats.removals_under_way--;
+    if (!status || status == -ENOENT) {
+        took_place(op, dir, victim, status);
+    } else {
+        outdate(victim);
+        behind_end(victim);
+        refused(op, dir, status);
+    }
+    settle(victim);
+    settle(dir);
+    inode_put(victim);
+    inode_put(dir);
+    if (!c->behind.n) {
+        resume_list(&c->behind.room);
+        resume_list(&c->behind.all);
+        session_settle(c);
+    }
+    if (c->behind.n < c->behind.max && !list_empty(&c->behind.room))
+        resume(list_entry(list_pop_front(&c->behind.room), struct mds_op, wait));
+}
+
+/* As the server decides it. Who is not allowed by this is asked for there. */
+static bool may_delete(const struct msg_attr *dir, const struct msg_attr *victim,
+                       const struct msg_cred *cred)
+{
+    uint32_t mode = dir->mode;
+    bool group = cred->gid == dir->gid;
+
+    if (cred->uid == 0)
+        return true;
+    for (uint32_t k = 0; k < cred->n_groups; k++)
+        group |= cred->groups[k] == dir->gid;
+    if (cred->uid == dir->uid)
+        mode >>= 6;
+    else if (dir->flags & MSG_ATTR_ACL)
+        return false;
+    else if (group)
+        mode >>= 3;
+    return (mode & 3) == 3 &&
+           (!(dir->mode & S_ISVTX) || cred->uid == victim->uid || cred->uid == dir->uid);
+}
+
+/* Is a change under way of which the outcome matters here? What was answered ahead is in front. */
+static bool changes_now(const struct mds_op *op, uint64_t dir, uint64_t victim)
+{
+    struct list *l;
+
+    for (l = op->core->ops.prev; l != &op->core->ops; l = l->prev) {
+        const struct mds_op *o = list_entry(l, const struct mds_op, link);
+        struct named d;
+
+        if (o->ahead)
+            return false;
+        if (o == op || !(rpc_op_flags(o->call.op) & OP_SLOT))
+            continue;
+        d = named_by(o);
+        for (unsigned k = 0; k < d.n; k++)
+            if (d.ino[k] == dir || d.ino[k] == victim)
+                return true;
+    }
+    return false;
+}
+
+/* Nobody else can tell, it will not be refused, and nothing of it is under way or open here. */
+static bool fits(const struct mds_op *op, const struct core_inode *dir,
+                 const struct core_inode *victim)
+{
+    const struct core *c = op->core;
+    const struct msg_cred *cred = &op->msg.name.cred;
+
+    return c->o.ahead && !c->forced && c->state == CORE_MOUNTED && session_believed(c) &&
+           dir->behind.rules_known && inode_attr_fresh(dir) && inode_attr_fresh(victim) &&
+           victim->attr.nlink == 1 && !S_ISDIR(victim->attr.mode) && !victim->refs &&
+           list_empty(&victim->files) && list_empty(&dir->behind.waiters) && caller_find(c, cred) &&
+           may_delete(&dir->attr, &victim->attr, cred) && !changes_now(op, dir->ino, victim->ino);
+}
+
+/* The directory as the server will have it: the kernel asks for its attributes before the next
+ * removal, to see whether it is allowed. Answers that are older are told by their change number. */
+static void changed_now(struct core_inode *dir, struct msg_name_req *m)
+{
+    struct core *c = dir->core;
+    struct msg_time now = time_later(core_now(c), c->behind.last), changed = dir->attr.mtime;
+
+    if (changed.sec <= now.sec + 1) /* our clock is behind; later than that, somebody has set it */
+        now = time_later(now, changed);
+    c->behind.last = now;
+    m->when_ns = (uint64_t)now.sec * NS_PER_S + now.nsec;
+    dir->attr.mtime = now;
+    dir->attr.ctime = time_later(dir->attr.ctime, now);
+    dir->attr.change++;
+}
+
+static void go_ahead(struct mds_op *op, struct core_inode *dir, struct core_inode *victim)
+{
+    struct core *c = op->core;
+    struct core_req *q = op->q;
+
+    caller_find(c, &op->msg.name.cred)->last_ns = reactor_now_ns(c->reactor);
+    count(dir);
+    count(victim);
+    c->behind.n++;
+    c->stats.removals_under_way++;
+    c->stats.removed_ahead++;
+    changed_now(dir, &op->msg.name);
+    outdate(victim);
+    names_removed(dir, op->msg.name.name.data, op->msg.name.name.len);
+    prelist_removed(dir, &op->msg.name.cred, true);
+    op->q = NULL;
+    op->n1 = victim->ino;
+    op->ahead = op->writes_back = true; /* nobody may stand before it who waits for others */
+    op->only_epoch = c->session.epoch;
+    op->done = answered;
+    list_remove(&op->link);
+    list_push_front(&c->ops, &op->link);
+    mds_op_go(op);
+    if (q)
+        req_finish(q, 0);
+}
+
+bool behind_try(struct mds_op *op)
+{
+    struct core *c = op->core;
+    const struct msg_name_req *m = &op->msg.name;
+    const struct name_entry *e =
+        op->failed ? NULL : names_get(c, m->parent, m->name.data, m->name.len);
+    struct core_inode *dir = e && e->ino ? inode_find(c, m->parent) : NULL;
+    struct core_inode *victim = dir ? inode_find(c, e->ino) : NULL;
+
+    op->unsure = !victim || !behind_alone(dir, victim);
+    if (op->unsure || !fits(op, dir, victim))
+        return false;
+    op->for_room = c->behind.n >= c->behind.max;
+    if (op->for_room)
+        return false;
+    go_ahead(op, dir, victim);
+    return true;
+}
+
+/* ---- messages ---- */
+
+static void lingered(struct reactor_timer *t)
+{
+    struct core *c = container_of(t, struct core, behind.linger);
+
+    c->behind.lingered = true;
+    batch_turn(c);
+}
+
+void behind_gather(struct mds_op *op)
+{
+    struct core *c = op->core;
+
+    list_push_back(&c->behind.together, &op->wait);
+    if (c->behind.gathered++ == 0) {
+        c->behind.lingered = false;
+        reactor_timer_start(c->reactor, &c->behind.linger,
+                            reactor_now_ns(c->reactor) + BEHIND_LINGER_NS);
+    }
+    if (behind_due(c))
+        batch_turn(c);
+}
+
+bool behind_due(const struct core *c)
+{
+    return !list_empty(&c->behind.together) &&
+           (c->behind.urged || c->behind.gathered >= MSG_BATCH_MAX ||
+            (c->behind.lingered && c->behind.flying < BEHIND_FLYING));
+}
+
+void behind_picked(struct core *c, uint32_t n)
+{
+    c->behind.gathered = list_empty(&c->behind.together) ? 0 : c->behind.gathered - n;
+}
+
+void behind_carry(struct mds_op *carrier, const struct mds_op *first)
+{
+    carrier->ahead = carrier->writes_back = carrier->flies = true;
+    carrier->only_epoch = first->only_epoch;
+    carrier->core->behind.flying++;
+}
+
+void behind_landed(struct mds_op *carrier)
+{
+    struct core *c = carrier->core;
+
+    carrier->flies = false;
+    c->behind.flying--;
+    if (!list_empty(&c->behind.together))
+        batch_turn(c);
+}
+
+/* ---- errors ---- */
+
+int behind_take_error(struct core *c, uint64_t dir)
+{
+    struct core_inode *i = inode_find(c, dir);
+    int error = i ? i->behind.error : 0;
+
+    if (error) {
+        i->behind.error = 0;
+        c->behind.n_errors--;
+        inode_put(i);
+    }
+    return error;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which inodes a request to the metadata server names; nothing here can fail. */
+#include "client/core/named.h"
+
+static void name_ino(struct named *d, uint64_t ino)
+{
+    if (ino)
+        d->ino[d->n++] = ino;
+}
+
+static void name_child(struct core *c, struct named *d, uint64_t parent, const struct msg_bytes *b)
+{
+    const struct name_entry *e = names_get(c, parent, b->data, b->len);
+
+    if (e)
+        name_ino(d, e->ino);
+    else
+        d->all = true;
+}
+
+/* The directory's other names have nothing to wait for. What was answered ahead is in front. */
+static bool is_being_removed(const struct mds_op *op)
+{
+    const struct msg_name_req *m = &op->msg.name;
+    struct list *l;
+
+    list_for_each (l, &op->core->ops) {
+        const struct mds_op *o = list_entry(l, const struct mds_op, link);
+        const struct msg_name_req *n = &o->msg.name;
+
+        if (!o->ahead)
+            return false;
+        if (o->call.op == RPC_OP_UNLINK && n->parent == m->parent && n->name.len == m->name.len &&
+            memcmp(n->name.data, m->name.data, m->name.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+struct named named_by(const struct mds_op *op)
+{
+    struct core *c = op->core;
+    struct named d = {.n = 0};
+
+    switch (op->call.op) {
+    case RPC_OP_LOOKUP: /* who is found without having been known is looked at then */
+        if (is_being_removed(op))
+            name_ino(&d, op->msg.name.parent);
+        name_child(c, &d, op->msg.name.parent, &op->msg.name.name);
+        d.all = false;
+        break;
+    case RPC_OP_UNLINK: /* a file's one name: in a directory where it is being removed */
+        name_ino(&d, op->msg.name.parent);
+        break;
+    case RPC_OP_RMDIR:
+        name_ino(&d, op->msg.name.parent);
+        name_child(c, &d, op->msg.name.parent, &op->msg.name.name);
+        break;
+    case RPC_OP_CREATE:
+    case RPC_OP_MKDIR:
+    case RPC_OP_MKNOD:
+    case RPC_OP_SYMLINK:
+        name_ino(&d, op->msg.create.parent);
+        break;
+    case RPC_OP_RENAME:
+        name_ino(&d, op->msg.rename.parent);
+        name_ino(&d, op->msg.rename.new_parent);
+        name_child(c, &d, op->msg.rename.parent, &op->msg.rename.name);
+        name_child(c, &d, op->msg.rename.new_parent, &op->msg.rename.new_name);
+        break;
+    case RPC_OP_LINK:
+        name_ino(&d, op->msg.link.ino);
+        name_ino(&d, op->msg.link.new_parent);
+        break;
+    case RPC_OP_GETATTR:
+    case RPC_OP_READLINK:
+    case RPC_OP_XATTR_LIST:
+    case RPC_OP_FSYNC:
+        name_ino(&d, op->msg.ino.ino);
+        break;
+    case RPC_OP_SETATTR:
+        name_ino(&d, op->msg.setattr.ino);
+        break;
+    case RPC_OP_XATTR_GET:
+    case RPC_OP_XATTR_SET:
+    case RPC_OP_XATTR_REMOVE:
+        name_ino(&d, op->msg.xattr.ino);
+        break;
+    case RPC_OP_OPEN:
+        name_ino(&d, op->msg.open.ino);
+        break;
+    case RPC_OP_LEASE_GET:
+        name_ino(&d, op->msg.lease.ino);
+        break;
+    case RPC_OP_READDIR:
+        if (op->q) /* else for the caches, which know what is being removed */
+            name_ino(&d, op->msg.readdir.ino);
+        break;
+    default: /* of open files, which are not removed ahead; and what tells no attributes */
+        break;
+    }
+    return d;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Directories of the metadata server in memory: pages that say what a session is alone with, and
+ * changes that come together; see fake_cluster.h. */
+#include <check.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/err.h"
+#include "proto/dirent_fmt.h"
+#include "proto/header_fmt.h"
+#include "tests/support/fake_cluster.h"
+
+/* ---- pages ---- */
+
+static uint32_t record(const struct fake_cluster *f, const struct fake_inode *i,
+                       const struct msg_readdir_req *m, uint8_t *out, uint32_t room)
+{
+    uint32_t name_len = (uint32_t)strlen(i->name), head = sizeof(struct dirent_wire), len;
+    bool alone = m->alone && f->alone && !i->not_alone;
+    struct dirent_attr_wire attr = {.change = htole64(i->attr.change),
+                                    .size = htole64(i->attr.size),
+                                    .mode = htole32(i->attr.mode),
+                                    .nlink = htole32(i->attr.nlink),
+                                    .uid = htole32(i->attr.uid),
+                                    .gid = htole32(i->attr.gid)};
+    struct dirent_wire w = {.ino = htole64(i->attr.ino),
+                            .cookie = htole64(i->attr.ino << 16),
+                            .type = (uint8_t)(i->attr.mode >> 12),
+                            .name_len = (uint8_t)name_len,
+                            .has_attr = m->plus};
+
+    attr.flags = htole32(i->attr.flags | MSG_ATTR_KEPT | (alone ? MSG_ATTR_ALONE : 0));
+    len = head + (m->plus ? (uint32_t)sizeof attr : 0) + name_len;
+    w.record_len = htole16((uint16_t)((len + 7) / 8 * 8));
+    if ((len + 7) / 8 * 8 > room)
+        return 0;
+    memset(out, 0, (len + 7) / 8 * 8);
+    memcpy(out, &w, sizeof w);
+    if (m->plus)
+        memcpy(out + head, &attr, sizeof attr);
+    memcpy(out + len - name_len, i->name, name_len);
+    return (len + 7) / 8 * 8;
+}
+
+void fake_readdir(struct fake_cluster *f, struct rpc_req *req)
+{
+    static uint8_t page[MSG_BULK_MAX];
+    const struct msg_readdir_req *m = req->msg;
+    struct msg_readdir_rep rep = {.eof = true, .parent = 1, .alone = m->alone && f->alone};
+    uint32_t at = 0, n;
+
+    f->wishes += m->alone;
+    for (uint64_t k = (m->cookie >> 16) + 1; k < FAKE_INODES; k++) {
+        const struct fake_inode *i = &f->inodes[k];
+
+        if (!i->used || !i->attr.nlink || i->parent != m->ino)
+            continue;
+        n = record(f, i, m, page + at, MIN(m->max_bytes, MSG_BULK_MAX) - at);
+        if (!n) {
+            rep.eof = false;
+            break;
+        }
+        at += n;
+        rep.count++;
+    }
+    req->reply_flags = RPC_FLAG_KEPT_DIR;
+    rpc_reply_bulk(req, 0, &rep, &(struct iovec){page, at}, at ? 1 : 0, NULL, NULL);
+}
+
+/* ---- changes ---- */
+
+void fake_rename(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_rename_req *m = req->msg;
+    struct fake_inode *i = fake_find(f, m->parent, &m->name),
+                      *over = fake_find(f, m->new_parent, &m->new_name);
+
+    f->executed[RPC_OP_RENAME]++;
+    if (!i) {
+        rpc_reply(req, -ENOENT, NULL);
+        return;
+    }
+    if (over)
+        over->attr.nlink = 0;
+    memset(i->name, 0, sizeof i->name);
+    memcpy(i->name, m->new_name.data, m->new_name.len);
+    i->parent = m->new_parent;
+    rpc_reply(req, 0, &(struct msg_inode_rep){0});
+}
+
+bool fake_holds_removal(struct fake_cluster *f, struct rpc_req *req)
+{
+    if (!f->hold_removals || (req->header.op != RPC_OP_UNLINK && req->header.op != RPC_OP_BATCH))
+        return false;
+    list_push_back(&f->removals_held, &req->link);
+    return true;
+}
+
+void fake_release_removals(struct fake_cluster *f)
+{
+    struct list now, *l;
+
+    f->hold_removals = false;
+    list_init(&now);
+    list_splice(&now, &f->removals_held);
+    while ((l = list_pop_front(&now)) != NULL)
+        fake_mds_handle(list_entry(l, struct rpc_req, link));
+}
+
+static int remove_one(struct fake_cluster *f, const struct msg_batch_item *item,
+                      struct msg_inode_rep *rep)
+{
+    struct fake_inode *i = fake_find(f, item->parent, &item->name);
+
+    ck_assert_uint_eq(item->op, RPC_OP_UNLINK);
+    f->executed[RPC_OP_UNLINK]++;
+    if (f->fail_removals)
+        return f->fail_removals;
+    if (!i)
+        return -ENOENT;
+    if (f->retry_members) {
+        f->retry_members--;
+        f->executed[RPC_OP_UNLINK]--;
+        return -AIFS_ERETRY;
+    }
+    i->attr.nlink--;
+    i->attr.change = ++f->change;
+    rep->inode.attr = i->attr;
+    f->inodes[item->parent].attr.change = ++f->change;
+    rep->has_dir = true;
+    rep->dir = f->inodes[item->parent].attr;
+    return 0;
+}
+
+/* The whole answer is kept with the session: its last one is enough for a test. */
+void fake_batch(struct fake_cluster *f, struct rpc_req *req, struct fake_session *s)
+{
+    static struct msg_batch_item_rep items[MSG_BATCH_MAX];
+    static uint8_t kept[MSG_BATCH_MAX];
+    const struct msg_batch_req *m = req->msg;
+    struct msg_batch_rep rep = {m->n_items, items, {kept, m->n_items}};
+
+    if (!f->batches) {
+        rpc_reply(req, -EOPNOTSUPP, NULL);
+        return;
+    }
+    for (uint32_t k = 0; k < m->n_items; k++) {
+        int status;
+
+        items[k] = (struct msg_batch_item_rep){0};
+        status = remove_one(f, &m->items[k], &items[k].rep);
+        items[k].status = err_to_wire(status);
+        items[k].has_rep = !status;
+        kept[k] = RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR;
+    }
+    f->executed[RPC_OP_BATCH]++;
+    s->slots[req->header.slot - 1].sequence = req->header.slot_sequence;
+    rpc_reply(req, 0, &rep);
+}
+
+/* ---- what others are about to change ---- */
+
+struct telling {
+    struct rpc_call call;
+    struct msg_invalidate_req req;
+    char name[16];
+    bool *answered;
+};
+
+static void told(struct rpc_call *call, int status)
+{
+    struct telling *t = call->arg;
+
+    *t->answered = status == 0;
+    rpc_call_fini(call);
+    mem_free(t);
+}
+
+void fake_invalidate(struct fake_cluster *f, uint64_t ino, const char *name, bool *answered)
+{
+    struct telling *t = mem_zalloc(sizeof *t);
+
+    ck_assert_ptr_nonnull(f->sessions[0].link);
+    *answered = false;
+    t->answered = answered;
+    strncpy(t->name, name, sizeof t->name - 1);
+    t->req = (struct msg_invalidate_req){.ino = ino, .name = {t->name, (uint32_t)strlen(name)}};
+    rpc_call_init(&t->call, RPC_OP_INVALIDATE, &t->req, told, t);
+    t->call.timeout_ns = 100 * NS_PER_S;
+    rpc_link_call(f->sessions[0].link, &t->call);
+}
