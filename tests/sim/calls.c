@@ -53,15 +53,15 @@ static void draw_linked(struct proc *p, struct op *o)
     }
 }
 
-void work_call_name(struct proc *p, enum op_kind kind)
+void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned name)
 {
     static const struct msg_stripe stripe = {.chunk_bytes = SIM_CHUNK};
     struct core *c = p->client->core;
     struct op *o;
 
-    work_begin(p, kind, known_draw_dir());
+    work_begin(p, kind, dir);
     o = p->op;
-    o->name = (uint8_t)scene_name();
+    o->name = (uint8_t)name;
     o->name2 = (uint8_t)scene_name();
     p->name = (char)('a' + o->name);
     p->name2 = (char)('a' + o->name2);
@@ -82,6 +82,7 @@ void work_call_name(struct proc *p, enum op_kind kind)
     } else if (kind == OP_LINK) {
         draw_linked(p, o);
     }
+    p->q.ahead = kind == OP_UNLINK && !sim_chance(100);
     work_say_call(p);
     if (kind == OP_LOOKUP)
         core_lookup(c, &p->q, o->ino, &p->name, 1);
@@ -103,6 +104,11 @@ void work_call_name(struct proc *p, enum op_kind kind)
         core_link(c, &p->q, o->ino2, o->ino, &p->name, 1);
     else
         core_rename(c, &p->q, o->ino, &p->name, 1, o->ino2, &p->name2, 1, o->flags);
+}
+
+void work_call_name(struct proc *p, enum op_kind kind)
+{
+    work_call_name_in(p, kind, known_draw_dir(), scene_name());
 }
 
 static uint32_t draw_size(void)

@@ -27,11 +27,14 @@
     X(SIM_FAULT_CUT_REPORTING, "fault: client cut off while it tells a size")                      \
     X(SIM_FAULT_CUT_ASKING, "fault: client cut off while it asks for a lock")                      \
     X(SIM_FAULT_CUT_CHANGING, "fault: client cut off while it changes something")                  \
+    X(SIM_FAULT_REMOVING, "fault: client or metadata server goes with removals answered ahead")    \
     X(SIM_FAULT_ABSENT, "fault: storage servers away while a client is evicted")                   \
     X(SIM_FAULT_LATE, "fault: client comes late to a restart of the metadata server")              \
     X(SIM_FAULT_PAUSE_OFFERED, "fault: client stopped when a lock is kept for it")                 \
     X(SIM_FAULT_SLOW_DISK, "fault: slow disks")                                                    \
     X(SIM_BATCHED, "names: change that shared a message with others")                              \
+    X(SIM_REMOVED_AHEAD, "names: removal answered before the server had it")                       \
+    X(SIM_REMOVAL_LOST, "names: such a removal under way when its session ends")                   \
     X(SIM_READLINK, "names: symlink read")                                                         \
     X(SIM_LINK_UNNAMED, "names: file made without a name gets one")                                \
     X(SIM_LOCK_GRANTED, "locks: granted")                                                          \
@@ -135,6 +138,9 @@
     X(SIM_CLIENT_ORPHAN, "client: file open without a name")                                       \
     X(SIM_CLIENT_LOCK_WAITS, "client: waits for a lock")                                           \
     X(SIM_CLIENT_LOCKS_LOST, "client: file whose locks were lost")                                 \
+    X(SIM_CLIENT_BEHIND, "client: waits behind removals under way")                                \
+    X(SIM_CLIENT_BEHIND_TOLD, "client: answer to an INVALIDATE waits for removals under way")      \
+    X(SIM_CLIENT_UNSETTLED, "client: reclaimed with removals under way")                           \
     X(SIM_CLIENT_RETRIES_OSS, "client: transfer made again")
 
 enum sim_cover {

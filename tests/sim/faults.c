@@ -1,35 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes wrong. Each seed draws how eager each kind of fault is; messages are lost, late, twice
- * or overtaken one by one, and every now and then a node dies, two cannot reach each other, or a
- * client is stopped. A loss ends the connection, as it does with the real transports: within one
- * that lives nothing is lost.
+ * What goes wrong: messages (wires.c), and every now and then a node dies, two cannot reach each
+ * other, or a client is stopped.
  */
 #include <string.h>
 
-#include "common/net/net.h"
 #include "oss/oss.h"
 #include "tests/sim/known.h"
 #include "tests/sim/scene.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/states.h"
+#include "tests/sim/wires.h"
 
 #define EVENTS_MAX 8u
 
-struct rates { /* per million messages */
-    uint32_t lose, sever, twice, reorder, late;
-};
-
 struct faults {
-    bool on;
-    struct rates rates;
     unsigned left;    /* events to come */
     unsigned changes; /* so many at once, to be hindered */
     uint64_t next_ns;
-    uint64_t cut_until_ns[SIM_NODES][SIM_NODES];
     uint64_t slow_disk_until_ns, slow_disk_ns;
     bool hinder_dirty;       /* the next client that has something to write */
     bool hinder_changing;    /* the next one that waits for the answer to changes */
+    bool hinder_removing;    /* the next one that has answered a removal ahead */
     bool hinder_locked;      /* the next one that has a lock */
     bool crash_uncommitted;  /* the next storage server that has data not committed */
     struct sim_node *doomed; /* it, found; it crashes at doomed_ns, if it still has some */
@@ -42,73 +34,6 @@ struct faults {
 };
 
 static struct faults faults;
-
-/* ---- messages ---- */
-
-static unsigned node_of(const struct reactor *r)
-{
-    unsigned i = 0;
-
-    while (i < SIM_NODES && sim.node[i].reactor != r)
-        i++;
-    SIM_CHECK(i < SIM_NODES);
-    return i;
-}
-
-static bool strikes(uint32_t per_million)
-{
-    return per_million && sim_below(1000000) < per_million;
-}
-
-static void message_fate(struct net_loop_fate *f)
-{
-    const struct rates *r = &faults.rates;
-
-    if (strikes(r->lose)) {
-        f->lose = f->sever = true;
-        sim_hit(SIM_FAULT_LOSS);
-    } else if (strikes(r->sever)) {
-        f->sever = true;
-        sim_hit(SIM_FAULT_SEVER);
-    } else if (strikes(r->twice)) {
-        f->twice = true;
-        sim_hit(SIM_FAULT_TWICE);
-    } else if (strikes(r->reorder)) {
-        f->reorder = true;
-        sim_hit(SIM_FAULT_REORDER);
-    } else if (strikes(r->late)) {
-        f->delay_ns += sim_between(NS_PER_MS, 1500 * NS_PER_MS);
-        sim_hit(SIM_FAULT_DELAY);
-    }
-}
-
-/* A short cut may only delay, as the protocols below us would; what is lost ends its connection. */
-static void cut_fate(struct net_loop_fate *f, uint64_t left_ns, enum net_loop_parcel kind)
-{
-    if (kind != NET_LOOP_CONNECT && left_ns < NS_PER_S && sim_chance(500)) {
-        f->delay_ns += left_ns;
-        return;
-    }
-    f->lose = true;
-    f->sever = kind != NET_LOOP_CONNECT;
-    f->delay_ns += left_ns;
-}
-
-static void fate(void *arg, const struct reactor *from, const struct reactor *to,
-                 enum net_loop_parcel kind, struct net_loop_fate *f)
-{
-    unsigned a = node_of(from), b = node_of(to);
-
-    (void)arg;
-    f->delay_ns = sim_between(20 * NS_PER_US, 200 * NS_PER_US);
-    if (sim.node[a].dead || sim.node[b].dead)
-        f->lose = kind != NET_LOOP_CLOSED || sim.node[a].silent || sim.node[b].silent;
-    else if (faults.cut_until_ns[a][b] > sim_now())
-        cut_fate(f, faults.cut_until_ns[a][b] - sim_now(), kind);
-    else if (faults.on && kind == NET_LOOP_MESSAGE)
-        message_fate(f);
-    sim_trace((uint64_t)kind << 8 | f->lose << 2 | f->sever << 1 | f->twice);
-}
 
 uint64_t sim_disk_ns(void)
 {
@@ -158,9 +83,9 @@ static void partition(unsigned a, unsigned b, bool both)
 
     if (a == b)
         return;
-    faults.cut_until_ns[a][b] = until;
+    wires_cut(a, b, until);
     if (both)
-        faults.cut_until_ns[b][a] = until;
+        wires_cut(b, a, until);
     sim_hit(SIM_FAULT_PARTITION);
     sim_say("%s %s %s cut for %u ms", sim.node[a].name, both ? "and" : "to", sim.node[b].name,
             (unsigned)((until - sim_now()) / NS_PER_MS));
@@ -168,7 +93,8 @@ static void partition(unsigned a, unsigned b, bool both)
 
 static void cut(unsigned a, unsigned b, uint64_t until_ns)
 {
-    faults.cut_until_ns[a][b] = faults.cut_until_ns[b][a] = until_ns;
+    wires_cut(a, b, until_ns);
+    wires_cut(b, a, until_ns);
 }
 
 static void slow_disks(uint64_t length_ns)
@@ -329,12 +255,37 @@ static void hinder_who_changes(void)
     }
 }
 
+static void crash_mds(struct sim_node *late, bool is_late);
+
+/* What it has told its programs and the server does not know yet: after the server's restart it has
+ * to say that it is not settled; without it, or its session, the names are there again. */
+static void hinder_who_removes(void)
+{
+    for (unsigned i = 0; i < SIM_CLIENTS; i++) {
+        struct sim_node *n = sim_client(i);
+
+        if (!n->up || n->resume_ns || !n->core || !states_removals(n->core))
+            continue;
+        faults.hinder_removing = false;
+        sim_hit(SIM_FAULT_REMOVING);
+        if (sim_chance(400) && sim_mds()->up)
+            crash_mds(n, sim_chance(300));
+        else if (sim_chance(400))
+            crash(n);
+        else
+            cut((unsigned)(n - sim.node), 0, sim_now() + SIM_LEASE + sim_between(0, 3 * NS_PER_S));
+        return;
+    }
+}
+
 /* Whoever has something to write, or a lock, is kept from it for longer than its lease, so that
  * somebody else may have the file by then. */
 static void hinder(void)
 {
     if (faults.hinder_changing)
         hinder_who_changes();
+    if (faults.hinder_removing)
+        hinder_who_removes();
     if (faults.hinder_offered && sim_mds()->up)
         hinder_who_is_offered();
     if (faults.hinder_reporting)
@@ -433,6 +384,7 @@ enum event {
     EVENT_HINDER_ASKING,
     EVENT_CRASH_UNCOMMITTED,
     EVENT_HINDER_CHANGING,
+    EVENT_HINDER_REMOVING,
     EVENT_HINDER_REPORTING,
     EVENT_RESTART_DIRTY,
     EVENT_PART_CLIENT_MDS, /* cannot renew, but can write */
@@ -445,11 +397,11 @@ enum event {
 static enum event draw_event(void)
 {
     static const uint8_t weights[SCENE_KINDS][EVENTS] = {
-        [SCENE_ALL] = {12, 12, 8, 5, 3, 14, 3, 2, 1, 8, 4, 3, 2, 5, 9, 8, 4},
-        [SCENE_FILES] = {12, 12, 8, 5, 3, 14, 3, 2, 1, 9, 4, 3, 2, 5, 9, 8, 4},
-        [SCENE_DUEL] = {4, 4, 3, 4, 6, 32, 0, 0, 0, 8, 2, 12, 22, 3, 3, 3, 4},
-        [SCENE_NAMES] = {14, 3, 10, 6, 0, 4, 0, 0, 0, 2, 24, 0, 4, 14, 4, 4, 4},
-        [SCENE_LOCKS] = {14, 4, 8, 6, 0, 4, 16, 8, 28, 0, 6, 0, 2, 6, 4, 2, 4},
+        [SCENE_ALL] = {12, 12, 8, 5, 3, 14, 3, 2, 1, 8, 4, 1, 3, 2, 5, 9, 8, 4},
+        [SCENE_FILES] = {12, 12, 8, 5, 3, 14, 3, 2, 1, 9, 4, 0, 3, 2, 5, 9, 8, 4},
+        [SCENE_DUEL] = {4, 4, 3, 4, 6, 32, 0, 0, 0, 8, 2, 0, 12, 22, 3, 3, 3, 4},
+        [SCENE_NAMES] = {14, 3, 10, 6, 0, 4, 0, 0, 0, 2, 24, 4, 0, 4, 14, 4, 4, 4},
+        [SCENE_LOCKS] = {14, 4, 8, 6, 0, 4, 16, 8, 28, 0, 6, 0, 0, 2, 6, 4, 2, 4},
     };
     const uint8_t *weight = weights[scene.kind];
     unsigned sum = 0, what, event = 0;
@@ -502,6 +454,9 @@ static void event(void)
     case EVENT_HINDER_CHANGING:
         faults.hinder_changing = true;
         break;
+    case EVENT_HINDER_REMOVING:
+        faults.hinder_removing = true;
+        break;
     case EVENT_HINDER_REPORTING:
         faults.hinder_reporting = true;
         break;
@@ -532,19 +487,14 @@ static void next_event(void)
 void sim_faults_start(void)
 {
     memset(&faults, 0, sizeof faults);
-    net_loop_set_policy(fate, NULL);
+    wires_start();
     if (!sim.faults)
         return;
-    faults.on = true;
     faults.changes = 1 + sim_below(2);
+    faults.hinder_removing = sim_chance(200);
     if (sim_chance(700))
         faults.left = 1 + sim_below(EVENTS_MAX);
-    if (sim_chance(600))
-        faults.rates = (struct rates){.lose = sim_below(2) * sim_below(10000),
-                                      .sever = sim_below(2) * sim_below(10000),
-                                      .twice = sim_below(2) * sim_below(10000),
-                                      .reorder = sim_below(2) * sim_below(20000),
-                                      .late = sim_below(2) * sim_below(5000)};
+    wires_strain();
     if (sim_chance(50))
         slow_disks(60 * NS_PER_S);
     next_event();
@@ -591,6 +541,7 @@ uint64_t sim_faults_due(void)
 void sim_faults_end(void)
 {
     memset(&faults, 0, sizeof faults);
+    wires_mend();
     for (unsigned i = 0; i < SIM_NODES; i++) {
         sim.node[i].resume_ns = 0;
         if (sim.node[i].restart_ns)

@@ -45,8 +45,9 @@ enum op_kind {
     OP_LOCK, /* this one and the next two: locks.c has a check of its own */
     OP_UNLOCK,
     OP_LOCK_TEST,
-    OP_CLOSE, /* not in the history */
-    OP_LOSE,  /* a client's session ends: what it had not made durable may be gone */
+    OP_CLOSE,   /* not in the history */
+    OP_LOSE,    /* a client's session ends: what it had not made durable may be gone */
+    OP_RESTORE, /* a removal that it has answered ahead did not take place: ino2 has its name */
 };
 
 struct op {

@@ -71,6 +71,14 @@ uint64_t known_draw_link(void)
     return 0;
 }
 
+uint64_t known_last_dir(void)
+{
+    for (unsigned back = 1; back <= n_known; back++)
+        if (known[n_known - back].kind == KNOWN_DIR)
+            return known[n_known - back].ino;
+    return sim.history.root;
+}
+
 uint64_t known_draw_dir(void)
 {
     return sim_chance(scene.root_per_thousand) ? sim.history.root : known_draw(true, false);

@@ -21,6 +21,7 @@ bool known_is_dir(uint64_t ino);
 uint64_t known_draw(bool want_dir,
                     bool any);  /* of the wanted kind if it is easily found; no link */
 uint64_t known_draw_link(void); /* 0: there is none */
+uint64_t known_last_dir(void);  /* the latest */
 uint64_t known_draw_dir(void);
 void known_draw_more(uint64_t ino); /* this file, more often than others, from now on */
 

@@ -169,6 +169,22 @@ static bool do_remove(struct model *m, const struct op *o)
     return true;
 }
 
+/* Nobody else has been there since; its number may not have been told to anybody yet. */
+static bool do_restore(struct model *m, const struct op *o)
+{
+    int status;
+    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = by_ino(m, o->ino2);
+
+    for (unsigned k = 0; !i && k < MODEL_INODES; k++)
+        if (m->inode[k].used && !m->inode[k].ino && !m->inode[k].is_dir && !m->inode[k].nlink)
+            i = &m->inode[k];
+    if (status || !i || i->nlink || entry(m, d, o->name))
+        return false;
+    set_entry(m, d, o->name, i);
+    i->nlink++;
+    return true;
+}
+
 static int rename_status(const struct model *m, const struct op *o, const struct model_inode *from,
                          const struct model_inode *to, const struct model_inode *d2)
 {
@@ -569,6 +585,8 @@ bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir)
     case OP_FLUSH:
     case OP_FSYNC:
         return do_sync(m, o);
+    case OP_RESTORE:
+        return do_restore(m, o);
     case OP_LOSE:
         return do_lose(m, o);
     default:

@@ -28,6 +28,20 @@ static void look_at_file(const struct core_file *f)
     hit_if(f->locks_lost, SIM_CLIENT_LOCKS_LOST);
 }
 
+static void look_at_inodes(const struct core *c)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    hmap_for_each (n, next, pos, &c->inodes) {
+        const struct core_inode *i = container_of(n, const struct core_inode, node);
+
+        hit_list(&i->behind.waiters, SIM_CLIENT_BEHIND);
+        hit_if(i->behind.n && !i->behind.term && !list_empty(&c->invalidations),
+               SIM_CLIENT_BEHIND_TOLD);
+    }
+}
+
 void states_look_at_client(const struct core *c)
 {
     const struct core_session *s = &c->session;
@@ -41,6 +55,9 @@ void states_look_at_client(const struct core *c)
     hit_list(&c->punch_waiters, SIM_CLIENT_PUNCH_WAITS);
     hit_list(&c->lock_waiters, SIM_CLIENT_LOCK_WAITS);
     hit_if(c->commits_busy, SIM_CLIENT_COMMITS);
+    hit_if(s->unsettled, SIM_CLIENT_UNSETTLED);
+    if (c->behind.n)
+        look_at_inodes(c);
     list_for_each (l, &c->ios)
         hit_if(list_entry(l, const struct oss_io, all)->attempt, SIM_CLIENT_RETRIES_OSS);
     list_for_each (l, &c->files)
@@ -61,6 +78,21 @@ unsigned states_changes(const struct core *c)
     return n;
 }
 
+uint64_t states_removal(const struct core *c, uint64_t dir, char name)
+{
+    struct list *l;
+
+    list_for_each (l, &c->ops) {
+        const struct mds_op *op = list_entry(l, const struct mds_op, link);
+        const struct msg_name_req *m = &op->msg.name;
+
+        if (op->ahead && op->call.op == RPC_OP_UNLINK && m->parent == dir && m->name.len == 1 &&
+            *(const char *)m->name.data == name)
+            return op->n1;
+    }
+    return 0;
+}
+
 uint64_t states_reports(const struct core *c)
 {
     const struct list *l;
@@ -72,6 +104,11 @@ uint64_t states_reports(const struct core *c)
             return op->msg.size.ino;
     }
     return 0;
+}
+
+uint32_t states_removals(const struct core *c)
+{
+    return c->behind.n;
 }
 
 uint64_t states_session(const struct core *c)

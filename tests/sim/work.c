@@ -180,6 +180,8 @@ void work_finish(struct core_req *q, int status)
     if (o->kind == OP_GETATTR)
         o->own_change |= work_is_changing(p, o->ino);
     record_answer(o, status);
+    if (o->kind == OP_UNLINK && status == 0)
+        work_removals_answered(p, o);
     if (p->closing ||
         (status && (o->kind == OP_CREATE || o->kind == OP_TMPFILE || o->kind == OP_OPEN))) {
         if (p->on->file && !p->client->dead)
@@ -189,7 +191,7 @@ void work_finish(struct core_req *q, int status)
     }
     p->closing = p->busy = false;
     p->op = NULL;
-    p->next_ns = sim_now() + (work.sweeping || p->gave_up ? 0 : think());
+    p->next_ns = sim_now() + (work.sweeping || p->gave_up ? 0 : work_removals_rest(p, think()));
 }
 
 /* ---- what next ---- */
@@ -242,6 +244,15 @@ static bool makes(enum op_kind k)
     return opens(k) || k == OP_MKDIR || k == OP_SYMLINK;
 }
 
+bool work_may_make(enum op_kind kind)
+{
+    if (work.n_creates + 1 >= MODEL_INODES || (kind == OP_MKDIR && work.n_dirs + 1 >= MODEL_DIRS))
+        return false;
+    work.n_creates++;
+    work.n_dirs += kind == OP_MKDIR;
+    return true;
+}
+
 static void call_on_name(struct proc *p)
 {
     static const enum op_kind kinds[] = {OP_LOOKUP, OP_LOOKUP, OP_CREATE, OP_CREATE,  OP_MKDIR,
@@ -254,11 +265,8 @@ static void call_on_name(struct proc *p)
                                                   : kinds[sim_below(ARRAY_LEN(kinds))];
 
     p->on = !p->fd[0].file ? &p->fd[0] : &p->fd[1];
-    if ((opens(kind) && p->on->file) || (makes(kind) && work.n_creates + 1 >= MODEL_INODES) ||
-        (kind == OP_MKDIR && work.n_dirs + 1 >= MODEL_DIRS))
+    if ((opens(kind) && p->on->file) || (makes(kind) && !work_may_make(kind)))
         kind = OP_LOOKUP;
-    work.n_creates += makes(kind);
-    work.n_dirs += kind == OP_MKDIR;
     work_call_name(p, kind);
 }
 
@@ -321,6 +329,8 @@ static void next(struct proc *p)
         scene_enter_others();
     if (work_locks_call_again(p))
         return;
+    if (work_removals_call(p))
+        return;
     if (!known_at(2) || what < scene.names_percent)
         call_on_name(p);
     else if (what < scene.names_percent + scene.objects_percent)
@@ -344,14 +354,10 @@ static void next_together(const struct proc *p)
     if ((kind != OP_UNLINK && kind != OP_RMDIR && kind != OP_MKDIR) || !work.n_left ||
         !is_ready(other) || !sim_chance(scene.together_per_thousand))
         return;
-    if (kind == OP_MKDIR && (work.n_dirs + 1 >= MODEL_DIRS || work.n_creates + 1 >= MODEL_INODES))
+    if (kind == OP_MKDIR && !work_may_make(kind))
         return;
-    if (kind == OP_MKDIR) {
-        work.n_creates++;
-        work.n_dirs++;
-    } else {
+    if (kind != OP_MKDIR)
         kind = sim_chance(700) ? OP_UNLINK : OP_RMDIR;
-    }
     work.n_left--;
     work_call_name(other, kind);
 }
@@ -399,9 +405,12 @@ static void look_at_client(unsigned client)
     core_get_stats(sim_client(client)->core, &st);
     sim_hits(SIM_BATCHED, st.mds_batched - work.batched[client]);
     work.batched[client] = st.mds_batched;
-    if (st.sessions_lost == work.lost[client])
+    if (st.sessions_lost == work.lost[client]) {
+        work_removals_tick(client);
         return;
+    }
     work.lost[client] = st.sessions_lost;
+    work_removals_lost(client);
     forget_session(client);
     record_loss(client, false);
     session_begins(client);
@@ -477,6 +486,7 @@ void sim_work_start(unsigned n_ops)
     known_forget();
     work_calls_start();
     work_locks_start();
+    work_removals_start();
     sim.history.n = 0;
     sim.history.next = 1;
     work.n_left = work.n_all = n_ops;
@@ -513,5 +523,6 @@ void sim_work_client_down(struct sim_node *n)
             p->fd[k].held = (struct held){0};
         }
     }
+    work_removals_lost(n->index);
     record_loss(n->index, true);
 }

@@ -50,6 +50,7 @@ struct proc {
 };
 
 /* ---- work.c ---- */
+bool work_may_make(enum op_kind kind); /* one more; then it is made */
 struct op *work_record(unsigned client, enum op_kind kind);
 /* Is another process of the client changing its attributes? */
 bool work_is_changing(const struct proc *by, uint64_t ino);
@@ -66,11 +67,20 @@ void work_calls_start(void);
 void work_begin(struct proc *p, enum op_kind kind, uint64_t ino);
 void work_say_call(const struct proc *p);
 void work_call_name(struct proc *p, enum op_kind kind);
+void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned name);
 void work_call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct core_file *f);
 void work_call_object(struct proc *p, enum op_kind kind, uint64_t ino);
 void work_call_open(struct proc *p, struct fd *fd, uint64_t ino, int flags);
 void work_call_data(struct proc *p, enum op_kind kind, struct fd *fd, unsigned cell);
 void work_close_fd(struct proc *p, struct fd *fd);
+
+/* ---- removals.c ---- */
+void work_removals_start(void);
+bool work_removals_call(struct proc *p); /* false: it does something else */
+uint64_t work_removals_rest(const struct proc *p, uint64_t think_ns);
+void work_removals_answered(const struct proc *p, const struct op *o); /* an UNLINK, with success */
+void work_removals_tick(unsigned client);
+void work_removals_lost(unsigned client); /* its session has ended, or it has crashed */
 
 /* ---- locks.c ---- */
 void work_locks_start(void);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Removals that a client has answered ahead (ADR 0017). Until the server has executed one, the end
+ * of its session, or of its client, may take it back: then the name is there again. In the history
+ * that is an operation of the same client, RESTORE, which happens before its session has ended, or
+ * never. Nobody else may look there meanwhile, so it does not matter when.
+ */
+#include <string.h>
+
+#include "tests/sim/known.h"
+#include "tests/sim/scene.h"
+#include "tests/sim/states.h"
+#include "tests/sim/work_int.h"
+
+#define REMOVALS_MAX 64u
+
+struct removal {
+    unsigned client;
+    uint64_t dir, ino;
+    uint8_t name;
+    uint32_t number; /* in the sequence of the history, behind its answer */
+};
+
+static struct removal removals[REMOVALS_MAX];
+static unsigned n_removals;
+
+/* A process that removes one name after the other: it makes some, lists, and takes them away, at
+ * once or after a while. In these seeds the other clients seldom look. */
+static struct {
+    bool on;
+    uint64_t dir;
+    unsigned step, per_thousand;
+    const struct proc *looker; /* of another client: looks there now */
+} remover;
+
+void work_removals_start(void)
+{
+    n_removals = 0;
+    memset(&remover, 0, sizeof remover);
+    if (scene.kind != SCENE_ALL && scene.kind != SCENE_NAMES)
+        return;
+    remover.on = sim_chance(300);
+    remover.per_thousand = 500 + sim_below(500);
+}
+
+/* Made for it, if there is room for one more; else one that others know of. */
+static void begin(struct proc *p)
+{
+    unsigned name = sim_below(SIM_NAMES);
+
+    if (work_may_make(OP_MKDIR))
+        work_call_name_in(p, OP_MKDIR, sim.history.root, name);
+    else
+        work_call_object(p, OP_READDIR, sim.history.root);
+}
+
+static bool look(struct proc *p)
+{
+    unsigned what = sim_below(4);
+
+    remover.looker = NULL;
+    if (what == 0)
+        work_call_object(p, OP_READDIR, remover.dir);
+    else if (what == 1)
+        work_call_object(p, OP_GETATTR, known_draw_link() ? known_draw_link() : remover.dir);
+    else
+        work_call_name_in(p, what == 2 ? OP_LOOKUP : OP_UNLINK, remover.dir, sim_below(SIM_NAMES));
+    return true;
+}
+
+bool work_removals_call(struct proc *p)
+{
+    unsigned step = remover.step;
+
+    if (remover.on && p == remover.looker)
+        return look(p);
+    if (!remover.on || p->index || !sim_chance(remover.per_thousand))
+        return false;
+    if (step == 1)
+        remover.dir = sim_chance(100) ? known_draw_dir() : known_last_dir();
+    remover.step = step < 3 + 2 * SIM_NAMES - 1 ? step + 1 : sim_below(3);
+    if (step == 0)
+        begin(p);
+    else if (step <= SIM_NAMES && work_may_make(OP_SYMLINK))
+        work_call_name_in(p, OP_SYMLINK, remover.dir, step - 1);
+    else if (step <= SIM_NAMES + 1)
+        work_call_object(p, OP_READDIR, remover.dir);
+    else if (step == SIM_NAMES + 2)
+        work_call_object(p, OP_GETATTR, remover.dir); /* as the kernel does: is it allowed? */
+    else
+        work_call_name_in(p, OP_UNLINK, remover.dir, step - SIM_NAMES - 3);
+    return true;
+}
+
+uint64_t work_removals_rest(const struct proc *p, uint64_t think_ns)
+{
+    if (!remover.on || p->index == 1)
+        return think_ns;
+    return p->index ? think_ns + NS_PER_S * sim_below(4) : think_ns / 32;
+}
+
+void work_removals_answered(const struct proc *p, const struct op *o)
+{
+    uint64_t ino = states_removal(p->client->core, o->ino, (char)('a' + o->name));
+    struct proc *other;
+
+    if (!ino)
+        return;
+    SIM_CHECK(n_removals < REMOVALS_MAX);
+    removals[n_removals++] = (struct removal){.client = p->client->index,
+                                              .dir = o->ino,
+                                              .ino = ino,
+                                              .name = o->name,
+                                              .number = sim.history.next++};
+    sim_hit(SIM_REMOVED_AHEAD);
+    if (!remover.on || remover.looker || p->index || !sim_chance(60))
+        return;
+    other = work_proc(SIM_PROCS + sim_below((SIM_CLIENTS - 1) * SIM_PROCS));
+    remover.looker = other;
+    other->next_ns = MIN(other->next_ns, sim_now() + sim_below(3) * 100 * NS_PER_US);
+}
+
+static void forget(unsigned i)
+{
+    removals[i] = removals[--n_removals];
+}
+
+void work_removals_tick(unsigned client)
+{
+    const struct core *c = sim_client(client)->core;
+
+    for (unsigned i = n_removals; i-- > 0;)
+        if (removals[i].client == client &&
+            !states_removal(c, removals[i].dir, (char)('a' + removals[i].name)))
+            forget(i);
+}
+
+void work_removals_lost(unsigned client)
+{
+    for (unsigned i = n_removals; i-- > 0;) {
+        const struct removal *r = &removals[i];
+        struct op *o;
+
+        if (r->client != client)
+            continue;
+        o = work_record(client, OP_RESTORE);
+        o->call = r->number;
+        o->ino = r->dir;
+        o->ino2 = r->ino;
+        o->name = r->name;
+        o->unknown = true;
+        sim_hit(SIM_REMOVAL_LOST);
+        forget(i);
+    }
+}
