@@ -389,7 +389,8 @@ static bool changes_now(const struct mds_op *op, uint64_t dir, uint64_t victim)
     return false;
 }
 
-/* Nobody else can tell, it will not be refused, and nothing of it is under way or open here. */
+/* Nobody else can tell, it will not be refused, nothing of it is under way or open here, and nobody
+ * waits who would be kept waiting by it. */
 static bool fits(const struct mds_op *op, const struct core_inode *dir,
                  const struct core_inode *victim)
 {
@@ -399,7 +400,8 @@ static bool fits(const struct mds_op *op, const struct core_inode *dir,
     return c->o.ahead && !c->forced && c->state == CORE_MOUNTED && session_believed(c) &&
            dir->behind.rules_known && inode_attr_fresh(dir) && inode_attr_fresh(victim) &&
            victim->attr.nlink == 1 && !S_ISDIR(victim->attr.mode) && !victim->refs &&
-           list_empty(&victim->files) && list_empty(&dir->behind.waiters) && caller_find(c, cred) &&
+           list_empty(&victim->files) && list_empty(&dir->behind.waiters) &&
+           list_empty(&c->behind.all) && caller_find(c, cred) &&
            may_delete(&dir->attr, &victim->attr, cred) && !changes_now(op, dir->ino, victim->ino);
 }
 

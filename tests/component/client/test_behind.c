@@ -299,6 +299,27 @@ START_TEST(who_waits_is_not_kept_waiting_by_removals_that_come_later)
 }
 END_TEST
 
+START_TEST(who_waits_for_all_is_not_kept_waiting_by_removals_that_come_later)
+{
+    struct bed_op rename, removal;
+
+    rm_begin();
+    rm_make(1, "a", S_IFREG | 0644);
+    rm.bed.cluster.hold_removals = true;
+    ck_assert(rm_at_once(2));
+    bed_op_init(&rename);
+    core_rename(rm.c, &rename.q, 1, "a", 1, 1, "b", 1, 0); /* of which nothing is known here */
+    rm_let_pass();
+    ck_assert(!rename.done);
+    rm_start(&removal, rm_name(3));
+    ck_assert(!removal.done);
+    fake_release_removals(&rm.bed.cluster);
+    ck_assert_int_eq(bed_wait(&rm.bed, &rename), 0);
+    ck_assert_int_eq(bed_wait(&rm.bed, &removal), 0);
+    ck_assert(rm_at_once(4));
+}
+END_TEST
+
 START_TEST(an_answer_that_was_overtaken_is_asked_for_again)
 {
     struct bed_op op;
@@ -409,6 +430,7 @@ SUITE_MAIN("client-behind", rm_setup, rm_teardown,
            the_kernel_hears_of_times_that_were_not_as_foreseen,
            a_process_that_is_killed_does_not_wait_for_removals_of_others,
            who_waits_is_not_kept_waiting_by_removals_that_come_later,
+           who_waits_for_all_is_not_kept_waiting_by_removals_that_come_later,
            an_answer_that_was_overtaken_is_asked_for_again,
            an_invalidate_of_the_directory_is_answered_when_its_removals_are,
            an_invalidate_of_a_file_is_answered_when_its_removal_is,
