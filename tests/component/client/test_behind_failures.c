@@ -154,6 +154,62 @@ START_TEST(a_removal_without_memory_is_an_error_or_takes_place)
 }
 END_TEST
 
+/* Lists and removes while the n-th allocation fails; how many there were. */
+static unsigned remove_without(const char *point, unsigned n, unsigned *n_failed)
+{
+    bool failed[RM_FILES] = {false};
+    struct bed_op op;
+    char spec[64];
+    unsigned seen;
+
+    rm_begin();
+    snprintf(spec, sizeof spec, "%s=error@%u", point, n);
+    ck_assert_int_eq(fault_arm(spec), 0);
+    bed_op_init(&op);
+    core_readdir(rm.c, &op.q, RM_DIR, 0, 65536, true);
+    if (!bed_wait(&rm.bed, &op))
+        core_readdir_done(&op.q);
+    for (unsigned k = 2; k < 8; k++) {
+        rm_start(&op, rm_name(k));
+        failed[k] = bed_wait(&rm.bed, &op) != 0;
+        ck_assert_int_eq(op.status, failed[k] ? -ENOMEM : 0);
+        *n_failed += failed[k];
+    }
+    (void)rm_getattr(RM_DIR);
+    seen = fault_count(point);
+    fault_disarm_all();
+    ck_assert_int_eq(rm_fsync(), 0);
+    for (unsigned k = 2; k < 8; k++)
+        ck_assert_int_eq(rm_file(k) != NULL, failed[k]);
+    return seen;
+}
+
+/* How many of the removals failed in all of them. */
+static unsigned sweep(const char *point)
+{
+    unsigned n, seen = 1, failed = 0;
+
+    for (n = 1; seen >= n && n < 1000; n++) {
+        seen = remove_without(point, n, &failed);
+        bed_unmount(&rm.bed, rm.c, false, 0);
+        memset(&rm.bed.cluster.inodes[RM_DIR + 1], 0,
+               (FAKE_INODES - RM_DIR - 1) * sizeof rm.bed.cluster.inodes[0]);
+        for (unsigned k = 0; k < RM_FILES; k++)
+            rm_make(RM_DIR, rm_name(k), S_IFREG | 0644);
+        rm.c = bed_mount(&rm.bed, NULL);
+    }
+    ck_assert_uint_gt(n, 2);
+    ck_assert_uint_lt(n, 1000);
+    return failed;
+}
+
+START_TEST(each_allocation_may_fail_while_names_are_removed)
+{
+    (void)sweep("mem.alloc");
+    ck_assert_uint_gt(sweep("client.memory"), 0);
+}
+END_TEST
+
 SUITE_MAIN("client-behind-failures", rm_setup, rm_teardown,
            a_restarted_server_hears_when_the_removals_are_over,
            removals_survive_a_broken_connection,
@@ -162,4 +218,5 @@ SUITE_MAIN("client-behind-failures", rm_setup, rm_teardown,
            a_refusal_that_nobody_asked_for_fails_the_unmount,
            removals_of_a_lost_session_are_not_carried_into_the_next,
            a_forced_unmount_waits_for_no_removal, an_unmount_waits_for_the_removals,
-           a_removal_without_memory_is_an_error_or_takes_place)
+           a_removal_without_memory_is_an_error_or_takes_place,
+           each_allocation_may_fail_while_names_are_removed)
