@@ -199,6 +199,8 @@ static void resume(struct mds_op *op)
     bool ends = op->failed || op->core->forced;
 
     op->for_room = false;
+    if (op->q)
+        op->q->p.state = "waits for the metadata server, behind removals";
     if (!ends && op->may_ahead && behind_try(op))
         return;
     if (ends || !behind_holds(op))

@@ -24,6 +24,8 @@ struct fs {
     struct core *core;
     struct channel *channel;
     uint64_t root;
+    bool removes_by_groups; /* this user may remove names by a supplementary group only */
+    uint32_t remover_uid;
     uint32_t setid_epoch;          /* from 1; counts set-id bits set through this mount */
     unsigned dir_pages;            /* under way or held, of all open directories */
     struct list dirs;              /* those that hold pages, the longest unread first */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UNLINK. */
+/* UNLINK. Who was allowed by a supplementary group will be again, and may not wait for the server
+ * each time: then the groups come with the request. */
 #include <string.h>
 
 #include "client/fuse/fs.h"
@@ -13,7 +14,18 @@ static void run(struct op *o)
                 (uint32_t)strlen(q->name.name));
 }
 
+static void finish(struct op *o, int status)
+{
+    if (status == 0 && o->has_groups) {
+        o->fs->removes_by_groups = true;
+        o->fs->remover_uid = o->q->uid;
+    }
+    op_reply_status(o, status);
+}
+
 void op_unlink(struct channel_req *q)
 {
-    op_start(q, run, op_reply_status, false);
+    const struct fs *fs = fs_of(q);
+
+    op_start(q, run, finish, fs->removes_by_groups && fs->remover_uid == q->uid);
 }
