@@ -496,7 +496,7 @@ uint64_t core_bytes_under_way(const struct core *c)
 
 bool core_holds_changes(const struct core *c)
 {
-    return !list_empty(&c->dirty_inodes);
+    return !list_empty(&c->dirty_inodes) || c->behind.n;
 }
 
 void core_get_stats(const struct core *c, struct core_stats *ret_stats)

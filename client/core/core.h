@@ -393,7 +393,8 @@ struct core_stats {
 bool core_holds_writes(const struct core *c); /* not yet durable */
 /* Of writes that were sent, or wait for a server: not among the dirty ones any more. */
 uint64_t core_bytes_under_way(const struct core *c);
-/* The same, or a size, a time or small contents that the metadata server does not have yet. */
+/* A size, a time, small contents or a removal answered ahead, which the metadata server does not
+ * have yet, or data that is not durable. */
 bool core_holds_changes(const struct core *c);
 bool core_moves_data(const struct core *c); /* reads, or what is not yet durable */
 void core_get_stats(const struct core *c, struct core_stats *ret_stats);

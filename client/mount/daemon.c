@@ -72,6 +72,10 @@ static void on_umount_timeout(struct reactor_timer *t)
     else if (under_way)
         snprintf(text, sizeof(text), "gave up writing back; %llu bytes were under way",
                  (unsigned long long)under_way);
+    else if (s.removals_under_way)
+        snprintf(text, sizeof(text),
+                 "gave up waiting for servers; %llu removed files may still be there",
+                 (unsigned long long)s.removals_under_way);
     else
         snprintf(text, sizeof(text), "gave up waiting for servers; %s",
                  core_holds_changes(d->fs.core) ? "sizes or times of files are lost"

@@ -122,8 +122,10 @@ END_TEST
 START_TEST(an_unmount_waits_for_the_removals)
 {
     rm_begin();
+    ck_assert(!core_holds_changes(rm.c));
     for (unsigned k = 2; k < RM_FILES; k++)
         ck_assert(rm_at_once(k));
+    ck_assert(core_holds_changes(rm.c)); /* says who gives up */
     bed_unmount(&rm.bed, rm.c, false, 0);
     ck_assert_uint_eq(rm.bed.cluster.executed[RPC_OP_UNLINK], RM_FILES);
     rm.c = bed_mount(&rm.bed, NULL);
