@@ -156,12 +156,13 @@ int mount_remount(const struct mount_request *m, char *err, size_t err_len)
 {
     unsigned long flags = MS_REMOUNT | (m->read_only ? MS_RDONLY : 0);
     const char *p = m->flags.len ? m->flags.data : "";
+    bool unknown = m->unknown.len && !all_in_fstab(m);
 
-    if ((m->unknown.len && !all_in_fstab(m)) || other_atime(m)) {
+    if (unknown || other_atime(m)) {
         snprintf(err, err_len,
                  "%s: \"%s\" cannot be changed while mounted (only ro, rw, suid, dev and exec "
                  "can): umount and mount again",
-                 m->dir, m->unknown.len ? m->unknown.data : "atime");
+                 m->dir, unknown ? m->unknown.data : "atime");
         return MOUNT_FAILED;
     }
     while (*p) {

@@ -49,5 +49,7 @@ unshare -m --propagation slave bash -c "
     mount -o remount,rw '$T/m8' && touch '$T/m8/newer' || exit 10
     mount -o remount,memory_limit=64M '$T/m8' 2>'$T/remount.err' && exit 11
     grep -q 'memory_limit=64M.* cannot be changed' '$T/remount.err' || exit 12
+    mount -o remount,relatime '$T/m8' 2>'$T/remount.err' && exit 13
+    grep -q 'atime.* cannot be changed' '$T/remount.err' || exit 14
     umount '$T/m8'
 " || fail "mount -t aifs (step $?)"
