@@ -103,8 +103,12 @@ void op_lookup(struct mds *m, struct rpc_req *r)
     view_begin(o->shard, &v);
     rc = lookup(&v, r, &o->rep.inode);
     view_end(&v);
-    if (rc == 0 && m->session_ops->park(m, r, o->rep.inode.attr.ino, mds_dispatch_read)) {
-        op_end(o);
+    if (rc == 0 && m->session_ops->alone_elsewhere(m, r->header.session, o->rep.inode.attr.ino)) {
+        uint64_t ino = o->rep.inode.attr.ino;
+
+        op_end(o); /* first: it goes with the request */
+        if (!m->session_ops->park(m, r, ino, mds_dispatch_read))
+            rpc_reply(r, -AIFS_EBUSY_SERVER, NULL);
         return;
     }
     if (rc == 0 || rc == -ENOENT)

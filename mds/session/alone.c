@@ -154,6 +154,15 @@ static int alone_end(struct session_module *mod, struct watch_file *dir)
     return list_empty(&w->invals) ? session_inval_new(mod, w, false, NULL, NULL) : 0;
 }
 
+/* A removal answered ahead before a restart: its session was alone there, so nobody else was. Two
+ * that are not settled would wait for each other. */
+static bool settles(const struct session *s, const struct rpc_req *req)
+{
+    bool removes = req->header.op == RPC_OP_UNLINK || req->header.op == RPC_OP_RMDIR;
+
+    return s->unsettled && removes && ((const struct msg_name_req *)req->msg)->when_ns != 0;
+}
+
 bool session_park(struct mds *m, struct rpc_req *req, uint64_t ino,
                   void (*again)(struct rpc_req *req))
 {
@@ -166,7 +175,7 @@ bool session_park(struct mds *m, struct rpc_req *req, uint64_t ino,
         return false;
     s = session_find(mod, req->header.session);
     dir = alone_elsewhere(mod, req->header.session, ino);
-    if (!s || s->phase != PHASE_LIVE || (!dir && !unsettled_elsewhere(mod, s)))
+    if (!s || s->phase != PHASE_LIVE || (!dir && (settles(s, req) || !unsettled_elsewhere(mod, s))))
         return false;
     p = mod->n_parked < WAITS_MAX && !mod->stopping ? arena_alloc(&req->arena, sizeof *p) : NULL;
     if (!p || (dir && alone_end(mod, dir) < 0)) {
@@ -212,6 +221,7 @@ static bool may_be_alone(struct session_module *mod, const struct session *s,
 
 static void mark(struct session_module *mod, struct session *s, bool on);
 
+/* Not while its own removals, from before a restart or new ones, may have to wait for others. */
 bool session_alone_dir(struct mds *m, uint64_t session, uint64_t ino)
 {
     struct session_module *mod = session_module(m);
@@ -223,15 +233,16 @@ bool session_alone_dir(struct mds *m, uint64_t session, uint64_t ino)
     s->alone_ns = session_now_ns(mod);
     if (s->alone_mark == ALONE_UNMARKED)
         mark(mod, s, true);
-    if (s->alone_mark != ALONE_MARKED || !may_be_alone(mod, s, f))
+    if (s->alone_mark != ALONE_MARKED || s->unsettled || mod->grace || !may_be_alone(mod, s, f))
         return false;
+    list_remove(&f->of_alone);
+    list_push_back(&s->alone_dirs, &f->of_alone);
+    f->alone_ns = s->alone_ns;
     if (f->alone)
         return true;
     f->alone = s;
     f->alone_id = ++mod->alone_ids;
     f->alone_in = ino;
-    f->alone_ns = s->alone_ns;
-    list_push_back(&s->alone_dirs, &f->of_alone);
     s->n_alone++;
     mod->n_alone++;
     stat_inc(&mod->stats.alone);

@@ -93,7 +93,8 @@ struct session {
     uint32_t n_opens, n_leases;
     struct list watches; /* struct session_watch, the longest not granted again first */
     uint32_t n_watches;
-    struct list alone_dirs; /* struct watch_file: directories that it is alone with, oldest first */
+    struct list alone_dirs; /* struct watch_file: directories that it is alone with, the
+                             * longest not asked for again first */
     uint32_t n_alone;
     uint64_t alone_ns; /* wanted to be last */
     enum session_alone_mark alone_mark;

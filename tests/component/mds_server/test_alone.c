@@ -59,14 +59,19 @@ static int list(unsigned client, uint64_t ino, bool alone)
 }
 
 /* The first wish has the session marked, the second one is heard. */
-static void be_alone(unsigned client)
+static void be_alone_with(unsigned client, uint64_t ino)
 {
-    ck_ok(list(client, dir, true));
+    ck_ok(list(client, ino, true));
     ck_assert(!page.dir && page.n_alone == 0);
     rig_settle(&rig);
-    ck_ok(list(client, dir, true));
+    ck_ok(list(client, ino, true));
     ck_assert(page.dir);
     ck_assert_uint_eq(page.n_alone, 1);
+}
+
+static void be_alone(unsigned client)
+{
+    be_alone_with(client, dir);
 }
 
 static void setup(void)
@@ -270,6 +275,78 @@ START_TEST(after_a_restart_reads_wait_until_who_was_alone_is_settled)
 }
 END_TEST
 
+START_TEST(after_a_restart_two_who_are_not_settled_do_not_wait_for_each_other)
+{
+    struct msg_name_req mine = {.parent = dir, .name = str("f"), .when_ns = 1};
+    struct msg_name_req theirs = {.name = str("g"), .when_ns = 1};
+    struct msg_reclaim_req unsettled = {.last = true, .unsettled = true}, nothing = {.last = true};
+
+    theirs.parent = make(1, RPC_OP_MKDIR, KEY_ROOT_INO, "e");
+    make(1, RPC_OP_MKNOD, theirs.parent, "g");
+    be_alone(0);
+    be_alone_with(1, theirs.parent);
+    rig_restart(&rig);
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        ck_ok(rig_do(&rig, i, RPC_OP_RECLAIM, i < 2 ? &unsettled : &nothing, NULL));
+    ck_ok(rig_do(&rig, 0, RPC_OP_UNLINK, &mine, NULL));
+    ck_ok(rig_do(&rig, 1, RPC_OP_UNLINK, &theirs, NULL));
+}
+END_TEST
+
+START_TEST(after_a_restart_what_was_not_answered_ahead_waits_for_others_to_settle)
+{
+    struct msg_name_req mine = {.parent = dir, .name = str("f")};
+    struct msg_reclaim_req unsettled = {.last = true, .unsettled = true}, nothing = {.last = true};
+    uint64_t dir1 = make(1, RPC_OP_MKDIR, KEY_ROOT_INO, "e");
+
+    make(1, RPC_OP_MKNOD, dir1, "g");
+    be_alone(0);
+    be_alone_with(1, dir1);
+    rig_restart(&rig);
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        ck_ok(rig_do(&rig, i, RPC_OP_RECLAIM, i < 2 ? &unsettled : &nothing, NULL));
+    rig_send(&rig, 0, 1, &other, RPC_OP_UNLINK, &mine);
+    rig_settle(&rig);
+    ck_assert(!other.done);
+    ck_ok(rig_do(&rig, 1, RPC_OP_RECLAIM, &nothing, NULL));
+    ck_assert(rig_until(&rig, 100, rig_is_done, &other));
+    ck_ok(other.status);
+}
+END_TEST
+
+START_TEST(after_a_restart_nobody_is_alone_before_it_is_settled)
+{
+    struct msg_reclaim_req mine = {.last = true, .unsettled = true}, nothing = {.last = true};
+
+    be_alone(0);
+    rig_restart(&rig);
+    for (unsigned i = 1; i < RIG_CLIENTS; i++)
+        ck_ok(rig_do(&rig, i, RPC_OP_RECLAIM, &nothing, NULL));
+    ck_ok(rig_do(&rig, 0, RPC_OP_RECLAIM, &mine, NULL));
+    ck_ok(list(0, dir, true));
+    ck_assert(!page.dir && page.n_alone == 0);
+    ck_ok(rig_do(&rig, 0, RPC_OP_RECLAIM, &nothing, NULL));
+    ck_ok(list(0, dir, true));
+    ck_assert(page.dir);
+}
+END_TEST
+
+START_TEST(nobody_is_alone_while_changes_wait_for_others_to_reclaim)
+{
+    struct msg_reclaim_req nothing = {.last = true};
+
+    be_alone(0);
+    rig_restart(&rig);
+    for (unsigned i = 0; i < 2; i++)
+        ck_ok(rig_do(&rig, i, RPC_OP_RECLAIM, &nothing, NULL));
+    ck_ok(list(0, dir, true));
+    ck_assert(!page.dir && page.n_alone == 0);
+    ck_ok(rig_do(&rig, 2, RPC_OP_RECLAIM, &nothing, NULL));
+    ck_ok(list(0, dir, true));
+    ck_assert(page.dir);
+}
+END_TEST
+
 START_TEST(after_a_restart_nobody_waits_for_who_was_never_alone)
 {
     struct msg_name_req req = {.parent = KEY_ROOT_INO, .name = str("d")};
@@ -316,6 +393,19 @@ START_TEST(what_is_not_used_is_given_back_and_the_mark_goes)
 }
 END_TEST
 
+START_TEST(what_is_asked_for_again_is_not_given_back)
+{
+    be_alone(0);
+    rig_pass(&rig, 40000);
+    ck_ok(list(0, dir, true));
+    ck_assert(page.dir);
+    rig_pass(&rig, 40000);
+    ck_assert_uint_eq(told(0, dir), 0);
+    rig_pass(&rig, 22000);
+    ck_assert_uint_eq(told(0, dir), 1);
+}
+END_TEST
+
 START_TEST(a_request_that_waits_ends_with_its_session)
 {
     struct msg_name_req req = {.parent = dir, .name = str("f")};
@@ -345,9 +435,14 @@ static void add(TCase *t)
     tcase_add_test(t, a_change_of_another_ends_it_too);
     tcase_add_test(t, who_is_alone_and_silent_is_evicted);
     tcase_add_test(t, after_a_restart_reads_wait_until_who_was_alone_is_settled);
+    tcase_add_test(t, after_a_restart_two_who_are_not_settled_do_not_wait_for_each_other);
+    tcase_add_test(t, after_a_restart_what_was_not_answered_ahead_waits_for_others_to_settle);
+    tcase_add_test(t, after_a_restart_nobody_is_alone_before_it_is_settled);
+    tcase_add_test(t, nobody_is_alone_while_changes_wait_for_others_to_reclaim);
     tcase_add_test(t, after_a_restart_nobody_waits_for_who_was_never_alone);
     tcase_add_test(t, after_a_restart_who_was_alone_and_does_not_come_back_is_evicted);
     tcase_add_test(t, what_is_not_used_is_given_back_and_the_mark_goes);
+    tcase_add_test(t, what_is_asked_for_again_is_not_given_back);
     tcase_add_test(t, a_request_that_waits_ends_with_its_session);
 }
 
