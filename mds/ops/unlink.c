@@ -19,12 +19,16 @@
  * after others that happened later. */
 static void take_time(struct shard_entry *e, const struct mds_inode *dir, uint64_t when_ns)
 {
-    int64_t now = e->now_ns, when = (int64_t)when_ns;
-    int64_t changed = dir->mtime.sec * (int64_t)NS_PER_S + dir->mtime.nsec;
+    int64_t now = e->now_ns, when = (int64_t)when_ns, changed = when;
+    struct msg_time latest = {now / (int64_t)NS_PER_S, (uint32_t)(now % (int64_t)NS_PER_S)};
+    struct msg_time first = {when / (int64_t)NS_PER_S, 0};
 
     if (when <= 0 || when > now || now - when > (int64_t)AHEAD_MAX_NS)
         return;
-    e->now_ns = changed <= now ? MAX(when, changed) : when;
+    /* it may be any time that somebody has set: no number of nanoseconds then */
+    if (ns_time_compare(first, dir->mtime) <= 0 && ns_time_compare(dir->mtime, latest) <= 0)
+        changed = dir->mtime.sec * (int64_t)NS_PER_S + dir->mtime.nsec;
+    e->now_ns = MAX(when, changed);
 }
 
 /* A name that shall go, its directory and its inode; the caller may remove it. */

@@ -219,6 +219,65 @@ START_TEST(its_own_requests_do_not_wait)
 }
 END_TEST
 
+static int64_t ns_of(struct msg_time t)
+{
+    return t.sec * (int64_t)NS_PER_S + t.nsec;
+}
+
+START_TEST(a_removal_answered_ahead_takes_its_time_along)
+{
+    struct msg_name_req req = {.parent = dir, .name = str("f")};
+    struct mds_inode before, after;
+
+    ck_ok(rig_inode(&rig, dir, &before));
+    rig_pass(&rig, 10000);
+    req.when_ns = (uint64_t)ns_of(before.mtime) + 5 * NS_PER_S;
+    ck_ok(rig_do(&rig, 0, RPC_OP_UNLINK, &req, NULL));
+    ck_ok(rig_inode(&rig, dir, &after));
+    ck_assert_int_eq(ns_of(after.mtime), (int64_t)req.when_ns);
+}
+END_TEST
+
+START_TEST(a_removal_answered_ahead_turns_no_time_back)
+{
+    struct msg_name_req req = {.parent = dir, .name = str("f")};
+    struct mds_inode before, after;
+
+    rig_pass(&rig, 10000);
+    make(0, RPC_OP_MKNOD, dir, "g");
+    ck_ok(rig_inode(&rig, dir, &before));
+    req.when_ns = (uint64_t)ns_of(before.mtime) - 5 * NS_PER_S;
+    ck_ok(rig_do(&rig, 0, RPC_OP_UNLINK, &req, NULL));
+    ck_ok(rig_inode(&rig, dir, &after));
+    ck_assert_int_eq(ns_of(after.mtime), ns_of(before.mtime));
+}
+END_TEST
+
+START_TEST(a_removal_answered_ahead_may_find_any_time_set)
+{
+    static const int64_t seconds[] = {INT64_MIN, -1, 32503680000, INT64_MAX};
+    struct msg_name_req req = {.parent = dir};
+    struct mds_inode in;
+    uint64_t now;
+
+    ck_ok(rig_inode(&rig, dir, &in));
+    now = (uint64_t)ns_of(in.mtime);
+    for (unsigned i = 0; i < ARRAY_LEN(seconds); i++) {
+        char name[] = {(char)('k' + i), 0};
+        struct msg_setattr_req set = {
+            .ino = dir, .set = MSG_SET_MTIME, .mtime = {.sec = seconds[i]}};
+
+        make(0, RPC_OP_MKNOD, dir, name);
+        ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &set, NULL));
+        req.name = str(name);
+        req.when_ns = now;
+        ck_ok(rig_do(&rig, 0, RPC_OP_UNLINK, &req, NULL));
+        ck_ok(rig_inode(&rig, dir, &in));
+        ck_assert_int_eq(ns_of(in.mtime), (int64_t)now);
+    }
+}
+END_TEST
+
 START_TEST(being_alone_ends_with_the_answer_and_does_not_come_back_at_once)
 {
     struct msg_ino_req req = {.ino = dir};
@@ -431,6 +490,9 @@ static void add(TCase *t)
     tcase_add_test(t, a_name_that_is_in_the_way_is_not_believed_before);
     tcase_add_test(t, a_page_of_the_directory_above_tells_no_attributes);
     tcase_add_test(t, its_own_requests_do_not_wait);
+    tcase_add_test(t, a_removal_answered_ahead_takes_its_time_along);
+    tcase_add_test(t, a_removal_answered_ahead_turns_no_time_back);
+    tcase_add_test(t, a_removal_answered_ahead_may_find_any_time_set);
     tcase_add_test(t, being_alone_ends_with_the_answer_and_does_not_come_back_at_once);
     tcase_add_test(t, a_change_of_another_ends_it_too);
     tcase_add_test(t, who_is_alone_and_silent_is_evicted);
