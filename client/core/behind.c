@@ -476,7 +476,8 @@ static void lingered(struct reactor_timer *t)
     struct core *c = container_of(t, struct core, behind.linger);
 
     c->behind.lingered = true;
-    batch_turn(c);
+    if (!list_empty(&c->behind.together))
+        batch_turn(c);
 }
 
 void behind_gather(struct mds_op *op)

@@ -257,7 +257,7 @@ bool names_listed(struct core_inode *dir, const struct answer *a, uint64_t from,
     }
     /* Nothing was known of it, and cookies ascend: the name is not here yet. */
     if (dir->list_alone && from == dir->list_next && to > from)
-        believed = may_learn(dir, a, name, len) &&
+        believed = !leaving && may_learn(dir, a, name, len) &&
                    add(dir->core, dir, name, len, hash_bytes(name, len, dir->ino), ino);
     else
         believed = learn(dir, a, name, len, ino);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/crc.h"
@@ -206,6 +207,9 @@ START_TEST(a_target_is_added_online_and_kept)
     m.path.len = (uint32_t)strlen(path);
     ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, false, NULL), 0);
     before = bed->registrations;
+    ck_assert_int_eq(server_call(&k, RPC_OP_OSS_TARGET_ADD, &m), -ENOENT); /* nothing there */
+    rpc_call_fini(&k.call);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
     ck_assert_int_eq(server_call(&k, RPC_OP_OSS_TARGET_ADD, &m), 0);
     rpc_call_fini(&k.call);
     while (bed->registrations == before)
