@@ -297,6 +297,19 @@ static void dispatch_free(struct mds *m)
     m->dispatch = NULL;
 }
 
+bool mds_dispatch_changes(const struct mds *m, uint64_t session)
+{
+    const struct list *l;
+
+    list_for_each (l, &m->dispatch->active) {
+        const struct mds_op *o = list_entry(l, const struct mds_op, link);
+
+        if (o->req->header.session == session && o->req->header.slot)
+            return true;
+    }
+    return false;
+}
+
 void mds_dispatch_print(struct mds *m, struct strbuf *out)
 {
     uint64_t now = reactor_now_ns(m->reactor);

@@ -23,6 +23,9 @@ struct mds_dispatch {
 /* Serves a read: its handler, and once more for one that was parked. */
 void mds_dispatch_read(struct rpc_req *req);
 
+/* Is a change of this session under way? */
+bool mds_dispatch_changes(const struct mds *m, uint64_t session);
+
 /* A line per request in service: operation, client, age. For diagnosis. */
 struct strbuf;
 void mds_dispatch_print(struct mds *m, struct strbuf *out);

@@ -21,6 +21,7 @@
 
 #define ALONE_KEEP_NS (60 * NS_PER_S) /* the mark, and what nobody has asked for since */
 
+#define SETTLE_LEASES  4u   /* that others wait for who is not settled */
 #define ALONE_IDLE_MAX 256u /* asked at once to end it */
 
 /* In the request's arena. */
@@ -336,13 +337,26 @@ static void alone_idle(struct session_module *mod, struct session *s, uint64_t n
     }
 }
 
+/* What it had removed ahead it has been able to send since everybody has reclaimed. */
+static void unsettled_tick(struct session_module *mod, struct session *s, uint64_t now_ns)
+{
+    if (s->reclaiming || mod->grace)
+        return;
+    if (s->settle_ns == 0)
+        s->settle_ns = now_ns + SETTLE_LEASES * mod->mds->conf.lease_ns;
+    else if (now_ns >= s->settle_ns)
+        session_evict(mod, s, "did not say in time that its removals are over", false);
+}
+
 void session_alone_tick(struct session_module *mod, struct session *s, uint64_t now_ns)
 {
-    if (s->phase != PHASE_LIVE || s->alone_mark != ALONE_MARKED || s->unsettled || mod->stopping)
+    if (s->phase != PHASE_LIVE || mod->stopping)
         return;
-    if (s->n_alone)
+    if (s->unsettled)
+        unsettled_tick(mod, s, now_ns);
+    else if (s->alone_mark == ALONE_MARKED && s->n_alone)
         alone_idle(mod, s, now_ns);
-    else if (now_ns >= s->alone_ns + ALONE_KEEP_NS)
+    else if (s->alone_mark == ALONE_MARKED && now_ns >= s->alone_ns + ALONE_KEEP_NS)
         mark(mod, s, false);
 }
 

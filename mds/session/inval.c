@@ -8,7 +8,11 @@
  */
 #include <string.h>
 
+#include "mds/dispatch.h"
 #include "mds/session/session_int.h"
+
+/* A client answers when what it has removed ahead is executed: that may take this server long. */
+#define INVAL_PROLONGED_MAX 3u
 
 void session_inval_end(struct session_module *mod, struct watch_inval *v)
 {
@@ -89,6 +93,18 @@ int session_inval_new(struct session_module *mod, struct session_watch *w, bool 
         ww->pending++;
     session_inval_send(mod, v);
     return 0;
+}
+
+bool session_inval_prolong(struct session_module *mod, struct watch_inval *v, uint64_t now_ns)
+{
+    const struct session *s = v->w->s;
+
+    if (v->w->f->alone != s || v->prolonged == INVAL_PROLONGED_MAX ||
+        !mds_dispatch_changes(mod->mds, s->id))
+        return false;
+    v->prolonged++;
+    v->deadline_ns = now_ns + mod->mds->conf.lease_ns;
+    return true;
 }
 
 void session_watch_resend(struct session *s)

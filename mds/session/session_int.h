@@ -98,6 +98,7 @@ struct session {
     uint32_t n_alone;
     uint64_t alone_ns; /* wanted to be last */
     enum session_alone_mark alone_mark;
+    uint64_t settle_ns;         /* unsettled: until then; 0: others have not all reclaimed yet */
     bool unsettled;             /* marked before a restart, and has not said that it is settled */
     struct session_slot *slots; /* n_slots of them, from the first open on */
     struct msg_server_wait *server_waits; /* as of its last renewal */
@@ -267,6 +268,7 @@ struct watch_inval {
     struct rpc_link *link;
     struct msg_invalidate_req req;
     uint64_t deadline_ns;
+    uint8_t prolonged; /* times */
     bool sent, busy;
     char name[];
 };
@@ -435,6 +437,8 @@ int session_inval_new(struct session_module *mod, struct session_watch *w, bool 
                       const struct msg_bytes *name, struct watch_wait *ww) MUST_USE;
 void session_inval_send(struct session_module *mod, struct watch_inval *v); /* unless it is sent */
 void session_inval_end(struct session_module *mod, struct watch_inval *v);
+/* It could not be answered in time, because this server is busy with what has to come first. */
+bool session_inval_prolong(struct session_module *mod, struct watch_inval *v, uint64_t now_ns);
 
 /* ---- recall.c, glimpse.c ---- */
 /* Is there a lease of somebody else in the way? Sees to it that it goes. */

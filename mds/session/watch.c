@@ -505,7 +505,8 @@ void session_watch_tick(struct session_module *mod, uint64_t now_ns)
         struct watch_inval *v = list_entry(l, struct watch_inval, all);
         struct session *s;
 
-        if (now_ns >= v->deadline_ns && v->w->s->phase == PHASE_LIVE) {
+        if (now_ns >= v->deadline_ns && v->w->s->phase == PHASE_LIVE &&
+            !session_inval_prolong(mod, v, now_ns)) {
             stat_inc(&mod->stats.recalls_late);
             s = v->w->s;
             session_evict(mod, s, "did not answer an invalidation in time", false);

@@ -314,6 +314,30 @@ START_TEST(who_is_alone_and_silent_is_evicted)
 }
 END_TEST
 
+START_TEST(who_waits_for_this_server_is_not_evicted_for_being_late)
+{
+    struct msg_name_req looked = {.parent = KEY_ROOT_INO, .name = str("none")};
+    struct msg_create_req blocked = {.parent = KEY_ROOT_INO, .name = str("none"), .mode = 0100666};
+    struct msg_name_req req = {.parent = dir, .name = str("f")};
+    struct msg_ino_req mine = {.ino = dir};
+    struct rig_call change = {0};
+
+    be_alone(0);
+    ck_assert_int_eq(rig_do(&rig, 2, RPC_OP_LOOKUP, &looked, NULL), -ENOENT);
+    rig.client[2].mute = rig.client[0].mute = true;
+    rig_send(&rig, 0, 3, &change, RPC_OP_MKNOD, &blocked); /* until client 2 is evicted */
+    rig_settle(&rig);
+    rig_send(&rig, 1, 0, &other, RPC_OP_LOOKUP, &req);
+    rig_pass(&rig, RIG_LEASE / NS_PER_MS + 500);
+    ck_assert(!change.done && !other.done);
+    ck_ok(rig_do(&rig, 0, RPC_OP_GETATTR, &mine, NULL));
+    ck_assert(rig_until(&rig, 60000, rig_is_done, &change));
+    ck_ok(change.status);
+    is_served(0);
+    rig_forget(&change);
+}
+END_TEST
+
 START_TEST(after_a_restart_reads_wait_until_who_was_alone_is_settled)
 {
     struct msg_name_req req = {.parent = KEY_ROOT_INO, .name = str("d")};
@@ -403,6 +427,24 @@ START_TEST(nobody_is_alone_while_changes_wait_for_others_to_reclaim)
     ck_ok(rig_do(&rig, 2, RPC_OP_RECLAIM, &nothing, NULL));
     ck_ok(list(0, dir, true));
     ck_assert(page.dir);
+}
+END_TEST
+
+START_TEST(after_a_restart_who_never_settles_is_evicted)
+{
+    struct msg_name_req req = {.parent = KEY_ROOT_INO, .name = str("d")};
+    struct msg_reclaim_req mine = {.last = true, .unsettled = true}, nothing = {.last = true};
+
+    be_alone(0);
+    rig_restart(&rig);
+    ck_ok(rig_do(&rig, 0, RPC_OP_RECLAIM, &mine, NULL));
+    for (unsigned i = 1; i < RIG_CLIENTS; i++)
+        ck_ok(rig_do(&rig, i, RPC_OP_RECLAIM, &nothing, NULL));
+    rig_send(&rig, 1, 0, &other, RPC_OP_LOOKUP, &req);
+    rig_pass(&rig, 3 * RIG_LEASE / NS_PER_MS);
+    ck_assert(!other.done);
+    ck_assert(rig_until(&rig, 60000, rig_is_done, &other));
+    ck_ok(other.status);
 }
 END_TEST
 
@@ -496,11 +538,13 @@ static void add(TCase *t)
     tcase_add_test(t, being_alone_ends_with_the_answer_and_does_not_come_back_at_once);
     tcase_add_test(t, a_change_of_another_ends_it_too);
     tcase_add_test(t, who_is_alone_and_silent_is_evicted);
+    tcase_add_test(t, who_waits_for_this_server_is_not_evicted_for_being_late);
     tcase_add_test(t, after_a_restart_reads_wait_until_who_was_alone_is_settled);
     tcase_add_test(t, after_a_restart_two_who_are_not_settled_do_not_wait_for_each_other);
     tcase_add_test(t, after_a_restart_what_was_not_answered_ahead_waits_for_others_to_settle);
     tcase_add_test(t, after_a_restart_nobody_is_alone_before_it_is_settled);
     tcase_add_test(t, nobody_is_alone_while_changes_wait_for_others_to_reclaim);
+    tcase_add_test(t, after_a_restart_who_never_settles_is_evicted);
     tcase_add_test(t, after_a_restart_nobody_waits_for_who_was_never_alone);
     tcase_add_test(t, after_a_restart_who_was_alone_and_does_not_come_back_is_evicted);
     tcase_add_test(t, what_is_not_used_is_given_back_and_the_mark_goes);
