@@ -111,11 +111,50 @@ int change_self(struct cluster_map *m, const struct change_self *self)
 
 /* ---- servers ---- */
 
+static bool text_equal(struct msg_bytes b, const char *text)
+{
+    return b.len == strlen(text) && (b.len == 0 || !memcmp(b.data, text, b.len));
+}
+
+static bool same_server(const struct map_node *n, const struct msg_register_req *req)
+{
+    if (uuid_equal(&n->uuid, &req->node))
+        return true;
+    for (uint32_t i = 0; n->type == MAP_NODE_OSS && i < req->n_addresses; i++) {
+        for (uint32_t k = 0; k < n->n_addresses; k++) {
+            if (text_equal(req->addresses[i], n->addresses[k]))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool all_given_up(const struct cluster_map *m, uint32_t node)
+{
+    for (uint32_t i = 0; i < m->n_targets; i++) {
+        if (m->targets[i].node == node && !m->targets[i].given_up)
+            return false;
+    }
+    return true;
+}
+
+/* Who it is a server keeps on its targets: one that has lost them all comes as another. */
+static struct map_node *node_of(struct cluster_map *m, const struct msg_register_req *req)
+{
+    struct map_node *n = node_by_uuid(m, &req->node);
+
+    for (uint32_t i = 0; !n && i < m->n_nodes; i++) {
+        if (same_server(&m->nodes[i], req) && all_given_up(m, m->nodes[i].id))
+            n = &m->nodes[i];
+    }
+    return n;
+}
+
 static int register_node(struct cluster_map *m, const struct msg_register_req *req,
                          struct map_node *ret_node, bool *changed)
 {
     struct map_node node = {.type = MAP_NODE_OSS, .uuid = req->node};
-    struct map_node *old = node_by_uuid(m, &req->node);
+    struct map_node *old = node_of(m, req);
 
     if (req->n_addresses == 0 || !text_fits(req->alias, sizeof node.alias) ||
         uuid_is_zero(&req->node))
@@ -190,24 +229,6 @@ static bool req_has_target(const struct msg_register_req *req, const struct uuid
     for (uint32_t i = 0; i < req->n_targets; i++) {
         if (uuid_equal(&req->targets[i].uuid, uuid))
             return true;
-    }
-    return false;
-}
-
-static bool text_equal(struct msg_bytes b, const char *text)
-{
-    return b.len == strlen(text) && (b.len == 0 || !memcmp(b.data, text, b.len));
-}
-
-static bool same_server(const struct map_node *n, const struct msg_register_req *req)
-{
-    if (uuid_equal(&n->uuid, &req->node))
-        return true;
-    for (uint32_t i = 0; n->type == MAP_NODE_OSS && i < req->n_addresses; i++) {
-        for (uint32_t k = 0; k < n->n_addresses; k++) {
-            if (text_equal(req->addresses[i], n->addresses[k]))
-                return true;
-        }
     }
     return false;
 }

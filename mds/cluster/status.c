@@ -86,6 +86,14 @@ static void status_run(struct worker_job *j)
     view_unpin(&v);
 }
 
+/* What was given up, or refused, counts nowhere. */
+static bool target_counts(const struct cluster *c, const struct msg_target_stat *t)
+{
+    const struct map_target *known = t->id ? map_target(c->map, t->id) : NULL;
+
+    return known && !known->given_up;
+}
+
 static int status_nodes(struct status *s)
 {
     struct cluster *c = s->c;
@@ -103,12 +111,16 @@ static int status_nodes(struct status *s)
 
         if (!stats)
             return -ENOMEM;
-        for (uint32_t i = 0; i < n->n_targets; i++)
-            stats[i] = n->targets[i].stat;
+        uint32_t n_stats = 0;
+
+        for (uint32_t i = 0; i < n->n_targets; i++) {
+            if (!n->targets[i].stat.id || target_counts(c, &n->targets[i].stat))
+                stats[n_stats++] = n->targets[i].stat;
+        }
         nodes[s->rep.n_nodes++] =
             (struct msg_node_live){.id = n->id,
                                    .seen_ns_ago = now_ns - n->seen_ns,
-                                   .n_targets = n->n_targets,
+                                   .n_targets = n_stats,
                                    .targets = stats,
                                    .disconnected = n->link && !rpc_link_alive(n->link)};
     }
@@ -196,8 +208,8 @@ void cluster_statfs(struct mds *m, struct msg_statfs_rep *ret_rep)
         const struct cluster_node *n = list_entry(l, struct cluster_node, all);
 
         for (uint32_t i = 0; i < n->n_targets; i++) {
-            if (!n->targets[i].stat.id)
-                continue; /* refused */
+            if (!target_counts(c, &n->targets[i].stat))
+                continue;
             ret_rep->total_bytes += n->targets[i].stat.total_bytes;
             ret_rep->free_bytes += n->targets[i].stat.free_bytes;
         }
@@ -216,7 +228,7 @@ bool cluster_space_short(struct mds *m)
         for (uint32_t i = 0; n->up && i < n->n_targets; i++) {
             const struct msg_target_stat *t = &n->targets[i].stat;
 
-            if (t->id && t->free_bytes < MAX(t->total_bytes / 8, (uint64_t)GIB))
+            if (target_counts(c, t) && t->free_bytes < MAX(t->total_bytes / 8, (uint64_t)GIB))
                 return true;
         }
     }

@@ -104,3 +104,12 @@ mkdir "$T/disks" && mv "$C"/oss2/t1 "$C"/oss2/t2 "$T/disks"
 start_without oss2
 nothing() { "$ADMIN" --json status | jq -e '.warnings | any(startswith("server oss2 is there, but without any of its targets"))'; }
 wait_for 60 nothing || fail "status does not tell of a server without targets: $("$ADMIN" --json status | jq -c .warnings)"
+
+# they are lost: it begins anew, and is the same server
+for lost in $("$ADMIN" --json target list | jq -r '.items[] | select(.node == "oss2" and .state != "given-up") | .id'); do
+    given() { "$ADMIN" target replace "$lost" --yes; } # not before it counts as offline
+    wait_for 60 given || fail "target $lost cannot be given up"
+done
+itself() { "$ADMIN" --json node list | jq -e '[.items[] | select(.alias == "oss2")] | length == 1 and .[0].state == "online"'; }
+wait_for 60 itself || fail "not one server oss2: $("$ADMIN" node list)"
+expect "node list is content" "$ADMIN" node list

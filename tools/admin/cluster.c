@@ -286,6 +286,21 @@ static void warn_full(struct out *o, const struct map_target *t, const struct ms
         out_warning(o, "target %u (%s) is %u%% full", t->id, t->alias, percent);
 }
 
+/* Nothing of it is used any more, so nobody misses it. */
+static bool node_given_up(const struct cluster *c, const struct map_node *n)
+{
+    unsigned given_up = 0;
+
+    for (uint32_t i = 0; i < c->map->n_targets; i++) {
+        if (c->map->targets[i].node != n->id)
+            continue;
+        if (!c->map->targets[i].given_up)
+            return false;
+        given_up++;
+    }
+    return given_up > 0;
+}
+
 /* Servers that have missed a heartbeat, before it is long enough to count; targets not in use. */
 static void status_warn(struct out *o, const struct cluster *c)
 {
@@ -298,7 +313,8 @@ static void status_warn(struct out *o, const struct cluster *c)
                         "server %s is there, but without any of its targets, and is not let in: "
                         "what it offers in their place was refused",
                         n->alias);
-        else if (n && (live->disconnected || live->seen_ns_ago > CLUSTER_MISSED_NS))
+        else if (n && !node_given_up(c, n) &&
+                 (live->disconnected || live->seen_ns_ago > CLUSTER_MISSED_NS))
             out_warning(o, "server %s: not heard of for %.1f s%s", n->alias,
                         (double)live->seen_ns_ago / (double)NS_PER_S,
                         live->disconnected ? ", its connection is closed" : "");
@@ -367,7 +383,9 @@ static void node_row(struct out *o, const struct cluster *c, const struct map_no
     out_number(o, n->id);
     out_text(o, n->alias);
     out_text(o, is_mds ? "mds" : "oss");
-    out_text(o, is_mds || cluster_node_up(live) ? "online" : "unreachable");
+    out_text(o, is_mds || cluster_node_up(live) ? "online"
+                : node_given_up(c, n)           ? "given-up"
+                                                : "unreachable");
     out_text(o, addresses);
     out_number(o, targets);
     if (is_mds)
@@ -403,7 +421,7 @@ static int node_table(struct admin *a, const char *only)
             continue;
         found = true;
         node_row(o, &c, n);
-        if (n->type == MAP_NODE_OSS && !cluster_node_up(live)) {
+        if (n->type == MAP_NODE_OSS && !cluster_node_up(live) && !node_given_up(&c, n)) {
             out_warning(o, "server %s is unreachable", n->alias);
             all_up = false;
         }

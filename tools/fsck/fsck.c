@@ -298,9 +298,10 @@ static void check_lost(struct fsck *f, const struct node *n)
 
         if (t && t->given_up)
             finding(f, FSCK_DAMAGE, "lost-data", n->ino,
-                    "chunk %u and every %uth after it of file %llu are lost with target %u (%s), "
-                    "which was given up",
-                    i, l->stripe_count, (unsigned long long)n->ino, t->id, t->alias);
+                    "chunk %u of file %llu, and each %u chunks further on, are lost with target %u "
+                    "(%s), which was given up: find MOUNT -inum %llu",
+                    i, (unsigned long long)n->ino, l->stripe_count, t->id, t->alias,
+                    (unsigned long long)n->ino);
     }
 }
 

@@ -279,6 +279,29 @@ START_TEST(a_target_that_was_given_up_never_serves_again)
 }
 END_TEST
 
+START_TEST(a_server_that_has_lost_all_its_targets_comes_back_as_itself)
+{
+    server(2, "oss1", 2);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(change_offline(map, 2), 0);
+    ck_assert_int_eq(change_replace(map, 1), 0);
+    server(3, "oss1", 1); /* one of two: it may still be there */
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_nodes, 3);
+    ck_assert_int_eq(change_offline(map, 3), 0);
+    ck_assert_int_eq(change_replace(map, 2), 0);
+    ck_assert_int_eq(change_replace(map, 3), 0);
+    server(4, "oss1", 1);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_nodes, 3);
+    ck_assert_uint_eq(map_target(map, 4)->node, 2);
+    server(5, "oss1", 1);
+    address = text("10.0.0.2:7601");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_nodes, 4);
+}
+END_TEST
+
 START_TEST(an_unknown_pool_is_refused)
 {
     server(2, "oss1", 1);
@@ -369,6 +392,7 @@ int main(void)
     tcase_add_test(t, a_start_counts_among_the_chains_that_new_files_use);
     tcase_add_test(t, a_pool_that_has_lost_everything_has_no_room_until_it_gets_a_target);
     tcase_add_test(t, a_target_that_was_given_up_never_serves_again);
+    tcase_add_test(t, a_server_that_has_lost_all_its_targets_comes_back_as_itself);
     tcase_add_test(t, an_unknown_pool_is_refused);
     tcase_add_test(t, nonsense_from_a_server_is_refused);
     tcase_add_test(t, a_new_pool_gets_the_targets_that_ask_for_it);
