@@ -44,6 +44,7 @@ good pool.show pool show default
 good pool.create pool create fast
 bad 5 pool add fast 3 # it serves a pool
 bad 5 pool remove default 3
+bad 4 pool remove nope 3
 good stripe.get stripe get "$M/f"
 good stripe.get stripe get --count "$M/f"
 good stripe.set stripe set -c 1 "$M/d"

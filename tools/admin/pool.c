@@ -116,6 +116,10 @@ static int change(struct admin *a, unsigned op, const char *verb, int min_target
     if (rc != ADMIN_OK)
         return rc;
     req.name = (struct msg_bytes){argv[0], (uint32_t)strlen(argv[0])};
+    if (op != RPC_OP_POOL_CREATE && !map_pool_by_name(map, req.name.data, req.name.len)) {
+        admin_error("there is no pool %s", argv[0]);
+        rc = ADMIN_NOT_FOUND;
+    }
     for (int i = 1; i < argc && rc == ADMIN_OK; i++) {
         const struct map_target *t = admin_find_target(map, argv[i]);
 

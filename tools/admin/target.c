@@ -166,6 +166,7 @@ static int wait_taken(struct admin *a, const struct map_node *node, const char *
 {
     uint64_t end_ns = clock_mono_ns(clock_real()) + a->timeout_ns;
     uint32_t instead_of = 0;
+    bool given_up = false;
 
     *ret_id = 0;
     while (!*ret_id && !instead_of && clock_mono_ns(clock_real()) < end_ns) {
@@ -175,13 +176,20 @@ static int wait_taken(struct admin *a, const struct map_node *node, const char *
         if (rc != ADMIN_OK)
             return rc;
         *ret_id = find_added(&c, node, path, &instead_of);
+        given_up =
+            instead_of && map_target(c.map, instead_of) && map_target(c.map, instead_of)->given_up;
         cluster_put(&c);
         if (!*ret_id && !instead_of)
             rpc_sync_sleep(a->sync, 50 * NS_PER_MS);
     }
     if (*ret_id)
         return ADMIN_OK;
-    if (instead_of)
+    if (given_up)
+        admin_error(
+            "%s on %s is target %u, which was given up: it is not used. To make a new target "
+            "of it, empty it first",
+            path, node->alias, instead_of);
+    else if (instead_of)
         admin_error("%s on %s is formatted, but refused: target %u lived there. Is its disk "
                     "mounted? If it is lost: aifs-admin target replace %u",
                     path, node->alias, instead_of, instead_of);
