@@ -315,7 +315,11 @@ static void hinder(void)
 /* Somebody comes late to its restart: the others are there when he has not reclaimed. */
 static void crash_mds(struct sim_node *late, bool is_late)
 {
+    uint64_t believed = late->up && late->core ? states_believed(late->core) : 0;
+
     crash(sim_mds());
+    if (believed && sim_chance(500)) /* what it believes others come to change */
+        known_draw_more(believed);
     if (!sim_mds()->restart_ns || !late->up || !is_late)
         return;
     if (states_dirty_inode(late->core))

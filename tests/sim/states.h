@@ -22,6 +22,8 @@ unsigned states_changes(const struct core *c); /* how many are under way */
 uint64_t states_removal(const struct core *c, uint64_t dir, char name);
 uint32_t states_removals(const struct core *c); /* how many */
 uint64_t states_reports(const struct core *c);  /* the size of which inode is on its way; 0: none */
+/* An inode of which it believes the attributes; 0: none. */
+uint64_t states_believed(const struct core *c);
 uint64_t states_session(const struct core *c);
 bool states_believes(const struct core *c); /* in its session */
 

@@ -111,6 +111,20 @@ uint32_t states_removals(const struct core *c)
     return c->behind.n;
 }
 
+uint64_t states_believed(const struct core *c)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    hmap_for_each (n, next, pos, &c->inodes) {
+        const struct core_inode *i = container_of(n, const struct core_inode, node);
+
+        if (inode_attr_fresh(i))
+            return i->ino;
+    }
+    return 0;
+}
+
 uint64_t states_session(const struct core *c)
 {
     return c->session.id;
