@@ -102,7 +102,7 @@ rounds() { # STATE N [VAR=VALUE]: 0 if the oracle was content every time, else 1
         "$tools/oracle" work "$M" "$state" "$((SEED * 1000 + i))" 120000 "$(((SEED + i * 7919) % 160))" 2>"$T/worker" >"$T/now" &
         worker=$!
         read -rt 60 <"$T/now" || :
-        read -rt "0.0$((10 + (SEED + i * 104729) % 40))" <> <(:) || :
+        read -rt "0.0$((10 + (SEED + i * 104729) % 40))" -u "$pause" || :
         if ! kill -0 "$worker" 2>/dev/null; then
             why="round $i: the worker ended by itself: $(cat "$T/worker" "$C/mount.log")"
             # A mount that the machine does not let run for the time of its lease loses its session, as it must: the only error that a client may see here.

@@ -89,13 +89,14 @@ restart_all() { # clean restart of every daemon, mounts stay
     for d in mds oss1 oss2 oss3 oss4; do [ -e "$C/$d/run/pid" ] && kill_daemon "$d" TERM; done
     start_again
 }
+exec {pause}<> <(:) # nothing is ever to be read there: a rest without a process, of which bash may lose one when their numbers come round
 # wait_for SECONDS CMD...: until CMD succeeds; looks again every 20 ms
 wait_for() {
     local end=$((SECONDS + $1))
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$SECONDS" -lt "$end" ] || return 1
-        read -rt 0.02 <> <(:) || :
+        read -rt 0.02 -u "$pause" || :
     done
 }
 
