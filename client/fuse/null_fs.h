@@ -27,6 +27,7 @@ struct null_fs_options {
     uint64_t timeout_ns; /* attributes and names are believed by the kernel for so long */
     uint64_t keep_bytes; /* of each file; 0: no data is kept */
     bool direct;         /* no page cache in any open */
+    bool writers_direct; /* none for who only writes, as in a mount of aifs (ops/open.c) */
     const struct null_fs_remote *remote; /* NULL: reads and writes are answered here */
     bool hold_reads; /* leave every READ unanswered until it is interrupted (for tests) */
 };

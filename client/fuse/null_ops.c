@@ -3,6 +3,7 @@
  * ENOMEM to the caller. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -102,9 +103,12 @@ static void null_readlink(struct channel_req *q)
         channel_reply_err(q, -EINVAL);
 }
 
-static uint32_t open_flags(const struct null_fs *fs)
+static uint32_t open_flags(const struct null_fs *fs, uint32_t flags)
 {
-    return (fs->o.direct ? CHANNEL_OPEN_DIRECT : CHANNEL_OPEN_KEEP_CACHE) | CHANNEL_OPEN_NOFLUSH;
+    bool past = (flags & O_DIRECT) || (flags & O_ACCMODE) == O_WRONLY;
+
+    past = fs->o.direct || (fs->o.writers_direct && past);
+    return (past ? CHANNEL_OPEN_DIRECT : CHANNEL_OPEN_KEEP_CACHE) | CHANNEL_OPEN_NOFLUSH;
 }
 
 static void null_create(struct channel_req *q)
@@ -115,7 +119,7 @@ static void null_create(struct channel_req *q)
     if (!i)
         return;
     e = (struct channel_entry){&i->attr, fs_of(q)->o.timeout_ns, fs_of(q)->o.timeout_ns};
-    channel_reply_create(q, &e, 0, open_flags(fs_of(q)));
+    channel_reply_create(q, &e, 0, open_flags(fs_of(q), q->make.flags));
 }
 
 static void null_remove(struct channel_req *q)
@@ -236,7 +240,7 @@ static void null_statfs(struct channel_req *q)
 
 static void null_open(struct channel_req *q)
 {
-    channel_reply_open(q, 0, open_flags(fs_of(q)));
+    channel_reply_open(q, 0, open_flags(fs_of(q), q->open.flags));
 }
 
 static void null_opendir(struct channel_req *q)

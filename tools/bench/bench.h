@@ -129,7 +129,7 @@ struct bench_scenario {
     int (*run)(struct bench *b, int argc, char **argv); /* 0, 1 failed, 2 usage */
 };
 extern const struct bench_scenario bench_io, bench_md, bench_small, bench_ckpt, bench_train,
-    bench_kv, bench_scale, bench_net, bench_limits, bench_bars, bench_report;
+    bench_kv, bench_scale, bench_net, bench_null, bench_limits, bench_bars, bench_report;
 
 /* ---- scenarios that limits runs as well ---- */
 

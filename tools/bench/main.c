@@ -11,8 +11,8 @@
 #include "tools/bench/roofline.h"
 
 static const struct bench_scenario *const scenarios[] = {
-    &bench_io,    &bench_md,  &bench_small,  &bench_ckpt, &bench_train, &bench_kv,
-    &bench_scale, &bench_net, &bench_limits, &bench_bars, &bench_report};
+    &bench_io,    &bench_md,  &bench_small, &bench_ckpt,   &bench_train, &bench_kv,
+    &bench_scale, &bench_net, &bench_null,  &bench_limits, &bench_bars,  &bench_report};
 
 void bench_error(const char *fmt, ...)
 {
@@ -123,7 +123,8 @@ static int run_scenario(struct bench *b, const struct bench_scenario *s, int arg
         return 2;
     if (b->demo && bench_find_demo(b) != 0)
         return 2;
-    if (s != &bench_scale) /* its machines wait for each other, and end with it */
+    /* The machines of one wait for each other, and end with it; the other lasts until a signal. */
+    if (s != &bench_scale && s != &bench_null)
         bench_catch_signals();
     rc = s->run(b, left, argv);
     if (rc == 0 && b->roofline)

@@ -3,6 +3,7 @@
 #include "tools/bench/null_mount.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,13 @@ static void is_ready(void *arg)
 static void serve(const char *dir, const struct null_fs_options *o, int told)
 {
     char err[256];
+    sigset_t none;
     int rc;
 
+    sigemptyset(&none);
+    signal(SIGINT, SIG_IGN); /* of a terminal: the parent unmounts */
+    signal(SIGTERM, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     rc = null_fs_serve(dir, o, is_ready, &told, err, sizeof err);
     if (rc < 0 && write(told, err, strlen(err)) < 0)
@@ -64,25 +70,29 @@ static pid_t start(const struct null_mount *m, const struct null_fs_options *o)
         return pid;
     if (n > 0)
         answer[n] = '\0';
-    bench_error("no rows for FUSE: %s", answer);
+    bench_error("null FUSE on %s: %s", m->dir, answer);
     if (pid > 0)
         waitpid(pid, NULL, 0);
     return 0;
 }
 
-static void unmount(const char *dir)
+/* The process ends with its last user: of a mount that is in use, now. */
+static void unmount(const struct null_mount *m)
 {
     pid_t pid;
 
-    if (umount2(dir, 0) == 0 || umount2(dir, MNT_DETACH) == 0)
+    if (umount2(m->dir, 0) == 0)
         return;
-    pid = fork();
-    if (pid == 0) {
-        execlp("fusermount3", "fusermount3", "-u", "-z", dir, (char *)NULL);
-        _exit(127);
+    if (umount2(m->dir, MNT_DETACH) != 0) {
+        pid = fork();
+        if (pid == 0) {
+            execlp("fusermount3", "fusermount3", "-u", "-z", m->dir, (char *)NULL);
+            _exit(127);
+        }
+        if (pid > 0)
+            waitpid(pid, NULL, 0);
     }
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
+    kill(m->pid, SIGTERM);
 }
 
 static void stop_server(struct null_mount *m)
@@ -94,41 +104,55 @@ static void stop_server(struct null_mount *m)
     rpc_null_free(m->rpc);
 }
 
-bool null_mount_start(struct null_mount *m, enum channel_kind kind, bool cached, unsigned want)
+bool null_mount_on(struct null_mount *m, const char *dir, const struct null_fs_options *o,
+                   unsigned want)
 {
-    const char *tmp = getenv("TMPDIR");
-    struct null_fs_options o = {.channel = kind, .timeout_ns = NS_PER_S, .direct = !cached};
+    struct null_fs_options options = *o;
     struct null_fs_remote remote;
     struct crypto_key key;
     uint16_t port;
 
     *m = (struct null_mount){0};
-    snprintf(m->dir, sizeof m->dir, "%s/bench-null.XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(m->dir)) {
-        bench_error("%s: %m", m->dir);
-        return false;
-    }
+    snprintf(m->dir, sizeof m->dir, "%s", dir);
+    options.remote = NULL;
     if (want != NULL_MOUNT_NO_RPC) {
         if (rpc_server_start(want, RPC_DEPTH, &key, &port, &m->until, &m->server) != 0 ||
             rpc_null_create(want, &key, port, &remote, &m->rpc) < 0) {
             stop_server(m);
-            rmdir(m->dir);
             return false;
         }
-        o.remote = &remote;
+        options.remote = &remote;
     }
-    m->pid = start(m, &o);
-    if (!m->pid) {
+    m->pid = start(m, &options);
+    if (!m->pid)
         stop_server(m);
-        rmdir(m->dir);
-    }
     return m->pid != 0;
+}
+
+bool null_mount_start(struct null_mount *m, enum channel_kind kind, bool cached, unsigned want)
+{
+    const char *tmp = getenv("TMPDIR");
+    struct null_fs_options o = {.channel = kind, .timeout_ns = NS_PER_S, .direct = !cached};
+    char dir[sizeof m->dir];
+
+    snprintf(dir, sizeof dir, "%s/bench-null.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(dir)) {
+        bench_error("%s: %m", dir);
+        return false;
+    }
+    if (!null_mount_on(m, dir, &o, want)) {
+        rmdir(dir);
+        return false;
+    }
+    m->own_dir = true;
+    return true;
 }
 
 void null_mount_stop(struct null_mount *m)
 {
-    unmount(m->dir);
+    unmount(m);
     waitpid(m->pid, NULL, 0);
     stop_server(m);
-    rmdir(m->dir);
+    if (m->own_dir)
+        rmdir(m->dir);
 }

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# aifs-bench null: a mount for other programs' load, with its data there or by raw calls; it ends by a signal or with the mount, also while it is used.
+. "$(dirname "$0")/lib.sh"
+BENCH=$AIFS_BUILD/tools/bench/aifs-bench
+pid=
+mounted() { grep -q " $M " /proc/self/mountinfo; }
+up() { # [options]: until it is mounted
+    mkfifo "$T/says"
+    "$BENCH" null "$@" "$M" >"$T/says" 2>"$T/err" &
+    pid=$!
+    read -rt 60 line <"$T/says" || fail "null $*: $(cat "$T/err")"
+    rm "$T/says"
+    [[ $line == "null FUSE on $M,"* ]] || fail "null $*: it says $line"
+    mounted || fail "null $*: nothing is mounted"
+}
+down() { # SIGNAL
+    kill -"$1" "$pid"
+    wait "$pid" || fail "SIG$1: exit status $?"
+    ! mounted || fail "SIG$1: still mounted"
+}
+load() { # what a workload needs of it
+    expect "names" mkdir -p "$M/a/b"
+    expect "a file past the page cache" dd if=/dev/zero of="$M/a/f" bs=1M count=3 conv=fsync status=none
+    [ "$(stat -c %s "$M/a/f")" = 3145728 ] || fail "its size is $(stat -c %s "$M/a/f")"
+    expect "a file by the page cache" dd if=/dev/zero of="$M/a/g" bs=4k count=5 oflag=append conv=notrunc,fsync status=none 1<>"$M/a/g"
+    [ "$(cat "$M/a/f" "$M/a/g" | wc -c)" = $((3145728 + 20480)) ] || fail "it reads $(cat "$M/a/f" "$M/a/g" | wc -c) bytes"
+    expect "cutting" truncate -s 100 "$M/a/f"
+    expect "renaming" mv "$M/a/f" "$M/a/b/h"
+    expect "a link" ln -s h "$M/a/b/l"
+    [ "$(ls "$M/a/b")" = $'h\nl' ] && [ "$(stat -Lc %s "$M/a/b/l")" = 100 ] || fail "it lists $(ls -l "$M/a/b")"
+    expect "removing" rm -r "$M/a"
+}
+
+up
+load
+down INT
+up --net tcp
+load
+down TERM
+up --net auto --direct
+load
+exec 5>"$M/open"
+down TERM
+exec 5>&-
+up
+expect "unmounting" umount "$M"
+wait "$pid" || fail "unmounted: exit status $?"
+refuse "a directory that is not there" 1 'none' "$BENCH" null "$T/none"
+refuse "no directory" 2 'directory' "$BENCH" null
+refuse "a network that is not there" 2 'net' "$BENCH" null --net ib "$M"
+[ -z "$(ls "$M")" ] || fail "left behind: $(ls "$M")"
+true

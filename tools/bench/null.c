@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `null`: the null file system, mounted for any other program's load, until a signal or until
+ * somebody unmounts it. Fails: where it cannot be mounted.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/bench/bench.h"
+#include "tools/bench/null_mount.h"
+#include "tools/bench/rpc_load.h"
+
+static struct {
+    const char *net;
+    bool direct;
+} opt = {.net = "none"};
+
+static const struct bench_option options[] = {
+    {"net", BENCH_TEXT, &opt.net,
+     "none: file data is answered by the mount itself; tcp, shm or auto: by raw calls to "
+     "another process (none)"},
+    {"direct", BENCH_FLAG, &opt.direct,
+     "past the page cache whoever opens a file, not only writers"},
+};
+
+/* The mount's process ends, or SIGINT or SIGTERM comes. They are blocked: none is missed. */
+static void wait_for_end(const struct null_mount *m, const sigset_t *signals)
+{
+    siginfo_t info = {0};
+
+    while (waitid(P_PID, (id_t)m->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && !info.si_pid) {
+        int sig = sigwaitinfo(signals, NULL);
+
+        if (sig == SIGINT || sig == SIGTERM)
+            return;
+    }
+}
+
+static int run(struct bench *b UNUSED, int argc, char **argv)
+{
+    struct null_fs_options o = {.timeout_ns = NS_PER_S};
+    unsigned want = NULL_MOUNT_NO_RPC;
+    struct null_mount m;
+    sigset_t signals;
+
+    if (argc != 1 || strlen(argv[0]) >= sizeof m.dir ||
+        (strcmp(opt.net, "none") != 0 && rpc_load_want(opt.net, &want) < 0)) {
+        bench_error("null: takes a directory, and --net none, auto, tcp or shm");
+        return 2;
+    }
+    o.direct = opt.direct;
+    o.writers_direct = true;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    if (!null_mount_on(&m, argv[0], &o, want))
+        return 1;
+    printf("null FUSE on %s, until interrupted or unmounted\n", m.dir);
+    fflush(stdout);
+    wait_for_end(&m, &signals);
+    null_mount_stop(&m);
+    return 0;
+}
+
+const struct bench_scenario bench_null = {
+    "null",
+    "[options] DIR",
+    "mounts a file system of names without data, for other programs' load",
+    options,
+    ARRAY_LEN(options),
+    run};
