@@ -65,7 +65,7 @@ const char *aifs_version(void); /* "0.1.0" */
  *   mount_timeout=TIME   how long aifs_mount() waits for servers that do not answer (default 30s)
  *   drive=caller|own     who does the file system's work while a thread waits: that thread
  *                        (default), or always the file system's own
- *   spin=TIME            how long that thread polls before it sleeps (default 30us, on one core 0)
+ *   spin=TIME            how long that thread polls before it sleeps (default 200us, on one core 0)
  *   job=ID               for accounting (default: $SLURM_JOB_ID)
  *
  * When it fails, aifs_mount_error() is a sentence for people, valid until the next aifs_mount() of

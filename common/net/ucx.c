@@ -141,7 +141,8 @@ static int worker_open(struct net_ucx *u)
     u->max_header = (uint32_t)MIN(attr.max_am_header, MAX_HEADER_BYTES);
     if (u->max_header < UCX_HEADER_BYTES)
         return -ENOTSUP;
-    u->watch = (struct reactor_watch){.fd = fd, .events = EPOLLIN, .fn = on_event};
+    u->watch =
+        (struct reactor_watch){.fd = fd, .events = EPOLLIN, .fn = on_event, .of_source = true};
     rc = reactor_watch_add(u->conn->reactor, &u->watch);
     if (rc == 0)
         reactor_source_add(u->conn->reactor, &u->source);

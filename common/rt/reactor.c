@@ -30,7 +30,7 @@
 #define REACTOR_BATCH        64 /* epoll events fetched at once */
 #define REACTOR_POLL_TURNS   16 /* busy turns in a row before epoll is looked at all the same */
 #define REACTOR_SPIN_DEFAULT (20 * NS_PER_US)
-#define REACTOR_SPIN_WATCHES (30 * NS_PER_US)
+#define REACTOR_SPIN_WATCHES (200 * NS_PER_US)
 
 struct reactor_counters {
     _Atomic uint64_t turns, sleeps, spins, timers_fired, work_run;
@@ -302,8 +302,8 @@ static unsigned reactor_dispatch(struct reactor *r)
         events =
             ev->events & (w->events | EPOLLERR | EPOLLHUP); /* modified since it was fetched? */
         if (events) {
+            n += !w->of_source; /* before the call: it may be gone after it */
             w->fn(w, events);
-            n++;
         }
     }
     r->n_events = r->next_event = 0;

@@ -70,6 +70,8 @@ struct reactor_watch {
     int fd;
     uint32_t events;
     void (*fn)(struct reactor_watch *w, uint32_t events);
+    bool of_source; /* tells of a source: what it does counts, the event itself does not. It may
+                       stay readable until the source is armed, and would keep a spin going */
     bool added;
 };
 

@@ -336,6 +336,34 @@ START_TEST(spinning_needs_requests_in_flight_and_ends)
 }
 END_TEST
 
+/* The descriptor of a source stays readable until it is armed, which a spin does not do. */
+START_TEST(a_descriptor_that_tells_of_a_source_keeps_no_spin_going)
+{
+    struct reactor_options options = {.name = "spin", .clock = &clk.clock, .spin_ns = 1000};
+    struct spring p = {.source = spring_ops, .busy = true};
+    struct reactor_stats stats;
+    struct reactor *outer = r;
+    struct eye e;
+
+    ck_assert_int_eq(reactor_create(&options, &r), 0);
+    reactor_source_add(r, &p.source);
+    eye_open(&e, 1);
+    e.watch.of_source = true;
+    for (int i = 0; i < 4; i++) {
+        ck_assert(!reactor_run_once(r, NS_PER_S));
+        clock_virtual_advance(&clk, 600);
+    }
+    reactor_get_stats(r, &stats);
+    ck_assert_uint_eq(e.calls, 4);
+    ck_assert_uint_eq(stats.spins, 2);
+    ck_assert_uint_eq(stats.sleeps, 2);
+    eye_close(&e);
+    reactor_source_remove(r, &p.source);
+    reactor_destroy(r);
+    r = outer;
+}
+END_TEST
+
 static void add_watch_tests(TCase *tc)
 {
     tcase_set_timeout(tc, 60);
@@ -362,6 +390,7 @@ int main(void)
     tcase_add_test(tc, a_source_that_cannot_be_armed_keeps_the_reactor_awake);
     tcase_add_test(tc, sources_may_remove_themselves_and_others_while_polled);
     tcase_add_test(tc, spinning_needs_requests_in_flight_and_ends);
+    tcase_add_test(tc, a_descriptor_that_tells_of_a_source_keeps_no_spin_going);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_NORMAL);
     failed = srunner_ntests_failed(sr);
