@@ -20,8 +20,10 @@ void known_forget(void)
 
 void known_draw_more(uint64_t ino)
 {
-    drawn_more = ino;
     scene_enter_others();
+    for (unsigned i = 0; i < n_known; i++)
+        if (known[i].ino == ino && known[i].kind != KNOWN_LINK)
+            drawn_more = ino;
 }
 
 const struct known *known_at(unsigned i)

@@ -23,6 +23,7 @@ uint64_t known_draw(bool want_dir,
 uint64_t known_draw_link(void); /* 0: there is none */
 uint64_t known_last_dir(void);  /* the latest */
 uint64_t known_draw_dir(void);
-void known_draw_more(uint64_t ino); /* this file, more often than others, from now on */
+void known_draw_more(
+    uint64_t ino); /* this file or directory, if known, more often than others, from now on */
 
 #endif
