@@ -47,7 +47,13 @@ step "build"
 [ -e build-quickstart/build.ninja ] || meson setup build-quickstart --buildtype=release --prefix=/usr/local -Dtests=false >/dev/null
 ninja -C build-quickstart
 step "install under /usr/local"
+# meson notes the directories that it makes, for uninstall, but the next installation forgets them
+log=build-quickstart/meson-logs/install-log.txt made=()
+[ ! -e "$log" ] || mapfile -t made < <(grep '^/' "$log")
 meson install -C build-quickstart --no-rebuild --quiet
+for d in "${made[@]}"; do
+    if [ -d "$d" ] && [ ! -L "$d" ] && ! grep -qxF -- "$d" "$log"; then printf '%s\n' "$d" >>"$log"; fi
+done
 ldconfig
 hash -r
 
@@ -55,13 +61,33 @@ step "a cluster of 1 MDS and 4 OSS in $dir, mounted on $mount"
 /usr/local/bin/aifs-admin demo up --oss 4 --dir "$dir" --mount "$mount"
 
 step "proof with real files"
-work=$mount/quickstart.$$
+for old in "$mount"/quickstart.[0-9]*; do # of a run that was killed
+    [ ! -d "$old" ] || [ -d "/proc/${old##*.}" ] || rm -rf "$old"
+done
+work=$mount/quickstart.$$ job=
 mkdir "$work"
-trap 'rm -rf "$work"' EXIT
-cp -a /usr/include "$work/tree"
-diff -r --no-dereference /usr/include "$work/tree"
+finish() {
+    trap '' INT TERM HUP
+    [ -z "$job" ] || kill "$job" 2>/dev/null || true
+    wait
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+long() { # CMD...: a signal ends it at once
+    "$@" &
+    job=$!
+    wait "$job"
+    job=
+}
+printf 'copying /usr/include (%s files) to %s ...\n' "$(find /usr/include -type f | wc -l)" "$mount"
+long cp -a /usr/include "$work/tree"
+printf 'comparing ...\n'
+long diff -r --no-dereference /usr/include "$work/tree"
 printf '%s files copied and compared\n' "$(find "$work/tree" -type f | wc -l)"
-head -c 64M /dev/urandom >"$work/data"
+printf 'writing 64 MiB ...\n'
+long head -c 64M /dev/urandom >"$work/data"
 sum=$(sha256sum <"$work/data")
 sync "$work/data"
 echo 3 >/proc/sys/vm/drop_caches 2>/dev/null || true

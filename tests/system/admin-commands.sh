@@ -26,10 +26,10 @@ refuse "the key of another cluster" 6 'other.key' "$ADMIN" --mds "127.0.0.1:$(ca
 refuse "a port out of range" 2 '"127.0.0.1:99999": the port is out of range' "$ADMIN" --mds 127.0.0.1:99999 --key-file "$C/key/admin.key" status
 refuse "a host without a name" 2 'cannot resolve "no\.\.host"' "$ADMIN" --mds no..host:7600 --key-file "$C/key/admin.key" status
 refuse "the layout of a file with data" 5 'f has data.*stripe create' "$ADMIN" stripe set -c 1 "$M/f"
-refuse "a file elsewhere" 1 '^aifs-admin: /etc/passwd: not on an aifs mount' "$ADMIN" file info /etc/passwd
+refuse "a file elsewhere" 2 '^aifs-admin: /etc/passwd: not on an aifs mount' "$ADMIN" file info /etc/passwd
 for cmd in "file where" "file locks" "stripe get"; do
     # shellcheck disable=SC2086
-    refuse "$cmd elsewhere" 1 '^aifs-admin: /etc/passwd: not on an aifs mount$' "$ADMIN" $cmd /etc/passwd
+    refuse "$cmd elsewhere" 2 '^aifs-admin: /etc/passwd: not on an aifs mount$' "$ADMIN" $cmd /etc/passwd
 done
 refuse "a file that the environment names" 4 '/none \(of AIFS_CONFIG\): ' env AIFS_CONFIG="$T/none" "$ADMIN" status
 refuse "a file that the line names" 4 '/none: ' "$ADMIN" --config "$T/none" status

@@ -32,6 +32,7 @@ cluster_down
 mv "$C/mds/data" "$T/old-data-2"
 expect "load again" "$ADMIN" mds load "$T/dump" --dir "$C/mds/data"
 start_again
+"$ADMIN" fsck check 2>&1 | grep -q "^damage: [0-9]* findings\{0,1\};" || fail "fsck does not count: $("$ADMIN" fsck check 2>&1)"
 "$ADMIN" fsck check 2>&1 | grep -q "chunk-without-inode  $ino " || fail "fsck does not name the chunks of $ino"
 for i in {1..20}; do
     truncate -s 3000000 "$M/new$i"

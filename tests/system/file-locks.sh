@@ -14,7 +14,7 @@ wait_for 10 two || fail "file locks does not show holder and waiter: $("$ADMIN" 
 [ "$(jq -c '[.items[] | [.kind, .type, .start, .end, .state]]' "$T/locks")" = '[["flock","write",0,null,"held"],["flock","write",0,null,"waits"]]' ] || fail "file locks: $(cat "$T/locks")"
 [ "$(jq -r '[.items[].mount] | join(" ")' "$T/locks")" = "$M $M2" ] || fail "file locks names other mounts: $(cat "$T/locks")"
 "$ADMIN" file locks "$M/f" | grep -Eq '^flock +write +0 +- +held' || fail "file locks as text"
-refuse "file locks elsewhere" 1 "not on an aifs mount" "$ADMIN" file locks /etc/passwd
+refuse "file locks elsewhere" 2 "not on an aifs mount" "$ADMIN" file locks /etc/passwd
 exec 8>&-
 wait
 [ "$(cat "$T/got")" = got ] || fail "the one that waited did not get the lock"

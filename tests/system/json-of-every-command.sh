@@ -86,8 +86,8 @@ bad 4 target show 99
 bad 4 file where "$M/f" 3000000
 bad 4 file where "$M/small" 2
 bad 5 demo up --dir "$C" --oss 9
-bad 1 file info /etc/passwd
-bad 1 file info "$M/f" /etc/passwd
+bad 2 file info /etc/passwd
+bad 2 file info "$M/f" /etc/passwd
 jq -e '[.items[].path] == ["'"$M/f"'"]' "$T/out" >/dev/null || fail "what could be told is missing: $(cat "$T/out")"
 touch "$M/$(printf 'n\377me')" && good file.info file info "$M/$(printf 'n\377me')"
 # nobody there

@@ -79,6 +79,7 @@ for k in 0 1 2 3; do
 done
 [ "$gone" = 1 ] || fail "$gone chunks of four on the target that was given up"
 refuse "fsck names it" 1 "lost-data.*target $id" "$ADMIN" fsck check
+"$ADMIN" --json fsck check | jq -e '[.items[] | select(.code == "lost-data")] | length > 0 and all(.path == "/wide")' >/dev/null || fail "fsck does not tell the path: $("$ADMIN" fsck check)"
 refuse "file where names it" 3 "target $id .*was given up" "$ADMIN" file where "$M/wide"
 for k in 1 2 3 4; do
     expect "a new file" dd if="$T/wide" of="$M/new$k" bs=1M conv=fsync 2>/dev/null

@@ -19,7 +19,7 @@ head -c 1000000 /dev/urandom >"$T/r" && cat "$T/r" >"$M/two" && cmp "$T/r" "$M/t
 [ "$("$ADMIN" stripe get -S "$M/two")" = 65536 ] || fail "stripe create -S"
 refuse "a chunk that is no power of two" 2 'power' "$ADMIN" stripe set -S 100000 "$M/one"
 refuse "an unknown pool" 4 'pool' "$ADMIN" stripe set -p nope "$M/one"
-refuse "a path outside" 1 'not on an aifs mount' "$ADMIN" stripe get /tmp
+refuse "a path outside" 2 'not on an aifs mount' "$ADMIN" stripe get /tmp
 expect "pool create" "$ADMIN" pool create fast
 refuse "a pool twice" 5 '' "$ADMIN" pool create fast
 refuse "taking a target with data out of its pool" 5 'refused|data' "$ADMIN" pool add fast 1

@@ -70,7 +70,8 @@ void admin_say_of(const char *noun, const char *verb); /* what runs; verb may be
 int admin_end(int rc);
 /* Prints what failed and how, returns the exit code for err. */
 int admin_fail(int err, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* The same for what the mount says of a path: no attribute of ours there is no mount of ours. */
+/* The same for what the mount says of a path: no attribute of ours there is no mount of ours, which
+ * is a mistake of who asks (ADMIN_USAGE). */
 int admin_fail_path(int err, const char *path);
 /* Usage error of the running command: prints its synopsis. */
 int admin_usage(const char *noun, const char *verb, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -15,16 +15,18 @@
 static const struct out_column columns[] = {{"LEVEL", OUT_TEXT, NULL},
                                             {"CODE", OUT_TEXT, NULL},
                                             {"INODE", OUT_COUNT, NULL},
+                                            {"PATH", OUT_TEXT, NULL},
                                             {"WHAT", OUT_TEXT, NULL}};
 
 static void report(void *arg, enum fsck_level level, const char *code, uint64_t ino,
-                   const char *text)
+                   const char *path, const char *text)
 {
     struct out *o = arg;
 
     out_text(o, level == FSCK_DAMAGE ? "damage" : "note");
     out_text(o, code);
     out_number(o, ino);
+    out_text(o, path);
     out_text(o, text);
 }
 
@@ -131,7 +133,7 @@ static void print_counts(const struct fsck *f, const struct cluster_map *map, ui
             "%llu inodes (%llu directories, %llu files of which %llu inline, %llu symlinks, %llu "
             "others), %llu names, %llu xattrs\n"
             "%llu orphans, %llu to destroy, %llu to cut; %llu chunks (%s), %llu without an inode\n"
-            "%llu findings of damage, %llu notes\n",
+            "damage: %llu finding%s; %llu note%s\n",
             (unsigned long long)c.inodes, (unsigned long long)c.directories,
             (unsigned long long)c.files, (unsigned long long)c.inline_files,
             (unsigned long long)c.symlinks, (unsigned long long)c.others,
@@ -140,7 +142,7 @@ static void print_counts(const struct fsck *f, const struct cluster_map *map, ui
             (unsigned long long)c.punch_queue, (unsigned long long)c.chunks,
             text_format_size(c.chunk_bytes, bytes, sizeof bytes),
             (unsigned long long)c.orphan_chunks, (unsigned long long)c.damage,
-            (unsigned long long)c.notes);
+            c.damage == 1 ? "" : "s", (unsigned long long)c.notes, c.notes == 1 ? "" : "s");
     if (unchecked)
         fprintf(stderr,
                 "INCOMPLETE: the chunks of %u of %u targets were not checked (see the warnings)\n",

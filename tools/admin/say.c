@@ -153,7 +153,7 @@ int admin_fail_path(int err, const char *path)
     if (err != -EOPNOTSUPP && err != -ENODATA)
         return admin_fail(err, "%s", path);
     admin_error("%s: not on an aifs mount", path);
-    return ADMIN_FAILED;
+    return ADMIN_USAGE;
 }
 
 int admin_usage(const char *noun, const char *verb, const char *fmt, ...)

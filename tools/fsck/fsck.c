@@ -29,6 +29,8 @@ struct node {
     uint32_t mode, nlink, flags, n_xattrs;
     uint32_t names, subdirs, xattrs; /* counted */
     uint64_t names_in;
+    uint64_t in_dir; /* the first name seen of it is there */
+    char *name;      /* NULL: none seen, or it could not be kept */
     bool known, orphan, has_inline, queued;
     uint32_t acls; /* INODE_ACL, INODE_DEFAULT_ACL: lists there are */
     bool removed;  /* a directory whose name was taken away with all that is in it */
@@ -70,28 +72,14 @@ void fsck_destroy(struct fsck *f)
     if (!f)
         return;
     hmap_for_each (n, next, pos, &f->nodes) {
+        struct node *node = container_of(n, struct node, by_ino);
+
         hmap_remove(&f->nodes, n);
-        mem_free(container_of(n, struct node, by_ino));
+        mem_free(node->name);
+        mem_free(node);
     }
     hmap_fini(&f->nodes);
     mem_free(f);
-}
-
-PRINTF_LIKE(5, 6)
-static void finding(struct fsck *f, enum fsck_level level, const char *code, uint64_t ino,
-                    const char *fmt, ...)
-{
-    char text[512];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    if (level == FSCK_DAMAGE)
-        f->counts.damage++;
-    else
-        f->counts.notes++;
-    f->report(f->arg, level, code, ino, text);
 }
 
 static struct node *find(struct fsck *f, uint64_t ino)
@@ -103,6 +91,44 @@ static struct node *find(struct fsck *f, uint64_t ino)
             return node;
     }
     return NULL;
+}
+
+/* From the end of buf to its front, which also ends a walk through a loop. NULL: not known up to
+ * the root, or longer than what fits. */
+static const char *path_of(struct fsck *f, uint64_t ino, char *buf, size_t size)
+{
+    size_t at = size - 1;
+
+    buf[at] = '\0';
+    while (ino != KEY_ROOT_INO) {
+        const struct node *n = find(f, ino);
+        size_t len = n && n->name ? strlen(n->name) : 0;
+
+        if (len == 0 || len + 1 > at)
+            return NULL;
+        at -= len + 1;
+        buf[at] = '/';
+        memcpy(buf + at + 1, n->name, len);
+        ino = n->in_dir;
+    }
+    return buf[at] ? buf + at : "/";
+}
+
+PRINTF_LIKE(5, 6)
+static void finding(struct fsck *f, enum fsck_level level, const char *code, uint64_t ino,
+                    const char *fmt, ...)
+{
+    char text[512], path[MSG_PATH_MAX + 1];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (level == FSCK_DAMAGE)
+        f->counts.damage++;
+    else
+        f->counts.notes++;
+    f->report(f->arg, level, code, ino, path_of(f, ino, path, sizeof path), text);
 }
 
 /* Records of one inode come in any order relative to its own: the first mention makes the node. */
@@ -154,6 +180,14 @@ static int see_inode(struct fsck *f, uint64_t ino, const void *value, size_t len
     return 0;
 }
 
+static void node_name(struct node *node, uint64_t dir, const void *name, size_t len)
+{
+    if (node->name || !(node->name = mem_zalloc(len + 1)))
+        return;
+    memcpy(node->name, name, len);
+    node->in_dir = dir;
+}
+
 static int see_name(struct fsck *f, const uint8_t *key, size_t key_len, const void *value,
                     size_t len)
 {
@@ -170,6 +204,7 @@ static int see_name(struct fsck *f, const uint8_t *key, size_t key_len, const vo
     node = get(f, d.ino);
     if (!dir || !node)
         return -ENOMEM;
+    node_name(node, parent, key + 15, key_len - 15);
     f->counts.names++;
     dir->names_in++;
     node->names++;
@@ -299,9 +334,8 @@ static void check_lost(struct fsck *f, const struct node *n)
         if (t && t->given_up)
             finding(f, FSCK_DAMAGE, "lost-data", n->ino,
                     "chunk %u of file %llu, and each %u chunks further on, are lost with target %u "
-                    "(%s), which was given up: find MOUNT -inum %llu",
-                    i, (unsigned long long)n->ino, l->stripe_count, t->id, t->alias,
-                    (unsigned long long)n->ino);
+                    "(%s), which was given up",
+                    i, (unsigned long long)n->ino, l->stripe_count, t->id, t->alias);
     }
 }
 

@@ -2,7 +2,7 @@
 /*
  * Consistency check, report only: names against inodes against chunks. Fed with every record of one
  * metadata snapshot, in key order, then with every chunk of every target; then it says what does
- * not agree. Memory: about 48 bytes per inode and 24 per name.
+ * not agree. Memory: about 300 bytes per inode.
  *
  * A cluster in use changes while it is read. Metadata is one snapshot and must agree with itself
  * exactly; chunks are listed afterwards, so what may differ because time has passed (a file deleted
@@ -22,9 +22,10 @@
 struct fsck;
 
 enum fsck_level { FSCK_NOTE, FSCK_DAMAGE };
-/* One finding: code ("dirent-without-inode"), the inode it is about, and a sentence. */
+/* One finding: code ("dirent-without-inode"), the inode it is about, one path of it from the root
+ * of the file system (NULL: not known), and a sentence. */
 typedef void fsck_report_fn(void *arg, enum fsck_level level, const char *code, uint64_t ino,
-                            const char *text);
+                            const char *path, const char *text);
 
 struct fsck_counts {
     uint64_t inodes, directories, files, inline_files, symlinks, others, names, xattrs, orphans,
