@@ -452,6 +452,12 @@ struct msg_text_rep { /* what was done, or why not, for people; and JSON for the
 
 struct msg_target_add_req { /* admin to OSS: format path as a new target */
     struct msg_bytes path, pool, alias;
+    bool lived; /* one lived there: -AIFS_ENOTARGET when it is not formatted, and it stays so */
+};
+
+struct msg_target_add_rep {
+    struct msg_bytes text; /* for people */
+    struct uuid uuid;      /* of the target, by which the map knows it when it is taken */
 };
 
 /* ---- object storage ---- */

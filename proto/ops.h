@@ -94,7 +94,7 @@
     X(OSS_FENCE,      119, fence_req,        empty,            OP_SERVER | OP_URGENT)                  \
     X(OSS_CHUNK_LIST, 120, chunk_list_req,   chunk_list_rep,   OP_SERVER | OP_ADMIN)       \
     X(OSS_STAT,       121, target_req,       status_rep,       OP_SERVER | OP_ADMIN)       \
-    X(OSS_TARGET_ADD, 122, target_add_req,   text_rep,         OP_SERVER | OP_ADMIN)       \
+    X(OSS_TARGET_ADD, 122, target_add_req,   target_add_rep,   OP_SERVER | OP_ADMIN)       \
     X(OSS_SEEK,       123, seek_req,         seek_rep,         OP_ANY | OP_SESSION)
 /* clang-format on */
 

@@ -203,8 +203,11 @@ CODEC_MSG(text_rep, TextRep, TEXT_REP)
 
 #define TARGET_ADD_REQ(F)                                                                          \
     F(bytes, path, MSG_PATH_MAX)                                                                   \
-    F(text, pool, MAP_NAME_BYTES - 1) F(text, alias, MAP_NAME_BYTES - 1)
+    F(text, pool, MAP_NAME_BYTES - 1) F(text, alias, MAP_NAME_BYTES - 1) F(flag, lived)
 CODEC_MSG(target_add_req, TargetAddReq, TARGET_ADD_REQ)
+
+#define TARGET_ADD_REP(F) F(bytes, text, 256u << 10) F(uuid, uuid)
+CODEC_MSG(target_add_rep, TargetAddRep, TARGET_ADD_REP)
 
 #define NODE_LIVE(F)                                                                               \
     F(num, id) F(num, seen_ns_ago) F(subs, target_stat, targets, TARGETS_MAX) F(flag, disconnected)

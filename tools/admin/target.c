@@ -138,16 +138,31 @@ static bool same_path(const char *asked, const char *path, size_t len)
     return n == len && !memcmp(asked, path, len);
 }
 
+/* The target that lived at path of this server and is not there; 0: none. */
+static uint32_t find_lived(const struct cluster_map *map, const struct map_node *node,
+                           const char *path)
+{
+    for (uint32_t i = 0; i < map->n_targets; i++) {
+        const struct map_target *t = &map->targets[i];
+        const struct map_node *n = map_node(map, t->node);
+
+        if (n && !strcmp(n->alias, node->alias) && same_path(path, t->path, strlen(t->path)) &&
+            t->state != MAP_TARGET_ONLINE)
+            return t->id;
+    }
+    return 0;
+}
+
 /* The target that the metadata server has made of it, or the one that it refuses it for. */
-static uint32_t find_added(const struct cluster *c, const struct map_node *node, const char *path,
-                           uint32_t *ret_instead_of)
+static const struct map_target *find_added(const struct cluster *c, const struct map_node *node,
+                                           const char *path, const struct uuid *uuid,
+                                           uint32_t *ret_instead_of)
 {
     for (uint32_t i = 0; i < c->map->n_targets; i++) {
         const struct map_target *t = &c->map->targets[i];
 
-        if (t->node == node->id && same_path(path, t->path, strlen(t->path)) &&
-            t->state == MAP_TARGET_ONLINE)
-            return t->id;
+        if (uuid_equal(&t->uuid, uuid) && t->state == MAP_TARGET_ONLINE)
+            return t;
     }
     for (uint32_t i = 0; i < c->status->n_refused; i++) {
         const struct msg_refused_target *r = &c->status->refused[i];
@@ -157,12 +172,35 @@ static uint32_t find_added(const struct cluster *c, const struct map_node *node,
             same_path(path, r->path.data, r->path.len))
             *ret_instead_of = r->instead_of;
     }
-    return 0;
+    return NULL;
+}
+
+struct adding {
+    const struct map_node *node;
+    const char *path, *pool;
+    struct uuid uuid;
+};
+
+static int not_taken(const struct adding *add, uint32_t instead_of, bool given_up)
+{
+    if (given_up)
+        admin_error(
+            "%s on %s is target %u, which was given up: it is not used. To make a new target "
+            "of it, empty it first",
+            add->path, add->node->alias, instead_of);
+    else if (instead_of)
+        admin_error("%s on %s is formatted, but refused: target %u lived there. Is its disk "
+                    "mounted? If it is lost: aifs-admin target replace %u",
+                    add->path, add->node->alias, instead_of, instead_of);
+    else
+        admin_error("%s on %s is formatted, and the metadata server has not taken it yet: see "
+                    "target list, and the log of %s",
+                    add->path, add->node->alias, add->node->alias);
+    return instead_of ? ADMIN_CONFLICT : ADMIN_PARTIAL;
 }
 
 /* The server has formatted it; the metadata server takes it with the next registration, or not. */
-static int wait_taken(struct admin *a, const struct map_node *node, const char *path,
-                      uint32_t *ret_id)
+static int wait_taken(struct admin *a, const struct adding *add, uint32_t *ret_id)
 {
     uint64_t end_ns = clock_mono_ns(clock_real()) + a->timeout_ns;
     uint32_t instead_of = 0;
@@ -170,53 +208,70 @@ static int wait_taken(struct admin *a, const struct map_node *node, const char *
 
     *ret_id = 0;
     while (!*ret_id && !instead_of && clock_mono_ns(clock_real()) < end_ns) {
+        const struct map_target *t;
         struct cluster c;
         int rc = cluster_get(a, &c);
 
         if (rc != ADMIN_OK)
             return rc;
-        *ret_id = find_added(&c, node, path, &instead_of);
+        t = find_added(&c, add->node, add->path, &add->uuid, &instead_of);
+        *ret_id = t ? t->id : 0;
         given_up =
             instead_of && map_target(c.map, instead_of) && map_target(c.map, instead_of)->given_up;
         cluster_put(&c);
         if (!*ret_id && !instead_of)
             rpc_sync_sleep(a->sync, 50 * NS_PER_MS);
     }
-    if (*ret_id)
-        return ADMIN_OK;
-    if (given_up)
-        admin_error(
-            "%s on %s is target %u, which was given up: it is not used. To make a new target "
-            "of it, empty it first",
-            path, node->alias, instead_of);
-    else if (instead_of)
-        admin_error("%s on %s is formatted, but refused: target %u lived there. Is its disk "
-                    "mounted? If it is lost: aifs-admin target replace %u",
-                    path, node->alias, instead_of, instead_of);
-    else
-        admin_error("%s on %s is formatted, and the metadata server has not taken it yet: see "
-                    "target list, and the log of %s",
-                    path, node->alias, node->alias);
-    return instead_of ? ADMIN_CONFLICT : ADMIN_PARTIAL;
+    return *ret_id ? ADMIN_OK : not_taken(add, instead_of, given_up);
 }
 
-static int added(struct admin *a, const struct map_node *node, const char *path, const char *pool)
+static int added(struct admin *a, const struct adding *add)
 {
     char said[512];
     uint32_t id;
-    int rc = wait_taken(a, node, path, &id);
+    int rc = wait_taken(a, add, &id);
 
     if (rc != ADMIN_OK)
         return rc;
-    snprintf(said, sizeof said, "%.400s on %s is target %u now", path, node->alias, id);
+    snprintf(said, sizeof said, "%.400s on %s is target %u now", add->path, add->node->alias, id);
     if (!a->json)
         puts(said);
-    out_fields(
-        a, "aifs.target.add/1",
-        (struct out_field[]){
-            {"node", node->alias, 0}, {"path", path, 0}, {"pool", pool, 0}, {"message", said, 0}},
-        4);
+    out_fields(a, "aifs.target.add/1",
+               (struct out_field[]){{"node", add->node->alias, 0},
+                                    {"path", add->path, 0},
+                                    {"pool", add->pool, 0},
+                                    {"message", said, 0}},
+               4);
     return ADMIN_OK;
+}
+
+static int add_ask(struct admin *a, const struct cluster_map *map, struct adding *add)
+{
+    uint32_t lived = find_lived(map, add->node, add->path);
+    struct msg_target_add_req req = {.path = {add->path, (uint32_t)strlen(add->path)},
+                                     .pool = {add->pool, (uint32_t)strlen(add->pool)},
+                                     .lived = lived != 0};
+    struct rpc_peer *peer;
+    const void *rep;
+    int rc = admin_connect_node(a, add->node, &peer);
+
+    if (rc < 0)
+        return admin_fail(rc, "server %s", add->node->alias);
+    rc = rpc_sync_call(a->sync, peer, RPC_OP_OSS_TARGET_ADD, &req, a->timeout_ns, &rep);
+    if (rc == -EEXIST) {
+        admin_error("%s is a target of %s already", add->path, add->node->alias);
+        return ADMIN_CONFLICT;
+    }
+    if (rc == -AIFS_ENOTARGET) {
+        admin_error("%s on %s is empty: target %u lived there and is not there: nothing was "
+                    "changed. Is its disk mounted? If it is lost: aifs-admin target replace %u",
+                    add->path, add->node->alias, lived, lived);
+        return ADMIN_CONFLICT;
+    }
+    if (rc < 0)
+        return admin_fail(rc, "target %s on %s", add->path, add->node->alias);
+    add->uuid = ((const struct msg_target_add_rep *)rep)->uuid;
+    return added(a, add);
 }
 
 int cmd_target_add(struct admin *a, int argc, char **argv)
@@ -224,11 +279,8 @@ int cmd_target_add(struct admin *a, int argc, char **argv)
     const char *node_name = NULL, *path = NULL, *pool = "default";
     const struct admin_option options[] = {
         {"node", 0, &node_name, NULL}, {"path", 0, &path, NULL}, {"pool", 'p', &pool, NULL}};
-    struct msg_target_add_req req = {0};
-    const struct map_node *node;
+    struct adding add = {0};
     struct cluster_map *map;
-    struct rpc_peer *peer;
-    const void *rep;
     int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
 
     if (n != 0 || !node_name || !path)
@@ -244,27 +296,15 @@ int cmd_target_add(struct admin *a, int argc, char **argv)
         rc = admin_get_map(a, &map);
     if (rc != ADMIN_OK)
         return rc;
-    node = find_node(map, node_name);
-    if (!node) {
+    add = (struct adding){.node = find_node(map, node_name), .path = path, .pool = pool};
+    if (!add.node) {
         admin_error("there is no object storage server %s", node_name);
         rc = ADMIN_NOT_FOUND;
     } else if (!map_pool_by_name(map, pool, (uint32_t)strlen(pool))) {
         admin_error("there is no pool %s (make it first: aifs-admin pool create %s)", pool, pool);
         rc = ADMIN_NOT_FOUND;
-    } else if ((rc = admin_connect_node(a, node, &peer)) < 0) {
-        rc = admin_fail(rc, "server %s", node->alias);
     } else {
-        req.path = (struct msg_bytes){path, (uint32_t)strlen(path)};
-        req.pool = (struct msg_bytes){pool, (uint32_t)strlen(pool)};
-        rc = rpc_sync_call(a->sync, peer, RPC_OP_OSS_TARGET_ADD, &req, a->timeout_ns, &rep);
-        if (rc == -EEXIST) {
-            admin_error("%s is a target of %s already", path, node->alias);
-            rc = ADMIN_CONFLICT;
-        } else if (rc < 0) {
-            rc = admin_fail(rc, "target %s on %s", path, node->alias);
-        } else {
-            rc = added(a, node, path, pool);
-        }
+        rc = add_ask(a, map, &add);
     }
     map_put(map);
     return rc;
@@ -277,6 +317,7 @@ int cmd_target_replace(struct admin *a, int argc, char **argv)
     const struct map_target *t;
     struct cluster_map *map;
     char said[512];
+    bool given_up;
     const void *rep;
     uint32_t id = 0;
     int rc;
@@ -290,10 +331,15 @@ int cmd_target_replace(struct admin *a, int argc, char **argv)
         return rc;
     t = admin_find_target(map, argv[0]);
     id = t ? t->id : 0;
+    given_up = t && t->given_up;
     map_put(map);
     if (!id) {
         admin_error("there is no target %s", argv[0]);
         return ADMIN_NOT_FOUND;
+    }
+    if (given_up) {
+        admin_error("target %u was given up already", id);
+        return ADMIN_CONFLICT;
     }
     req.targets = &id;
     rc = rpc_sync_call(a->sync, a->mds_peer, RPC_OP_TARGET_REPLACE, &req, a->timeout_ns, &rep);

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# target add: taken is said at once, whatever the directory is called and whoever has formatted it; refused leaves nothing in it. A target whose directory is renamed is missed.
+# What is given up cannot be given up again.
+. "$(dirname "$0")/lib.sh"
+cluster_up --oss 2 --targets 2
+added() { # DIR: it is a target now, and the command says which
+    local said id
+    said=$("$ADMIN" target add --node oss1 --path "$1" 2>&1) || fail "target add of ${1:0:60} (${#1} bytes) ends with $?: ${said:0:300}"
+    id=$(sed -n 's/.* is target \([0-9]*\) now$/\1/p' <<<"$said")
+    [ -n "$id" ] && "$ADMIN" --json target show "$id" | jq -e '.items[0].state == "online" and .items[0].node == "oss1"' >/dev/null || fail "target add says: $said"
+}
+long=$T/$(printf 'a%.0s' {1..200})/$(printf 'b%.0s' {1..100})
+mkdir -p "$long" "$T/disk"
+added "$long" # longer than what a map keeps
+added "$T/disk"
+
+# the server comes up without one of its targets: nothing is put where that lived
+id=$("$ADMIN" --json target list | jq -r '[.items[] | select(.node == "oss1")][1].id')
+place=$(grep -l "^id $id$" "$C"/oss1/*/target) && place=${place%/target}
+other=$C/oss1/t1
+[ "$place" != "$other" ] || other=$C/oss1/t2
+kill_daemon oss1 TERM
+mv "$place" "$T/away" && mkdir "$place"
+rm -f "$C/oss1/run/port" "$other/added" "$T/away/added"
+"$AIFS_BUILD/oss/aifs-oss" --config "$C/oss1/oss.conf" --oss.targets="$other" </dev/null >>"$C/oss1/log" 2>&1 &
+disown
+away() { [ -s "$C/oss1/run/port" ] && "$ADMIN" --json target list | jq -e --argjson id "$id" '[.items[] | select(.node == "oss1" and .state == "online")] | length == 1 and .[0].id != $id'; }
+wait_for 60 away || fail "the server has not come up with one target: $("$ADMIN" target list)"
+refuse "an empty directory where a target lived" 5 "target $id lived there and is not there: nothing was changed.*target replace $id" "$ADMIN" target add --node oss1 --path "$place/"
+[ -z "$(ls -A "$place")" ] || fail "a refused target add has left something: $(ls -A "$place")"
+rmdir "$place" && mv "$T/away" "$place"
+added "$place" # its disk is mounted again: it is itself
+[ "$("$ADMIN" --json target list | jq --argjson id "$id" '[.items[] | select(.node == "oss1" and .state == "online")] | length == 2 and any(.id == $id)')" = true ] || fail "it is another: $("$ADMIN" target list)"
+
+# what was given up
+gone=$("$ADMIN" --json target list | jq -r '[.items[] | select(.node == "oss1" and .state != "online")][0].id')
+expect "given up" "$ADMIN" target replace "$gone" --yes
+refuse "given up again" 5 "target $gone was given up already" "$ADMIN" target replace "$gone" --yes
+refuse "asked whether it would be" 5 "target $gone was given up already" "$ADMIN" target replace "$gone"
