@@ -36,6 +36,8 @@ struct oss_cluster {
     struct msg_bytes advertise_bytes[MAP_ADDRS];
     unsigned n_advertise;
     struct msg_target_stat stats[OSS_TARGETS_MAX];
+    uint32_t told[OSS_TARGETS_MAX]; /* number of the target of each of stats */
+    uint32_t registered_of;         /* how many targets there were at the registration */
     struct msg_register_req reg;
     struct msg_heartbeat_req beat;
     uint64_t epoch;
@@ -43,11 +45,18 @@ struct oss_cluster {
 
 static void cluster_next(struct oss_cluster *c);
 
+/* Of those that are away nothing is told: they count as missing. */
 static uint32_t cluster_stats(struct oss_cluster *c)
 {
-    for (uint32_t i = 0; i < c->oss->n_targets; i++)
-        oss_target_stat(&c->oss->targets[i], &c->stats[i]);
-    return c->oss->n_targets;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->oss->n_targets; i++) {
+        if (c->oss->targets[i].away)
+            continue;
+        oss_target_stat(&c->oss->targets[i], &c->stats[n]);
+        c->told[n++] = i;
+    }
+    return n;
 }
 
 static void cluster_epoch(struct oss_cluster *c, uint64_t epoch)
@@ -99,13 +108,14 @@ static int register_targets(struct oss_cluster *c, const struct msg_register_rep
         return -AIFS_EPROTO;
     }
     for (uint32_t i = 0; i < rep->n_targets; i++) {
+        struct oss_target *t = &o->targets[c->told[i]];
         uint32_t id = rep->target_ids[i];
 
-        rc = id ? chunk_store_set_id(o->targets[i].store, id) : 0;
+        rc = id ? chunk_store_set_id(t->store, id) : 0;
         if (rc)
             return rc;
-        o->targets[i].id = id;
-        target_refused(&o->targets[i], i < rep->n_instead_of ? rep->instead_of[i] : 0);
+        t->id = id;
+        target_refused(t, i < rep->n_instead_of ? rep->instead_of[i] : 0);
     }
     return 0;
 }
@@ -123,9 +133,9 @@ static void register_fenced(void *arg, int status)
     }
     c->registered = c->node_id != 0; /* else nothing of this server was taken */
     if (c->registered && !o->ready)
-        LOG_INFO("oss", "registered as node %u with %u targets", c->node_id, o->n_targets);
+        LOG_INFO("oss", "registered as node %u with %u targets", c->node_id, c->reg.n_targets);
     o->ready = c->registered;
-    if (c->reg.n_targets != o->n_targets) /* one was added meanwhile */
+    if (c->registered_of != o->n_targets) /* one was added meanwhile */
         c->want_register = true;
     if (c->want_register && c->registered)
         cluster_next(c);
@@ -162,6 +172,7 @@ static void cluster_register(struct oss_cluster *c)
 
     c->want_register = false;
     c->calling = true;
+    c->registered_of = o->n_targets;
     c->reg = (struct msg_register_req){
         .node = o->node,
         .boot = o->boot,
@@ -247,6 +258,8 @@ static void cluster_tick(struct reactor_timer *t)
     struct oss_cluster *c = container_of(t, struct oss_cluster, timer);
 
     oss_sessions_tick(c->oss);
+    if (oss_targets_look(c->oss))
+        c->want_register = true;
     cluster_next(c);
 }
 

@@ -34,6 +34,7 @@ struct oss_target {
     uint32_t id;         /* 0: the cluster has not numbered it yet, or has refused it */
     uint32_t instead_of; /* refused: the target that lived here; 0: not refused */
     uint64_t granted;    /* promised to sessions and not used yet */
+    bool away;           /* its directory is not where it was: not served */
     char pool[SUPER_POOL_BYTES];
 };
 
@@ -75,7 +76,9 @@ int oss_targets_open(struct oss *o, char *err, size_t err_len) MUST_USE;
 int oss_target_add(struct oss *o, const char *spec, char *err, size_t err_len) MUST_USE;
 int oss_targets_remember(struct oss *o) MUST_USE; /* those that the configuration does not name */
 void oss_targets_close(struct oss *o, void (*done)(void *arg), void *arg);
-struct oss_target *oss_target_find(struct oss *o, uint32_t id); /* NULL */
+struct oss_target *oss_target_find(struct oss *o, uint32_t id); /* NULL; also while it is away */
+/* Are the directories still where they were? True when that has changed for one of them. */
+bool oss_targets_look(struct oss *o);
 /* Its figures, for the metadata server; strings are borrowed from the target. */
 void oss_target_stat(struct oss_target *t, struct msg_target_stat *ret_stat);
 

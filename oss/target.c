@@ -21,9 +21,33 @@
 struct oss_target *oss_target_find(struct oss *o, uint32_t id)
 {
     for (uint32_t i = 0; id && i < o->n_targets; i++)
-        if (o->targets[i].id == id)
+        if (o->targets[i].id == id && !o->targets[i].away)
             return &o->targets[i];
     return NULL;
+}
+
+bool oss_targets_look(struct oss *o)
+{
+    bool changed = false;
+
+    for (uint32_t i = 0; i < o->n_targets; i++) {
+        struct oss_target *t = &o->targets[i];
+        bool away = chunk_store_is_away(t->store);
+
+        if (away == t->away)
+            continue;
+        t->away = away;
+        changed = true;
+        if (away)
+            LOG_ERROR("oss",
+                      "target %u: its directory %s was renamed or removed, or its disk is gone: it "
+                      "is not served until it is there again",
+                      t->id, chunk_store_path(t->store));
+        else
+            LOG_INFO("oss", "target %u: its directory %s is there again", t->id,
+                     chunk_store_path(t->store));
+    }
+    return changed;
 }
 
 void oss_target_stat(struct oss_target *t, struct msg_target_stat *ret_stat)
@@ -108,7 +132,8 @@ static bool target_is_open(const struct oss *o, const char *dir)
     char a[PATH_MAX], b[PATH_MAX];
 
     for (uint32_t i = 0; i < o->n_targets; i++)
-        if (realpath(dir, a) && realpath(chunk_store_path(o->targets[i].store), b) && !strcmp(a, b))
+        if (!o->targets[i].away && realpath(dir, a) &&
+            realpath(chunk_store_path(o->targets[i].store), b) && !strcmp(a, b))
             return true;
     return false;
 }

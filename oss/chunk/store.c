@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -264,6 +265,29 @@ static void store_free(struct chunk_store *s)
     mem_free(s);
 }
 
+static int store_find_dir(struct chunk_store *s)
+{
+    struct stat st;
+    int rc = stat(s->path, &st) < 0 ? -errno : 0;
+
+    if (rc) {
+        LOG_ERROR(s->tag, "%s: %s", s->path, err_text(rc));
+        return rc;
+    }
+    s->dir_dev = st.st_dev;
+    s->dir_ino = st.st_ino;
+    return 0;
+}
+
+bool chunk_store_is_away(const struct chunk_store *s)
+{
+    struct stat st;
+
+    if (stat(s->path, &st) < 0) /* a disk that fails is there */
+        return errno == ENOENT || errno == ENOTDIR;
+    return st.st_dev != s->dir_dev || st.st_ino != s->dir_ino;
+}
+
 static int store_open(struct chunk_store *s, const struct chunk_store_options *o)
 {
     struct index_options io = {o->memtable_bytes, o->block_cache_bytes};
@@ -274,6 +298,9 @@ static int store_open(struct chunk_store *s, const struct chunk_store_options *o
         rc = super_lock(s->path, &s->lock_fd);
     if (!rc)
         rc = store_check_super(s, &o->cluster);
+    if (rc)
+        return rc;
+    rc = store_find_dir(s);
     if (rc)
         return rc;
     snprintf(path, sizeof path, "%s/index", s->path);

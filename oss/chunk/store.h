@@ -65,6 +65,9 @@ void chunk_store_close(struct chunk_store *s, void (*done)(void *arg, int status
 
 const struct super *chunk_store_super(const struct chunk_store *s);
 const char *chunk_store_path(const struct chunk_store *s);
+/* Its path leads elsewhere, or nowhere: the directory was renamed, or its file system detached.
+ * What is open goes on, but nothing new can be opened in it. */
+bool chunk_store_is_away(const struct chunk_store *s);
 int chunk_store_set_id(struct chunk_store *s,
                        uint32_t id) MUST_USE; /* the cluster numbered it; blocks */
 uint64_t chunk_store_verifier(const struct chunk_store *s);

@@ -123,6 +123,8 @@ struct chunk_store {
     char tag[64];
     struct super super;
     int lock_fd;
+    dev_t dir_dev; /* the directory that was opened */
+    ino_t dir_ino;
     struct reactor *reactor;
     struct fio *fio;
     uint64_t verifier;

@@ -4,8 +4,7 @@
  * outlives the handle, what was not committed does not. Operations run one after the other, each
  * after a random time, so that restarts fall between, and in an order that is drawn as far as the
  * interface promises none: those of one chunk, and those of a whole inode and of its chunks, run as
- * they were submitted.
- */
+ * they were submitted. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -541,8 +540,7 @@ int chunk_store_set_id(struct chunk_store *s, uint32_t id)
 
 bool chunk_store_commits_at_once(const struct chunk_store *s, uint32_t len)
 {
-    (void)s;
-    (void)len;
+    (void)s, (void)len;
     return false;
 }
 
@@ -556,6 +554,11 @@ void chunk_store_fences(struct chunk_store *s,
 {
     for (uint32_t i = 0; i < s->disk->n_fences; i++)
         fn(arg, s->disk->fences[i].session, s->disk->fences[i].generation);
+}
+
+bool chunk_store_is_away(const struct chunk_store *s)
+{
+    return !s->disk;
 }
 
 void chunk_store_stat(struct chunk_store *s, struct chunk_stat *ret_stat)

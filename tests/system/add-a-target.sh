@@ -15,6 +15,15 @@ mkdir -p "$long" "$T/disk"
 added "$long" # longer than what a map keeps
 added "$T/disk"
 
+# a directory that is renamed under a running server is missed at once, and is itself when it is back
+mv "$T/disk" "$T/renamed"
+missed() { "$ADMIN" --json status | jq -e --arg p "$T/disk" '.warnings | any(contains("lived at " + $p + " on oss1 and is not there: was its directory renamed"))'; }
+wait_for 60 missed || fail "status does not tell of a renamed directory: $("$ADMIN" status 2>&1)"
+grep -q "its directory $T/disk was renamed or removed" "$C/oss1/log" || fail "the server does not say so"
+mv "$T/renamed" "$T/disk"
+healthy() { "$ADMIN" --json status | jq -e '.items[0].health == "OK"'; }
+wait_for 60 healthy || fail "the directory is back: $("$ADMIN" status 2>&1)"
+
 # the server comes up without one of its targets: nothing is put where that lived
 id=$("$ADMIN" --json target list | jq -r '[.items[] | select(.node == "oss1")][1].id')
 place=$(grep -l "^id $id$" "$C"/oss1/*/target) && place=${place%/target}

@@ -81,6 +81,10 @@ unsigned cluster_use_percent(const struct msg_target_stat *live)
 
 void cluster_target_missing(struct out *o, const struct cluster *c, const struct map_target *t)
 {
+    const struct msg_node_live *from;
+    const struct map_node *node;
+    bool refused = false;
+
     for (uint32_t i = 0; i < c->status->n_refused; i++) {
         const struct msg_refused_target *r = &c->status->refused[i];
 
@@ -98,7 +102,15 @@ void cluster_target_missing(struct out *o, const struct cluster *c, const struct
                 "was refused: is its disk mounted? If it is lost: aifs-admin target replace %u",
                 t->id, (int)r->path.len, (const char *)r->path.data, (int)r->alias.len,
                 (const char *)r->alias.data, t->id);
+        refused = refused || r->instead_of == t->id;
     }
+    node = map_node(c->map, t->node);
+    if (!refused && !t->given_up && node && t->state != MAP_TARGET_ONLINE &&
+        cluster_node_up(cluster_node_live(c, t->node)) && !cluster_target_live(c, t->id, &from))
+        out_warning(o,
+                    "target %u lived at %s on %s and is not there: was its directory renamed, is "
+                    "its disk gone? The log of the server tells",
+                    t->id, t->path[0] ? t->path : "a path that is not known", node->alias);
 }
 
 /* A client renews its session three times in a lease. */

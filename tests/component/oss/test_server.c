@@ -201,6 +201,7 @@ START_TEST(a_target_is_added_online_and_kept)
     struct msg_target_add_req m = {.path = {path, 0}, .pool = {"slow", 4}};
     struct msg_target_req all = {0};
     uint32_t before;
+    struct uuid uuid;
     struct caller k;
 
     snprintf(path, sizeof path, "%s/t3", bed->dir);
@@ -210,7 +211,15 @@ START_TEST(a_target_is_added_online_and_kept)
     ck_assert_int_eq(server_call(&k, RPC_OP_OSS_TARGET_ADD, &m), -ENOENT); /* nothing there */
     rpc_call_fini(&k.call);
     ck_assert_int_eq(mkdir(path, 0755), 0);
+    m.lived = true;
+    ck_assert_int_eq(server_call(&k, RPC_OP_OSS_TARGET_ADD, &m), -AIFS_ENOTARGET);
+    rpc_call_fini(&k.call);
+    m.lived = false;
+    ck_assert_int_eq(rmdir(path), 0); /* it is empty */
+    ck_assert_int_eq(mkdir(path, 0755), 0);
     ck_assert_int_eq(server_call(&k, RPC_OP_OSS_TARGET_ADD, &m), 0);
+    uuid = ((const struct msg_target_add_rep *)k.call.rep)->uuid;
+    ck_assert(!uuid_is_zero(&uuid));
     rpc_call_fini(&k.call);
     while (bed->registrations == before)
         reactor_run_once(bed->reactor, NS_PER_S);
@@ -224,6 +233,56 @@ START_TEST(a_target_is_added_online_and_kept)
     ck_assert_int_eq(server_call(&k, RPC_OP_OSS_STAT, &all), 0);
     ck_assert_uint_eq(((const struct msg_status_rep *)k.call.rep)->nodes[0].n_targets, 3);
     rpc_call_fini(&k.call);
+}
+END_TEST
+
+static void until_it_has(uint32_t n_targets)
+{
+    for (uint32_t before = bed->registrations;
+         bed->registrations == before || bed->n_targets != n_targets;)
+        reactor_run_once(bed->reactor, NS_PER_S);
+}
+
+START_TEST(a_target_whose_directory_is_renamed_serves_again_when_it_is_back)
+{
+    char path[200], away[200];
+    uint32_t len = 0;
+
+    snprintf(path, sizeof path, "%s/t1", bed->dir);
+    snprintf(away, sizeof away, "%s/away", bed->dir);
+    server_fill(bed->buf, 10000, 2);
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10000, true, NULL), 0);
+    ck_assert_int_eq(server_write(101, 9, 0, 0, bed->buf, 10000, true, NULL), 0);
+    ck_assert_int_eq(rename(path, away), 0);
+    ck_assert_int_eq(mkdir(path, 0755), 0); /* something else is there */
+    until_it_has(1);
+    while (server_read(100, 9, 0, 0, bed->buf, 4096, &len) != -AIFS_ENOTARGET)
+        reactor_run_once(bed->reactor, NS_PER_S);
+    ck_assert_int_eq(server_read(101, 9, 0, 0, bed->buf, 4096, &len), 0); /* the other one */
+    ck_assert_int_eq(rmdir(path), 0);                                     /* empty still */
+    ck_assert_int_eq(rename(away, path), 0);
+    until_it_has(2);
+    while (server_read(100, 9, 0, 0, bed->buf + CHUNK, 12288, &len) != 0)
+        reactor_run_once(bed->reactor, NS_PER_S);
+    ck_assert_uint_eq(len, 10000);
+    server_fill(bed->buf, 10000, 2);
+    ck_assert_int_eq(memcmp(bed->buf, bed->buf + CHUNK, 10000), 0);
+    ck_assert_int_eq(server_write(100, 9, 1, 0, bed->buf, 10000, true, NULL), 0);
+}
+END_TEST
+
+START_TEST(a_server_all_of_whose_directories_are_renamed_ends_in_order)
+{
+    char path[200], away[200];
+
+    for (int i = 1; i <= 2; i++) {
+        snprintf(path, sizeof path, "%s/t%d", bed->dir, i);
+        snprintf(away, sizeof away, "%s/away%d", bed->dir, i);
+        ck_assert_int_eq(server_write(99 + (uint32_t)i, 9, 0, 0, bed->buf, 10000, false, NULL), 0);
+        ck_assert_int_eq(rename(path, away), 0);
+    }
+    until_it_has(0);
+    server_end(SIGTERM, 0);
 }
 END_TEST
 
@@ -241,4 +300,6 @@ SUITE_MAIN("oss server", server_make_bed, server_end_bed, what_was_written_is_re
            a_large_write_to_a_target_in_memory_is_durable_as_it_is_answered,
            a_clean_stop_commits_everything, malformed_requests_are_refused_and_harm_nothing,
            truncate_seal_list_and_destroy_over_the_wire, a_target_is_added_online_and_kept,
+           a_target_whose_directory_is_renamed_serves_again_when_it_is_back,
+           a_server_all_of_whose_directories_are_renamed_ends_in_order,
            it_registers_once_and_then_beats)
