@@ -247,7 +247,7 @@ void block_wait(struct block *b, struct core_req *q, void (*resume)(struct core_
 
 /* ---- what is dirty ---- */
 
-static struct oss_target *block_target(const struct block *b)
+struct oss_target *block_target(const struct block *b)
 {
     const struct msg_layout *l = &b->inode->layout;
 

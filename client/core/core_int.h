@@ -136,6 +136,8 @@ struct flush_wait {
     unsigned reports; /* how often a size was reported for its sake alone */
     bool commit, data_done, commit_asked;
     bool below;      /* a truncation's own: content with what that keeps */
+    bool prompt;     /* somebody waits until it is durable: a little goes as stable writes */
+    bool tell_ahead; /* the size may go beside them */
     bool all_sent;   /* what was dirty is under way or done, up to io_seq */
     unsigned rounds; /* how often what is dirty is sent before it is left to the next flush */
     struct core_inode *inode;
@@ -407,6 +409,7 @@ struct block *block_find(struct core *c, const struct core_inode *i, uint64_t in
 struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, enum mem_how how);
 /* A new one, which owns buf or s; NULL: no memory. */
 struct block *block_new(struct core_inode *i, uint64_t index, struct buf *buf, struct scatter *s);
+struct oss_target *block_target(const struct block *b); /* of its transfers; may be NULL */
 bool block_busy(const struct block *b, uint32_t start,
                 uint32_t end); /* a transfer touches that range */
 void block_wait(struct block *b, struct core_req *q, void (*resume)(struct core_req *q));

@@ -8,6 +8,10 @@
  * outgrown the server, SIZE otherwise. Any number of flushes of an inode share transfers; each
  * waits only for what was there when it began.
  *
+ * An fsync of a little takes one trip instead of three: (1) are stable writes, so that (2) has
+ * nothing to do, and (3) goes beside them, where the targets have promised the room. What a crash
+ * in between leaves is what it may leave of any file that was not synced: zeros at its end.
+ *
  * Failure: write errors are remembered in the inode by whoever sees them, so a flush always ends; a
  * target that restarts sends the waiting flushes back to (1).
  */
@@ -16,8 +20,7 @@
 #define ROUNDS_BACKGROUND 1u
 #define ROUNDS_REQUEST    16u
 #define REPORTS_MAX       16u
-
-static void meta_send(struct core_inode *i);
+#define LITTLE_BYTES      (64u * KIB)
 
 /* One of this session that may write, if there is one. Files that could not be opened again, or
  * have lost their locks, are none of it. */
@@ -273,17 +276,19 @@ static void meta_called(struct mds_op *op, int status)
     flush_step(i);
 }
 
-/* Nothing is reported that no target has acknowledged, but for sizes the server knows already; and
- * without a lease, when each write has reported its end and somebody else may have cut the file,
- * nothing at all. */
-static uint64_t size_to_report(struct core_inode *i)
+/* Nothing is reported that no target has acknowledged, but for sizes the server knows already, and
+ * up to ahead; and without a lease, when each write has reported its end and somebody else may have
+ * cut the file, nothing at all. */
+static uint64_t size_to_report(struct core_inode *i, uint64_t ahead)
 {
+    uint64_t stored = MAX(i->acked_size, ahead);
+
     if (i->lease != MSG_LEASE_WRITE) {
         i->reported_size = i->attr.size;
         return 0;
     }
     i->reported_size =
-        i->dirty_bytes || !list_empty(&i->ios) ? MIN(i->attr.size, i->acked_size) : i->attr.size;
+        i->dirty_bytes || !list_empty(&i->ios) ? MIN(i->attr.size, stored) : i->attr.size;
     return i->reported_size;
 }
 
@@ -311,7 +316,7 @@ static void meta_send_inline(struct core_inode *i, struct mds_op *op)
     op->call.n_bulk_out = 1;
 }
 
-static void meta_send(struct core_inode *i)
+static void meta_send(struct core_inode *i, uint64_t ahead)
 {
     unsigned opcode = i->need_grow ? RPC_OP_GROW : i->in_line ? RPC_OP_WRITE_INLINE : RPC_OP_SIZE;
     struct mds_op *op;
@@ -334,7 +339,7 @@ static void meta_send(struct core_inode *i)
         op->msg.size = (struct msg_size_req){
             .ino = i->ino,
             .open_id = inode_open_id(i),
-            .size = size_to_report(i),
+            .size = size_to_report(i, ahead),
             .mtime = i->wrote_at,
             .truncate_gen = i->attr.truncate_gen,
             .layout_generation = i->layout.generation,
@@ -345,10 +350,37 @@ static void meta_send(struct core_inode *i)
 
 /* ---- the steps ---- */
 
+static bool is_little(const struct core_inode *i, const struct flush_wait *w)
+{
+    return w->prompt && i->dirty_bytes && i->dirty_bytes <= LITTLE_BYTES;
+}
+
+/* Will the targets take all that is dirty? It is little. */
+static bool all_promised(struct core_inode *i)
+{
+    const struct list *l;
+
+    list_for_each (l, &i->blocks) {
+        const struct block *b = list_entry(l, const struct block, by_inode);
+        const struct oss_target *t = extents_empty(&b->dirty) ? NULL : block_target(b);
+
+        if (!extents_empty(&b->dirty) && (!t || t->grant < LITTLE_BYTES))
+            return false;
+    }
+    return true;
+}
+
+static bool may_tell_ahead(struct core_inode *i, const struct flush_wait *w)
+{
+    return is_little(i, w) && !i->in_line && !i->need_grow && i->lease == MSG_LEASE_WRITE &&
+           !i->lease_temporary && !i->recalling && i->held_from == UINT64_MAX &&
+           list_empty(&i->truncations) && list_empty(&i->ios) && all_promised(i);
+}
+
 /* Sends what is dirty, as far as transfers under way let it. */
 static void send_round(struct core_inode *i, struct flush_wait *w)
 {
-    blocks_send_all(i, false);
+    blocks_send_all(i, is_little(i, w));
     w->io_seq = i->io_seq;
     w->all_sent = blocks_all_sent(i, w->below ? i->held_from : UINT64_MAX);
 }
@@ -428,6 +460,11 @@ static bool wait_step(struct core_inode *i, struct flush_wait *w)
 {
     if (i->ctime_due && !i->ctime_busy)
         ctime_send(i);
+    if (w->tell_ahead && !i->meta_busy) {
+        w->tell_ahead = false;
+        if (!reported(i, w))
+            meta_send(i, w->size);
+    }
     if (!w->data_done) {
         if (!data_done(i, w))
             return false;
@@ -448,7 +485,7 @@ static bool wait_step(struct core_inode *i, struct flush_wait *w)
         return !w->below || !i->meta_busy;
     if (!i->meta_busy) {
         w->reports += i->meta_done >= w->meta_seq;
-        meta_send(i);
+        meta_send(i, 0);
     }
     return false;
 }
@@ -487,12 +524,18 @@ void flush_step(struct core_inode *i)
 void flush_start(struct core_inode *i, struct flush_wait *w, bool commit,
                  void (*done)(struct flush_wait *w))
 {
-    *w = (struct flush_wait){
-        .commit = commit, .below = w->below, .q = w->q, .inode = i, .done = done};
+    *w = (struct flush_wait){.commit = commit,
+                             .below = w->below,
+                             .prompt = commit && w->prompt,
+                             .q = w->q,
+                             .inode = i,
+                             .done = done};
     w->rounds = w == &i->background ? ROUNDS_BACKGROUND : ROUNDS_REQUEST;
     list_push_back(&i->flushers, &w->link);
     i->flushing = true;
+    w->tell_ahead = may_tell_ahead(i, w);
     send_round(i, w);
+    w->tell_ahead &= w->all_sent;
     w->meta_seq = i->meta_seq;
     w->size = i->meta_seq != i->meta_done || i->meta_busy ? i->attr.size : 0;
     flush_step(i);
@@ -519,52 +562,4 @@ void flush_replayed(struct core_inode *i)
     list_for_each (l, &i->flushers) {
         send_round(i, list_entry(l, struct flush_wait, link));
     }
-}
-
-static void background_done(struct flush_wait *w)
-{
-    struct core_inode *i = container_of(w, struct core_inode, background);
-
-    i->background_busy = false;
-    i->dirty_since_ns = reactor_now_ns(i->core->reactor); /* what came meanwhile has its own time */
-    mem_freed(i->core);
-}
-
-static void background_step(struct core_inode *i, uint64_t now, bool all)
-{
-    if (!list_empty(&i->flushers) && !i->meta_busy)
-        flush_step(i); /* there may have been no memory to go on */
-    if (i->background_busy || list_empty(&i->dirty_link) ||
-        (!all && now - i->dirty_since_ns < CORE_FLUSH_AGE_NS))
-        return;
-    i->background_busy = true;
-    i->background.q = NULL;
-    flush_start(i, &i->background, true, background_done);
-}
-
-/* A flush that ends at once may end others. */
-void flush_background(struct core *c, uint64_t now, bool all)
-{
-    struct list now_dirty, *l;
-
-    list_init(&now_dirty);
-    list_splice(&now_dirty, &c->dirty_inodes);
-    while ((l = list_pop_front(&now_dirty)) != NULL) {
-        struct core_inode *i = inode_ref(list_entry(l, struct core_inode, dirty_link));
-
-        list_push_back(&c->dirty_inodes, l);
-        background_step(i, now, all);
-        inode_put(i);
-    }
-}
-
-void flush_ahead(struct core_inode *i)
-{
-    if (!i->in_line || i->lease != MSG_LEASE_WRITE || i->recalling || i->meta_busy ||
-        i->meta_seq == i->meta_done || i->background_busy || !list_empty(&i->flushers) ||
-        !list_empty(&i->truncations))
-        return;
-    i->background_busy = true;
-    i->background.q = NULL;
-    flush_start(i, &i->background, false, background_done);
 }

@@ -41,6 +41,7 @@ static void sync_start(struct core *c, struct core_req *q, struct core_file *f, 
     f->busy++;
     req_wait(q, commit ? "writes back and commits" : "writes back", cancel_sync);
     w->q = q;
+    w->prompt = commit;
     flush_start(f->inode, w, commit, flushed);
 }
 

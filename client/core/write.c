@@ -109,6 +109,7 @@ void write_done(struct core_req *q)
     q->p.flags |= WRITE_FLUSHING;
     req_wait(q, "waits until it is stored", cancel_flush);
     w->q = q;
+    w->prompt = sync;
     flush_start(i, w, sync, stored);
 }
 

@@ -388,6 +388,72 @@ START_TEST(appends_that_wait_for_memory_stay_whole)
 }
 END_TEST
 
+/* A log: a little is written behind the end and waited for, again and again. */
+START_TEST(an_fsync_of_a_little_is_one_trip)
+{
+    struct core_file *f = bed_create(&bed, c, "log");
+    struct core_stats before, after;
+    unsigned reports, commits = 0;
+    struct bed_op sync;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 3 * MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0); /* striped, and the targets have promised room */
+    ck_assert_int_eq(bed_write(&bed, c, f, 3 * MIB, data + 3 * MIB, 4096), 0);
+    for (unsigned k = 0; k < 3; k++) {
+        commits += bed.cluster.oss[k].commits;
+        bed.cluster.oss[k].hold = true;
+    }
+    reports = bed.cluster.executed[RPC_OP_SIZE];
+    core_get_stats(c, &before);
+    bed_op_init(&sync);
+    core_fsync(c, &sync.q, f, false);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    ck_assert(!sync.done);
+    ck_assert_uint_eq(bed.cluster.executed[RPC_OP_SIZE], reports + 1); /* beside the write */
+    for (unsigned k = 0; k < 3; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    ck_assert_int_eq(bed_wait(&bed, &sync), 0);
+    core_get_stats(c, &after);
+    ck_assert_uint_eq(after.oss_calls - before.oss_calls, 1);
+    ck_assert_uint_eq(after.mds_calls - before.mds_calls, 1);
+    for (unsigned k = 0; k < 3; k++)
+        commits -= bed.cluster.oss[k].commits;
+    ck_assert_uint_eq(commits, 0);
+    expect_stored("log", data, 3 * MIB + 4096, true);
+    core_release(c, f);
+}
+END_TEST
+
+/* What is told ahead cannot be taken back. */
+START_TEST(a_size_is_not_told_ahead_of_a_write_that_no_target_has_promised_room_for)
+{
+    struct core_file *f = bed_create(&bed, c, "log");
+    struct iovec iov = {data + 3 * MIB, 4096};
+    struct bed_op write, sync;
+    unsigned reports;
+
+    for (unsigned k = 0; k < 3; k++)
+        bed.cluster.oss[k].grant = 8192;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 3 * MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    reports = bed.cluster.executed[RPC_OP_SIZE];
+    for (unsigned k = 0; k < 3; k++)
+        bed.cluster.oss[k].hold = true;
+    bed_op_init(&write);
+    bed_op_init(&sync);
+    core_write(c, &write.q, f, 3 * MIB, &iov, 1, 4096);
+    core_fsync(c, &sync.q, f, false);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    ck_assert_uint_eq(bed.cluster.executed[RPC_OP_SIZE], reports);
+    for (unsigned k = 0; k < 3; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    ck_assert_int_eq(bed_wait(&bed, &write), 0);
+    ck_assert_int_eq(bed_wait(&bed, &sync), 0);
+    expect_stored("log", data, 3 * MIB + 4096, true);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-files", setup, teardown, creating_writing_and_closing_a_small_file_is_two_calls,
            opening_and_reading_a_small_file_is_one_call,
            a_file_outgrows_the_metadata_server_and_keeps_its_contents,
@@ -399,4 +465,6 @@ SUITE_MAIN("client-files", setup, teardown, creating_writing_and_closing_a_small
            scattered_small_writes_are_all_there,
            appending_in_small_pieces_gathers_into_large_transfers,
            more_than_the_memory_limit_can_be_written_and_read,
-           many_new_files_share_the_memory_of_a_few, appends_that_wait_for_memory_stay_whole)
+           many_new_files_share_the_memory_of_a_few, appends_that_wait_for_memory_stay_whole,
+           an_fsync_of_a_little_is_one_trip,
+           a_size_is_not_told_ahead_of_a_write_that_no_target_has_promised_room_for)

@@ -245,7 +245,7 @@ START_TEST(a_commit_that_is_not_answered_is_told_too)
     struct bed_op sync;
 
     bed.cluster.oss[0].hold_commits = true;
-    ck_assert_int_eq(bed_write(&bed, c, f, place("f", 0), data, 100), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, place("f", 0), data, 100000), 0);
     bed_op_init(&sync);
     core_fsync(c, &sync.q, f, false);
     bed_spin(&bed, 3 * NS_PER_S);
