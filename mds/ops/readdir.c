@@ -36,29 +36,33 @@ static uint32_t record_len(uint32_t name_len, bool plus)
 }
 
 /* 1: the page is full. */
-static int page_add(struct readdir_page *p, uint64_t hash, const struct group_name *n)
+static int page_add(struct readdir_page *p, uint64_t hash, const struct mds_dirent *d,
+                    const void *name, uint8_t name_len)
 {
-    struct dirent_wire w = {.ino = htole64(n->d.ino),
-                            .cookie = htole64(rec_dirent_cookie(hash, n->d.ordinal)),
-                            .type = n->d.type,
-                            .name_len = n->len};
-    uint32_t len = record_len(n->len, p->plus), head = sizeof(w);
+    const uint64_t cookie = rec_dirent_cookie(hash, d->ordinal);
+    uint32_t len = record_len(name_len, p->plus), head = sizeof(struct dirent_wire);
     uint8_t *at = p->data + p->len;
 
-    if (rec_dirent_cookie(hash, n->d.ordinal) <= p->cookie)
+    if (cookie <= p->cookie)
         return 0;
     if (p->len + len > p->max || p->count == p->max_count) {
         p->full = true;
         return 1;
     }
-    w.record_len = htole16((uint16_t)len);
-    memset(at, 0, len);
-    memcpy(at, &w, sizeof(w));
+    memset(at + len - 8, 0, 8); /* the padding is there */
     if (p->plus) {
+        memset(at + head, 0, sizeof(struct dirent_attr_wire));
         head += (uint32_t)sizeof(struct dirent_attr_wire);
-        p->entries[p->count] = (struct readdir_entry){.ino = n->d.ino, .offset = p->len};
+        p->entries[p->count] = (struct readdir_entry){.ino = d->ino, .offset = p->len};
     }
-    memcpy(at + head, n->name, n->len);
+    memcpy(at,
+           &(struct dirent_wire){.ino = htole64(d->ino),
+                                 .cookie = htole64(cookie),
+                                 .record_len = htole16((uint16_t)len),
+                                 .type = d->type,
+                                 .name_len = name_len},
+           sizeof(struct dirent_wire));
+    memcpy(at + head, name, name_len);
     p->len += len;
     p->count++;
     return 0;
@@ -78,53 +82,72 @@ static int group_flush(struct readdir_page *p)
     if (p->n_group > 1)
         qsort(p->group, p->n_group, sizeof(*p->group), by_ordinal);
     for (uint32_t i = 0; i < p->n_group && rc == 0; i++)
-        rc = page_add(p, p->group_hash, &p->group[i]);
+        rc = page_add(p, p->hash, &p->group[i].d, p->group[i].name, p->group[i].len);
     p->n_group = 0;
     return rc;
 }
 
-static int group_room(struct readdir_page *p)
+static int group_add(struct readdir_page *p, const struct mds_dirent *d, const void *name,
+                     uint8_t len)
 {
     struct group_name *g;
 
-    if (p->n_group < p->group_cap)
-        return 0;
-    g = mem_realloc(p->group, (p->group_cap * 2 + 4) * sizeof(*g));
-    if (!g)
-        return -ENOMEM;
-    p->group = g;
-    p->group_cap = p->group_cap * 2 + 4;
+    if (p->n_group == p->group_cap) {
+        g = mem_realloc(p->group, (p->group_cap * 2 + 4) * sizeof(*g));
+        if (!g)
+            return -ENOMEM;
+        p->group = g;
+        p->group_cap = p->group_cap * 2 + 4;
+    }
+    g = &p->group[p->n_group++];
+    g->d = *d;
+    g->len = len;
+    memcpy(g->name, name, len);
     return 0;
+}
+
+/* Another name has the hash of the last one, which leaves the page again, if it is there: their
+ * ordinals are not in the order of the names. */
+static int group_begin(struct readdir_page *p)
+{
+    const uint8_t *at = p->data + p->hash_at;
+    struct dirent_wire w;
+    struct mds_dirent d;
+
+    if (p->len == p->hash_at)
+        return 0;
+    memcpy(&w, at, sizeof(w));
+    d = (struct mds_dirent){
+        .ino = le64toh(w.ino), .ordinal = (uint16_t)le64toh(w.cookie), .type = w.type};
+    p->len = p->hash_at;
+    p->count--;
+    return group_add(p, &d, at + record_len(0, p->plus), w.name_len);
 }
 
 static int scan_one(void *arg, const void *key, size_t key_len, const void *value, size_t len)
 {
     struct readdir_page *p = arg;
     const uint8_t *k = key;
-    struct group_name *n;
+    struct mds_dirent d;
     uint64_t hash;
     int rc;
 
     if (key_len <= 15 || key_len > KEY_MAX_BYTES)
         return -AIFS_ECORRUPT;
     hash = (uint64_t)be16_load(k + 9) << 32 | be32_load(k + 11);
-    if (p->n_group && hash != p->group_hash) {
-        rc = group_flush(p);
-        if (rc)
-            return rc;
+    rc = rec_dirent_decode(value, len, &d);
+    if (rc < 0)
+        return rc;
+    if (hash == p->hash) {
+        rc = p->n_group ? 0 : group_begin(p);
+        return rc < 0 ? rc : group_add(p, &d, k + 15, (uint8_t)(key_len - 15));
     }
-    rc = group_room(p);
-    if (rc < 0)
+    rc = p->n_group ? group_flush(p) : 0;
+    if (rc)
         return rc;
-    n = &p->group[p->n_group];
-    rc = rec_dirent_decode(value, len, &n->d);
-    if (rc < 0)
-        return rc;
-    n->len = (uint8_t)(key_len - 15);
-    memcpy(n->name, k + 15, n->len);
-    p->group_hash = hash;
-    p->n_group++;
-    return 0;
+    p->hash = hash;
+    p->hash_at = p->len;
+    return page_add(p, hash, &d, k + 15, (uint8_t)(key_len - 15));
 }
 
 static void attr_encode(const struct mds_inode *in, struct dirent_attr_wire *w)

@@ -30,9 +30,10 @@ struct readdir_page {
     /* private */
     struct readdir_entry *entries;
     uint32_t max_count;
-    struct group_name *group; /* names with one hash */
+    uint64_t hash;            /* of the last name; never 0 */
+    uint32_t hash_at;         /* where in data its record begins, if it is there */
+    struct group_name *group; /* names with that hash, when there is more than one */
     uint32_t n_group, group_cap;
-    uint64_t group_hash;
 };
 
 int readdir_page_fill(struct readdir_page *p, struct view *v, uint64_t dir) MUST_USE;

@@ -17,6 +17,8 @@ struct store_iter {
     rocksdb_readoptions_t *read;
     size_t prefix_len;
     bool placed; /* else it is at the prefix, without having gone there yet */
+    bool below;  /* what it was placed at was before the prefix */
+    bool fenced; /* it ends with the prefix by itself */
     uint8_t prefix[KEY_MAX_BYTES], upper[KEY_MAX_BYTES];
 };
 
@@ -45,6 +47,7 @@ static void iter_bound(struct store_iter *it)
         rocksdb_readoptions_set_total_order_seek(it->read, 1);
     if (len)
         rocksdb_readoptions_set_iterate_upper_bound(it->read, (const char *)it->upper, len);
+    it->fenced = !names && len;
 }
 
 int store_iter_create(struct store *s, const struct store_snapshot *snap, const void *prefix,
@@ -62,6 +65,7 @@ int store_iter_create(struct store *s, const struct store_snapshot *snap, const 
     it->read = rocksdb_readoptions_create();
     if (snap)
         rocksdb_readoptions_set_snapshot(it->read, snap->snap);
+    rocksdb_readoptions_set_ignore_range_deletions(it->read, 1); /* there are none */
     iter_bound(it);
     it->it = rocksdb_create_iterator(s->db, it->read);
     it->placed = false;
@@ -73,6 +77,7 @@ void store_iter_seek(struct store_iter *it, const void *key, size_t key_len)
 {
     rocksdb_iter_seek(it->it, key, key_len);
     it->placed = true;
+    it->below = key_len < it->prefix_len || memcmp(key, it->prefix, it->prefix_len) != 0;
 }
 
 void store_iter_move(struct store_iter *it, const void *prefix, size_t prefix_len)
@@ -92,6 +97,8 @@ bool store_iter_valid(struct store_iter *it)
         store_iter_seek(it, it->prefix, it->prefix_len);
     if (!rocksdb_iter_valid(it->it))
         return false;
+    if (it->fenced && !it->below)
+        return true;
     key = rocksdb_iter_key(it->it, &len);
     return len >= it->prefix_len && memcmp(key, it->prefix, it->prefix_len) == 0;
 }
