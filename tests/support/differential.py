@@ -15,7 +15,8 @@ Where the local file system is no model (docs/limits.md), the comparison knows:
   two mounts with one file open: who has changed contents syncs them, who maps or appends asks for the size
   a flock is released before its file is closed
   set-id bits are not set on one mount while the file is open on another
-  two mounts: a rename looks its names up before (the kernel does not take up a moved directory during one)
+  two mounts: a rename looks its names up before (the kernel does not take up a moved directory during one), and
+    who changes extended attributes (it asks for no mode before it looks for a sticky bit)
   the end of a directory, chown of neither user nor group: not asked for
 """
 import argparse
@@ -232,6 +233,8 @@ class Actor:
         os.utime(self.path(name), ns=(seconds * 10**9 + 5, seconds * 10**9 + 123456789))
 
     def do_setxattr(self, name, key, value, flags):
+        if self.syncs:
+            os.path.exists(self.path(name))
         os.setxattr(self.path(name), key, value, flags)
 
     def do_getxattr(self, name, key):
@@ -241,6 +244,8 @@ class Actor:
         return sorted(k for k in os.listxattr(self.path(name)) if not k.startswith("security."))
 
     def do_removexattr(self, name, key):
+        if self.syncs:
+            os.path.exists(self.path(name))
         os.removexattr(self.path(name), key)
 
     def do_listdir(self, name):
