@@ -12,6 +12,7 @@
 
 #include "common/base/err.h"
 #include "common/base/log.h"
+#include "common/base/mem.h"
 #include "common/fault/fault.h"
 #include "common/net/device.h"
 #include "mds/server.h"
@@ -121,13 +122,17 @@ static int serve(const struct conf *c)
 /*
  * Each batch takes up to some MiB and gives them back; by itself the allocator returns them to the
  * kernel, and the next batch waits while it clears them anew. So each of its arenas keeps this
- * much.
+ * much. The main one, in which the overlay, the caches and mostly RocksDB's memtables are, grows in
+ * steps that are large enough for huge pages.
  */
 static void keep_memory(void)
 {
+    mem_heap_huge();
     (void)mallopt(M_MMAP_THRESHOLD, 4 * MIB);
-    (void)mallopt(M_TRIM_THRESHOLD, 16 * MIB);
-    (void)mallopt(M_TOP_PAD, 1 * MIB);
+    (void)mallopt(M_TRIM_THRESHOLD, 48 * MIB);
+    (void)mallopt(M_TOP_PAD, 32 * MIB);
+    mem_free(mem_alloc(1 * MIB));
+    mem_heap_grown();
 }
 
 int main(int argc, char **argv)

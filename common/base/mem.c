@@ -7,10 +7,13 @@
 #include "common/base/mem.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/fault/fault.h"
 
@@ -23,6 +26,30 @@ struct arena_block {
     size_t used, cap;
     unsigned char data[] __attribute__((aligned(16)));
 };
+
+static _Atomic uintptr_t heap_seen; /* up to here; 0: not asked to look */
+
+static uintptr_t heap_end(void)
+{
+    return (uintptr_t)sbrk(0) & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+void mem_heap_huge(void)
+{
+    atomic_store(&heap_seen, heap_end());
+}
+
+void mem_heap_grown(void)
+{
+    uintptr_t seen = atomic_load(&heap_seen), end;
+
+    if (!seen || (uintptr_t)sbrk(0) == seen)
+        return;
+    end = heap_end();
+    /* It may have shrunk. A refusal is a kernel without huge pages. */
+    if (atomic_compare_exchange_strong(&heap_seen, &seen, end) && end > seen)
+        (void)madvise((void *)seen, end - seen, MADV_HUGEPAGE);
+}
 
 void *mem_alloc(size_t size)
 {

@@ -25,6 +25,16 @@ char *mem_printf(const char *fmt, ...) MUST_USE PRINTF_LIKE(1, 2);
 void mem_free(void *ptr); /* NULL is a no-op */
 
 /*
+ * A heap of many small things that are met in no order misses the processor's table of pages at
+ * each of them. What malloc(3) takes by brk(2) from mem_heap_huge() on may be in huge pages, where
+ * the kernel leaves that to programs (madvise(2), MADV_HUGEPAGE) and as soon as mem_heap_grown()
+ * has seen it; so the heap should grow in large steps (mallopt(3), M_TOP_PAD). mem_heap_grown()
+ * costs next to nothing, from any thread, and does nothing without mem_heap_huge().
+ */
+void mem_heap_huge(void);
+void mem_heap_grown(void);
+
+/*
  * Arena: bump allocation in blocks, freed as a whole. Up to limit bytes (0: no limit): what a
  * hostile message can make us allocate is bounded by giving its decoder an arena with a limit.
  */

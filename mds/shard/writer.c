@@ -191,6 +191,7 @@ static bool writer_batch(struct shard *s)
     if (t2 - s->checked_ns > CHECK_INTERVAL_NS) {
         s->checked_ns = t2;
         shard_check_space(s);
+        mem_heap_grown();
     }
     return true;
 }

@@ -2,9 +2,10 @@
 /* The allocator under failure, and arenas. */
 #include "common/base/mem.h"
 
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
@@ -218,10 +219,48 @@ START_TEST(small_requests_never_touch_the_allocator)
 }
 END_TEST
 
+/* Whether the mapping that at is in has been advised; false, too, where that cannot be seen. */
+static bool is_advised(const void *at)
+{
+    FILE *f = fopen("/proc/self/smaps", "re");
+    bool here = false, advised = false;
+    char line[4096];
+
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof(line), f)) {
+        uintptr_t from, to;
+
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2)
+            here = (uintptr_t)at >= from && (uintptr_t)at < to;
+        else if (here && strncmp(line, "VmFlags:", 8) == 0)
+            advised = strstr(line, " hg") != NULL;
+    }
+    fclose(f);
+    return advised;
+}
+
+START_TEST(a_heap_that_has_grown_is_in_huge_pages_when_that_was_wished)
+{
+    const bool kernel = access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0;
+    uint8_t *before = sbrk(4 * MIB), *after;
+
+    mem_heap_grown();
+    ck_assert(!is_advised(before + MIB));
+    mem_heap_huge();
+    after = sbrk(4 * MIB);
+    if (before == (void *)-1 || after == (void *)-1) /* something else is behind the heap */
+        return;
+    mem_heap_grown();
+    ck_assert(!kernel || is_advised(after + MIB));
+    ck_assert(!is_advised(before + MIB));
+}
+END_TEST
+
 SUITE_MAIN("mem", NULL, teardown, an_array_whose_size_overflows_is_refused, an_array_is_zeroed,
            asking_for_nothing_gives_something_to_free, copies_are_equal_and_separate,
            every_way_to_allocate_fails_when_the_fault_point_says_so, only_the_nth_allocation_fails,
            a_document_built_while_any_one_allocation_fails_is_whole_or_failed,
            arena_memory_is_aligned_and_does_not_overlap,
            an_arena_gives_its_limit_and_not_a_byte_more, hostile_sizes_do_not_wrap_around,
-           small_requests_never_touch_the_allocator, a_recycled_arena_keeps_one_small_block)
+           small_requests_never_touch_the_allocator, a_recycled_arena_keeps_one_small_block,
+           a_heap_that_has_grown_is_in_huge_pages_when_that_was_wished)
