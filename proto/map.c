@@ -223,7 +223,7 @@ int map_check(const struct cluster_map *m)
     for (uint32_t i = 0; ok && i < m->n_targets; i++) {
         const struct map_node *node = map_node(m, m->targets[i].node);
 
-        ok = node && node->type == MAP_NODE_OSS &&
+        ok = (node ? node->type == MAP_NODE_OSS : m->targets[i].given_up) &&
              (m->targets[i].pool == 0 || map_pool(m, m->targets[i].pool));
     }
     for (uint32_t i = 0; ok && i < m->n_shards; i++) {

@@ -33,7 +33,7 @@ struct map_node {
 };
 
 struct map_target {
-    uint32_t id, node, pool;
+    uint32_t id, node, pool; /* node: perhaps removed since the target was given up */
     struct uuid uuid;
     char alias[MAP_NAME_BYTES];
     enum map_target_state state;
@@ -108,6 +108,8 @@ int map_check(const struct cluster_map *m) MUST_USE;
 /* Changes, each on a counted copy made with map_copy() and not yet shared; they raise nothing: the
  * caller sets the epoch. -ENOMEM, -EEXIST, -ENOENT. */
 int map_add_node(struct cluster_map *m, const struct map_node *node) MUST_USE;
+/* Its targets stay, so they have to be given up: -EBUSY, -ENOENT. */
+int map_remove_node(struct cluster_map *m, uint32_t node) MUST_USE;
 int map_add_target(struct cluster_map *m, const struct map_target *target) MUST_USE;
 int map_add_pool(struct cluster_map *m, const char *name, uint32_t *ret_id) MUST_USE;
 /* One chain more for each target of the pool that no chain of (pool, copies=1) has yet. -ENOSPC:

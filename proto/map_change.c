@@ -44,6 +44,22 @@ int map_add_node(struct cluster_map *m, const struct map_node *node)
     return 0;
 }
 
+int map_remove_node(struct cluster_map *m, uint32_t node)
+{
+    const struct map_node *n = map_node(m, node);
+    uint32_t at = n ? (uint32_t)(n - m->nodes) : 0;
+
+    if (!n)
+        return -ENOENT;
+    for (uint32_t i = 0; i < m->n_targets; i++) {
+        if (m->targets[i].node == node && !m->targets[i].given_up)
+            return -EBUSY;
+    }
+    m->n_nodes--;
+    memmove(m->nodes + at, m->nodes + at + 1, (m->n_nodes - at) * sizeof *m->nodes);
+    return 0;
+}
+
 int map_add_target(struct cluster_map *m, const struct map_target *target)
 {
     uint32_t at = 0;

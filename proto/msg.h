@@ -446,6 +446,11 @@ struct msg_pool_req { /* POOL_CREATE, POOL_ADD, POOL_REMOVE; TARGET_REPLACE with
     bool dry_run;
 };
 
+struct msg_node_req { /* NODE_REMOVE */
+    uint32_t node;
+    bool dry_run;
+};
+
 struct msg_text_rep { /* what was done, or why not, for people; and JSON for the tool */
     struct msg_bytes text;
 };

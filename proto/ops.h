@@ -74,6 +74,7 @@
     X(POOL_ADD,        85, pool_req,         text_rep,         OP_SERVER | OP_ADMIN)       \
     X(POOL_REMOVE,     86, pool_req,         text_rep,         OP_SERVER | OP_ADMIN)       \
     X(TARGET_REPLACE,  89, pool_req,         text_rep,         OP_SERVER | OP_ADMIN)       \
+    X(NODE_REMOVE,     90, node_req,         text_rep,         OP_SERVER | OP_ADMIN)       \
     X(RMTREE,          88, rmtree_req,       empty,            OP_SERVER | OP_ADMIN)       \
     X(DUMP,            87, dump_req,         dump_rep,         OP_SERVER | OP_ADMIN | OP_BULK_OUT) \
     /* metadata server: locks of files; LOCK_WAKE goes to the client */                    \

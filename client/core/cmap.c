@@ -119,9 +119,12 @@ static void follow_addresses(struct core *c)
         const struct map_node *n = map_node(c->map, o->id);
         struct rpc_peer *old = o->peer;
 
-        if (!old || !n || same_addresses(o, n))
+        if (!old || (n && same_addresses(o, n)))
             continue;
-        LOG_INFO("client", "object storage server %s has moved", n->alias);
+        if (n)
+            LOG_INFO("client", "object storage server %s has moved", n->alias);
+        else
+            LOG_INFO("client", "object storage server %u was removed", o->id);
         o->peer = NULL; /* the next transfer connects to the new place */
         rpc_peer_destroy(old);
     }

@@ -52,7 +52,11 @@ uint32_t change_serving_id(const struct cluster_map *m, const struct uuid *uuid)
 
 static uint32_t next_node_id(const struct cluster_map *m)
 {
-    return m->n_nodes ? m->nodes[m->n_nodes - 1].id + 1 : 1;
+    uint32_t id = m->n_nodes ? m->nodes[m->n_nodes - 1].id : 0;
+
+    for (uint32_t i = 0; i < m->n_targets; i++) /* of servers that were removed */
+        id = MAX(id, m->targets[i].node);
+    return id + 1;
 }
 
 static uint32_t next_target_id(const struct cluster_map *m)
@@ -324,6 +328,15 @@ int change_replace(struct cluster_map *m, uint32_t target)
     if (t->given_up)
         return CHANGE_NONE;
     return map_give_up(m, target);
+}
+
+int change_remove_node(struct cluster_map *m, uint32_t node)
+{
+    const struct map_node *n = map_node(m, node);
+
+    if (n && n->type != MAP_NODE_OSS)
+        return -EBUSY;
+    return map_remove_node(m, node);
 }
 
 /* ---- pools ---- */

@@ -42,6 +42,12 @@ uint32_t change_instead_of(const struct cluster_map *m, const struct msg_registe
  * believe to be gone. -EBUSY: it is there; -ENOSPC: its pool's table cannot be longer.
  */
 int change_replace(struct cluster_map *m, uint32_t target) MUST_USE;
+/*
+ * A server that is gone for good leaves the map. Its targets, all given up, stay there: files name
+ * them. Its number is not used again while they do. -EBUSY: a target of it is not given up, or it
+ * is this metadata server; -ENOENT.
+ */
+int change_remove_node(struct cluster_map *m, uint32_t node) MUST_USE;
 int change_offline(struct cluster_map *m, uint32_t node) MUST_USE;
 
 /*

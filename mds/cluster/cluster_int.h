@@ -6,7 +6,7 @@
  *   log.c     changes become durable, one entry for all that wait
  *   node.c    NODE_REGISTER, HEARTBEAT, who is up; peer.c connections to them
  *   push.c    fences to every OSS
- *   lost.c    targets that are not where they lived, TARGET_REPLACE
+ *   lost.c    targets that are not where they lived, TARGET_REPLACE, NODE_REMOVE
  *   pool.c    POOL_*; status.c STATUS and statfs; dump.c DUMP; map.c MAP_GET, start, stop
  */
 #ifndef AIFS_MDS_CLUSTER_CLUSTER_INT_H
@@ -133,6 +133,7 @@ int cluster_nodes_load(struct cluster *c) MUST_USE;
 void cluster_nodes_fini(struct cluster *c);
 struct cluster_node *cluster_node(struct cluster *c, uint32_t id);
 int cluster_node_add(struct cluster *c, uint32_t id, struct cluster_node **ret_node) MUST_USE;
+void cluster_node_forget(struct cluster *c, uint32_t id); /* it is not in the map any more */
 void cluster_node_tick(struct cluster *c, uint64_t now_ns);
 void cluster_serve_register(struct rpc_req *req);
 void cluster_serve_heartbeat(struct rpc_req *req);
@@ -154,6 +155,7 @@ void cluster_refused_fini(struct cluster *c);
 int cluster_refused_list(struct cluster *c, struct arena *a,
                          struct msg_status_rep *rep) MUST_USE; /* -ENOMEM */
 void cluster_serve_replace(struct rpc_req *req);
+void cluster_serve_remove(struct rpc_req *req);
 
 /* pool.c, status.c, dump.c */
 void cluster_serve_pool(struct rpc_req *req);

@@ -4,11 +4,12 @@
  * known target is refused (change.h), which STATUS tells until the target is there again, its
  * server offers something else, or an operator has given it up with TARGET_REPLACE. Then its server
  * is asked to register again and the new one is taken. What was given up and comes back is refused
- * and told in the same way.
+ * and told in the same way. A server all of whose targets were given up can be removed, too.
  *
  * Failure modes: out of memory: it is refused all the same, only STATUS does not tell. After a
  * start nothing is known until the servers have registered.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/text.h"
@@ -202,6 +203,72 @@ void cluster_serve_replace(struct rpc_req *req)
     r->req = req;
     r->change.apply = replace_apply;
     r->change.done = replace_done;
+    r->change.dry_run = msg->dry_run;
+    cluster_begin(c);
+    cluster_change(c, &r->change);
+}
+
+/* ---- NODE_REMOVE ---- */
+
+struct removing {
+    struct map_change change;
+    struct cluster *c;
+    struct rpc_req *req;
+    char alias[MAP_NAME_BYTES];
+};
+
+static int remove_apply(struct map_change *change, struct cluster_map *m)
+{
+    struct removing *r = container_of(change, struct removing, change);
+    const struct msg_node_req *msg = r->req->msg;
+    const struct cluster_node *n = cluster_node(r->c, msg->node);
+    const struct map_node *mn = map_node(m, msg->node);
+
+    if (n && (n->up || n->waited_for))
+        return -EBUSY;
+    if (mn)
+        memcpy(r->alias, mn->alias, sizeof r->alias);
+    return change_remove_node(m, msg->node);
+}
+
+static void remove_done(struct map_change *change, int status)
+{
+    struct removing *r = container_of(change, struct removing, change);
+    const struct msg_node_req *msg = r->req->msg;
+    struct cluster *c = r->c;
+    struct msg_text_rep rep;
+    char text[256];
+    int n = snprintf(text, sizeof text,
+                     "%sserver %s (node %u) is removed: nothing of it is known any more but its "
+                     "targets, which were given up",
+                     msg->dry_run ? "would be done: " : "", r->alias, msg->node);
+
+    if (status == 0 && !msg->dry_run) {
+        LOG_WARN("cluster", "%s", text);
+        if (!c->stopping)
+            cluster_node_forget(c, msg->node);
+    }
+    rep.text = (struct msg_bytes){text, (uint32_t)n};
+    rpc_reply(r->req, status, status ? NULL : &rep);
+    mem_free(r);
+    cluster_end(c);
+}
+
+void cluster_serve_remove(struct rpc_req *req)
+{
+    struct mds *m = req->handler_arg;
+    struct cluster *c = cluster_of(m);
+    const struct msg_node_req *msg = req->msg;
+    struct removing *r = c->stopping ? NULL : mem_zalloc(sizeof *r);
+
+    if (!r) {
+        rpc_reply(req, c->stopping ? -AIFS_ECANCELLED : -ENOMEM, NULL);
+        return;
+    }
+    r->c = c;
+    r->req = req;
+    r->change.apply = remove_apply;
+    r->change.done = remove_done;
     r->change.dry_run = msg->dry_run;
     cluster_begin(c);
     cluster_change(c, &r->change);

@@ -98,6 +98,7 @@ static void serve_start(struct mds *m)
     rpc_node_handle(m->node, RPC_OP_POOL_ADD, cluster_serve_pool, m);
     rpc_node_handle(m->node, RPC_OP_POOL_REMOVE, cluster_serve_pool, m);
     rpc_node_handle(m->node, RPC_OP_TARGET_REPLACE, cluster_serve_replace, m);
+    rpc_node_handle(m->node, RPC_OP_NODE_REMOVE, cluster_serve_remove, m);
     rpc_node_handle(m->node, RPC_OP_DUMP, cluster_serve_dump, m);
 }
 

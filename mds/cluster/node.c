@@ -68,21 +68,34 @@ int cluster_nodes_load(struct cluster *c)
     return 0;
 }
 
+static void node_free(struct cluster_node *n)
+{
+    hmap_remove(&n->c->nodes, &n->by_id); /* first: calls that end with the peer look for it */
+    if (n->peer)
+        rpc_peer_destroy(n->peer);
+    if (n->link)
+        rpc_link_unref(n->link);
+    mem_free(n->targets);
+    mem_free(n);
+}
+
 void cluster_nodes_fini(struct cluster *c)
 {
     struct list *l;
 
-    while ((l = list_pop_front(&c->node_list))) {
-        struct cluster_node *n = list_entry(l, struct cluster_node, all);
+    while ((l = list_pop_front(&c->node_list)))
+        node_free(list_entry(l, struct cluster_node, all));
+}
 
-        if (n->peer)
-            rpc_peer_destroy(n->peer);
-        if (n->link)
-            rpc_link_unref(n->link);
-        hmap_remove(&c->nodes, &n->by_id);
-        mem_free(n->targets);
-        mem_free(n);
-    }
+void cluster_node_forget(struct cluster *c, uint32_t id)
+{
+    struct cluster_node *n = cluster_node(c, id);
+
+    if (!n)
+        return;
+    list_remove(&n->all);
+    node_free(n);
+    cluster_fence_check(c); /* those that only it had not confirmed */
 }
 
 static void heard_over(struct cluster_node *n, struct rpc_link *l)

@@ -136,7 +136,8 @@ static void add_server_wait(struct mds *m, struct mds_waits *out, const struct s
 {
     const struct cluster_map *map = m->cluster_ops->map(m);
     const struct map_target *t = map_target(map, from->target);
-    struct msg_wait *w = t ? mds_waits_add(out) : NULL;
+    const struct map_node *node = t ? map_node(map, t->node) : NULL;
+    struct msg_wait *w = node ? mds_waits_add(out) : NULL;
 
     if (!w)
         return;
@@ -149,7 +150,7 @@ static void add_server_wait(struct mds *m, struct mds_waits *out, const struct s
     session_describe(m, s->id, &w->who);
     w->who.pid = from->pid;
     w->who.age_ns = age_ns(s, from);
-    w->other.host = text(map_node(map, t->node)->alias);
+    w->other.host = text(node->alias);
     if (!cluster_target_up(m, t->id))
         w->server_state = cluster_server_up(m, t->node) ? MSG_SERVER_MISSING : MSG_SERVER_DOWN;
 }

@@ -198,6 +198,9 @@ const struct codec codec_map_rep = {&aifs__map_rep__descriptor, sizeof(struct ms
     F(text, name, MAP_NAME_BYTES - 1) F(u32s, targets, MSG_ITEMS_MAX) F(flag, dry_run)
 CODEC_MSG(pool_req, PoolReq, POOL_REQ)
 
+#define NODE_REQ(F) F(num, node) F(flag, dry_run)
+CODEC_MSG(node_req, NodeReq, NODE_REQ)
+
 #define TEXT_REP(F) F(bytes, text, 256u << 10)
 CODEC_MSG(text_rep, TextRep, TEXT_REP)
 

@@ -92,7 +92,7 @@ jq -e '[.items[].path] == ["'"$M/f"'"]' "$T/out" >/dev/null || fail "what could 
 touch "$M/$(printf 'n\377me')" && good file.info file info "$M/$(printf 'n\377me')"
 # nobody there
 nobody=(--mds 127.0.0.1:1 --key-file "$C/key/admin.key")
-for cmd in status top df "node list" "node show oss1" "client list" "net show" "target list" "target show 1" "target add --node oss1 --path /x" "target replace x" "pool list" "pool show x" "pool create x" \
+for cmd in status top df "node list" "node show oss1" "client list" "net show" "target list" "target show 1" "target add --node oss1 --path /x" "target replace x" "node remove x" "pool list" "pool show x" "pool create x" \
     "pool add x 1" "pool remove x 1" "file where $M/f" "file locks $M/f" "rmtree --yes $M/d" "rmtree --list" "mds dump $T/d" "fsck check"; do
     # shellcheck disable=SC2086
     bad 7 "${nobody[@]}" $cmd

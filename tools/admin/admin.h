@@ -154,6 +154,7 @@ int cmd_status(struct admin *a, int argc, char **argv);
 int cmd_top(struct admin *a, int argc, char **argv);
 int cmd_node_list(struct admin *a, int argc, char **argv);
 int cmd_node_show(struct admin *a, int argc, char **argv);
+int cmd_node_remove(struct admin *a, int argc, char **argv);
 int cmd_client_list(struct admin *a, int argc, char **argv);
 int cmd_net_show(struct admin *a, int argc, char **argv);
 int cmd_target_list(struct admin *a, int argc, char **argv);

@@ -266,7 +266,7 @@ static void warn_waits(struct out *o, const struct cluster *c, const struct map_
         clients++;
         oldest_ns = MAX(oldest_ns, s->waits_ns);
     }
-    if (clients)
+    if (clients && map_node(c->map, t->node))
         out_warning(o, "%u client%s for target %u (%s) on %s, for up to %.0f s now: see top",
                     clients, clients == 1 ? " waits" : "s wait", t->id, t->alias,
                     map_node(c->map, t->node)->alias, (double)oldest_ns / (double)NS_PER_S);
@@ -488,14 +488,15 @@ static struct msg_bytes address_of(struct msg_bytes b)
 static void out_waits(struct out *o, const struct cluster *c, const struct msg_session_info *s)
 {
     const struct map_target *t = s->waiting ? map_target(c->map, s->waits_target) : NULL;
+    const struct map_node *node = t ? map_node(c->map, t->node) : NULL;
     char text[MAP_NAME_BYTES + 32];
 
-    if (!t) {
+    if (!node) {
         for (int i = 0; i < 3; i++)
             out_none(o);
         return;
     }
-    snprintf(text, sizeof text, "%s (target %u)", map_node(c->map, t->node)->alias, t->id);
+    snprintf(text, sizeof text, "%s (target %u)", node->alias, t->id);
     out_text(o, text);
     out_number(o, s->waits_ns);
     out_number(o, s->waiting);

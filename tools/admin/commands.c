@@ -10,6 +10,8 @@ const struct admin_command admin_commands[] = {
     {"df", NULL, "[--pool P]", "space by target", cmd_df},
     {"node", "list", "", "servers, their addresses and when they were last seen", cmd_node_list},
     {"node", "show", "NODE", "one server", cmd_node_show},
+    {"node", "remove", "NODE --yes", "forget a server that is gone, its targets given up",
+     cmd_node_remove},
     {"client", "list", "", "mounts: host, age, open files", cmd_client_list},
     {"net", "show", "[NODE]", "addresses of servers as reached from here, transports, devices",
      cmd_net_show},

@@ -140,10 +140,10 @@ static int ask_targets(struct admin *a, const struct cluster_map *map, uint64_t 
         struct rpc_peer *peer;
         int err = -EHOSTUNREACH;
 
-        if (!p || !node || p->asked) /* two stripes may be on one target */
+        if (!p || p->asked || !(node || t->given_up)) /* two stripes may be on one target */
             continue;
         p->asked = true;
-        if (t->given_up) {
+        if (t->given_up) { /* its server is perhaps not known any more */
             out_warning(o, "target %u (%s) was given up: what the file had there is lost", t->id,
                         t->alias);
             rc = ADMIN_PARTIAL;

@@ -204,6 +204,42 @@ START_TEST(a_new_target_where_one_lived_is_refused_until_that_is_given_up)
 }
 END_TEST
 
+START_TEST(a_server_that_is_gone_is_removed_and_its_lost_targets_stay)
+{
+    struct msg_node_req node = {.dry_run = true};
+    struct msg_pool_req lost = {.n_targets = 1};
+    const void *any;
+
+    rig_oss_start(&rig, 0, 1);
+    rig_oss_start(&rig, 1, 1);
+    rig_client_open(&rig, 0);
+    node.node = rig.oss[1].node_id;
+    lost.targets = &rig.oss[1].target_id[0];
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_NODE_REMOVE, &node, NULL), -EBUSY); /* it is there */
+    rig.oss[1].alive = false;
+    rig_pass(&rig, 6000);
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_NODE_REMOVE, &node, NULL), -EBUSY); /* its target */
+    ck_ok(rig_admin(&rig, RPC_OP_TARGET_REPLACE, &lost, &any));
+    ck_ok(rig_admin(&rig, RPC_OP_NODE_REMOVE, &node, &any));
+    ck_assert_uint_eq(get_map(0)->n_nodes, 3); /* it was only asked */
+    node.dry_run = false;
+    ck_ok(rig_admin(&rig, RPC_OP_NODE_REMOVE, &node, &any));
+    ck_assert_uint_eq(get_map(0)->n_nodes, 2);
+    ck_assert_uint_eq(get_map(0)->n_targets, 2);
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_NODE_REMOVE, &node, NULL), -ENOENT);
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    ck_assert_uint_eq(((const struct msg_status_rep *)any)->n_nodes, 1);
+    rig_mds_stop(&rig);
+    rig_mds_start(&rig);
+    rig_oss_restart(&rig, 0);
+    rig_oss_start(&rig, 1, 1); /* with the disk that was given up */
+    ck_assert_uint_eq(rig.oss[1].node_id, 0);
+    ck_assert_uint_eq(get_map(0)->n_nodes, 2);
+    node.node = 1;
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_NODE_REMOVE, &node, NULL), -EBUSY);
+}
+END_TEST
+
 static unsigned lines_with(const char *path, const char *text)
 {
     char line[512];
@@ -445,6 +481,7 @@ static void add(TCase *t)
     tcase_add_test(t, pools_are_made_and_filled_with_new_targets_only);
     tcase_add_test(t, status_and_statfs_say_what_there_is);
     tcase_add_test(t, a_new_target_where_one_lived_is_refused_until_that_is_given_up);
+    tcase_add_test(t, a_server_that_is_gone_is_removed_and_its_lost_targets_stay);
     tcase_add_test(t, what_is_refused_is_said_once_though_its_server_asks_every_second);
     tcase_add_test(t, what_was_refused_is_forgotten_when_the_target_is_there_again);
     tcase_add_test(t, status_says_at_once_whose_connection_is_closed);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/err.h"
 #include "mds/cluster/change.h"
 #include "proto/layout.h"
 
@@ -279,6 +280,37 @@ START_TEST(a_target_that_was_given_up_never_serves_again)
 }
 END_TEST
 
+START_TEST(a_server_is_removed_when_all_its_targets_are_given_up_and_its_number_stays_theirs)
+{
+    server(2, "oss1", 1);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    server(3, "oss2", 2);
+    address = text("10.0.0.3:7601");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(change_remove_node(map, 1), -EBUSY); /* the metadata server */
+    ck_assert_int_eq(change_remove_node(map, 9), -ENOENT);
+    ck_assert_int_eq(change_offline(map, 3), 0);
+    ck_assert_int_eq(change_replace(map, 2), 0);
+    ck_assert_int_eq(change_remove_node(map, 3), -EBUSY); /* one of two */
+    ck_assert_int_eq(change_replace(map, 3), 0);
+    ck_assert_int_eq(change_remove_node(map, 3), 0);
+    ck_assert_int_eq(change_remove_node(map, 3), -ENOENT);
+    ck_assert_int_eq(map_check(map), 0);
+    ck_assert_uint_eq(map->n_nodes, 2);
+    ck_assert(map_target(map, 2)->given_up && map_target(map, 3)->given_up);
+    ck_assert_int_eq(change_register(map, &req), CHANGE_NONE); /* it is back with these */
+    server(4, "oss2", 1);
+    address = text("10.0.0.3:7601");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_nodes, 3);
+    ck_assert_uint_eq(map_target(map, 4)->node, 4);
+    ck_assert_int_eq(map_check(map), 0);
+    map->targets[3].node = 77; /* only what is given up may be of nobody */
+    ck_assert_int_eq(map_check(map), -AIFS_EPROTO);
+    map->targets[3].node = 4;
+}
+END_TEST
+
 START_TEST(a_server_that_has_lost_all_its_targets_comes_back_as_itself)
 {
     server(2, "oss1", 2);
@@ -392,6 +424,8 @@ int main(void)
     tcase_add_test(t, a_start_counts_among_the_chains_that_new_files_use);
     tcase_add_test(t, a_pool_that_has_lost_everything_has_no_room_until_it_gets_a_target);
     tcase_add_test(t, a_target_that_was_given_up_never_serves_again);
+    tcase_add_test(
+        t, a_server_is_removed_when_all_its_targets_are_given_up_and_its_number_stays_theirs);
     tcase_add_test(t, a_server_that_has_lost_all_its_targets_comes_back_as_itself);
     tcase_add_test(t, an_unknown_pool_is_refused);
     tcase_add_test(t, nonsense_from_a_server_is_refused);
