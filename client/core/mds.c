@@ -172,7 +172,7 @@ static bool slot_take(struct mds_op *op)
 void mds_op_outcome(struct mds_op *op, int status)
 {
     struct core *c = op->core;
-    struct retry r = retry_mds(status, op->attempt);
+    struct retry r = (op->ahead ? retry_ahead : retry_mds)(status, op->attempt);
 
     if (status == 0 && c->behind.n && behind_overtaken(op))
         return; /* asked again */

@@ -38,6 +38,12 @@ struct retry retry_mds(int status, unsigned attempt)
     }
 }
 
+struct retry retry_ahead(int status, unsigned attempt)
+{
+    return status == -ENOMEM ? again(RETRY_AGAIN, attempt, RETRY_AHEAD_MAX, status)
+                             : retry_mds(status, attempt);
+}
+
 static struct retry retry_oss(int status, unsigned attempt)
 {
     switch (status) {

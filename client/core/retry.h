@@ -24,9 +24,12 @@ struct retry {
 
 #define RETRY_CHECKSUM_MAX 3u  /* a transfer that arrives damaged so often is an error */
 #define RETRY_STALE_MAX    16u /* so are attributes or a map that are never new enough */
+#define RETRY_AHEAD_MAX    8u  /* so often a server may have no memory for it: 1.3 s */
 
 /* attempt: how often this call has failed before this time. */
 struct retry retry_mds(int status, unsigned attempt);
+/* Of a removal that was answered ahead: nobody else is left who could try again. */
+struct retry retry_ahead(int status, unsigned attempt);
 struct retry retry_oss_read(int status, unsigned attempt);
 struct retry retry_oss_write(int status, unsigned attempt);
 

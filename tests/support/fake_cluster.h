@@ -127,6 +127,7 @@ struct fake_cluster {
     bool hold_removals; /* they wait for fake_release_removals() */
     struct list removals_held;
     int fail_removals;            /* status for UNLINK; 0: none */
+    unsigned fail_removals_n;     /* of so many; 0: of all */
     unsigned retry_members;       /* so many of a batch are to come by themselves */
     unsigned wishes;              /* pages that were asked for with that wish */
     unsigned reclaims, unsettled; /* RECLAIM, and those that said so */
@@ -177,6 +178,7 @@ void fake_rename(struct fake_cluster *f, struct rpc_req *req);
 void fake_readdir(struct fake_cluster *f, struct rpc_req *req);
 void fake_batch(struct fake_cluster *f, struct rpc_req *req, struct fake_session *s);
 bool fake_holds_removal(struct fake_cluster *f, struct rpc_req *req);
+int fake_refuses_removal(struct fake_cluster *f, unsigned op, const struct fake_inode *i);
 /* Time passes, a millisecond at a time, when there is nothing else to do. */
 void fake_run_until(struct fake_cluster *f, const bool *flag);
 void fake_run_for(struct fake_cluster *f, uint64_t ns);

@@ -430,8 +430,10 @@ static void do_name(struct fake_cluster *f, struct rpc_req *req)
     const struct msg_name_req *m = req->msg;
     struct fake_inode *i = fake_find(f, m->parent, &m->name);
 
-    if (i && req->header.op == RPC_OP_UNLINK && f->fail_removals) {
-        answer(f, req, f->fail_removals, NULL, 0, false);
+    int refused = fake_refuses_removal(f, req->header.op, i);
+
+    if (refused) {
+        answer(f, req, refused, NULL, 0, false);
         return;
     }
     if (i && req->header.op != RPC_OP_LOOKUP) {
@@ -439,10 +441,12 @@ static void do_name(struct fake_cluster *f, struct rpc_req *req)
         i->attr.change = ++f->change;
         f->inodes[m->parent].attr.change = ++f->change;
     }
-    if (req->header.op == RPC_OP_RMDIR && i)
+    if (req->header.op == RPC_OP_RMDIR && i) {
+        f->executed[RPC_OP_RMDIR]++;
         rpc_reply(req, 0, &(struct msg_inode_rep){0});
-    else
+    } else {
         answer(f, req, i ? 0 : -ENOENT, i, 0, false);
+    }
 }
 
 static void do_lease(struct fake_cluster *f, struct rpc_req *req)

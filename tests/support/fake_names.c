@@ -90,7 +90,8 @@ void fake_rename(struct fake_cluster *f, struct rpc_req *req)
 
 bool fake_holds_removal(struct fake_cluster *f, struct rpc_req *req)
 {
-    if (!f->hold_removals || (req->header.op != RPC_OP_UNLINK && req->header.op != RPC_OP_BATCH))
+    if (!f->hold_removals || (req->header.op != RPC_OP_UNLINK && req->header.op != RPC_OP_RMDIR &&
+                              req->header.op != RPC_OP_BATCH))
         return false;
     list_push_back(&f->removals_held, &req->link);
     return true;
@@ -107,25 +108,48 @@ void fake_release_removals(struct fake_cluster *f)
         fake_mds_handle(list_entry(l, struct rpc_req, link));
 }
 
+static bool is_empty(const struct fake_cluster *f, uint64_t dir)
+{
+    for (unsigned k = 1; k < FAKE_INODES; k++)
+        if (f->inodes[k].used && f->inodes[k].attr.nlink && f->inodes[k].parent == dir)
+            return false;
+    return true;
+}
+
+int fake_refuses_removal(struct fake_cluster *f, unsigned op, const struct fake_inode *i)
+{
+    int status = f->fail_removals;
+
+    if (!i || (op != RPC_OP_UNLINK && op != RPC_OP_RMDIR))
+        return 0;
+    if (op == RPC_OP_RMDIR)
+        return is_empty(f, i->attr.ino) ? 0 : -ENOTEMPTY;
+    if (f->fail_removals_n && --f->fail_removals_n == 0)
+        f->fail_removals = 0;
+    return status;
+}
+
 static int remove_one(struct fake_cluster *f, const struct msg_batch_item *item,
                       struct msg_inode_rep *rep)
 {
     struct fake_inode *i = fake_find(f, item->parent, &item->name);
+    int status = fake_refuses_removal(f, item->op, i);
 
-    ck_assert_uint_eq(item->op, RPC_OP_UNLINK);
-    f->executed[RPC_OP_UNLINK]++;
-    if (f->fail_removals)
-        return f->fail_removals;
+    ck_assert(item->op == RPC_OP_UNLINK || item->op == RPC_OP_RMDIR);
+    f->executed[item->op]++;
+    if (status)
+        return status;
     if (!i)
         return -ENOENT;
     if (f->retry_members) {
         f->retry_members--;
-        f->executed[RPC_OP_UNLINK]--;
+        f->executed[item->op]--;
         return -AIFS_ERETRY;
     }
     i->attr.nlink--;
     i->attr.change = ++f->change;
-    rep->inode.attr = i->attr;
+    if (item->op == RPC_OP_UNLINK)
+        rep->inode.attr = i->attr;
     f->inodes[item->parent].attr.change = ++f->change;
     rep->has_dir = true;
     rep->dir = f->inodes[item->parent].attr;

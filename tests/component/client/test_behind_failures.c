@@ -78,6 +78,25 @@ START_TEST(a_removal_that_is_refused_fails_the_next_fsync_of_the_directory)
 }
 END_TEST
 
+START_TEST(a_removal_for_which_the_server_has_no_memory_is_tried_again)
+{
+    rm_begin();
+    rm.bed.cluster.fail_removals = -ENOMEM;
+    rm.bed.cluster.fail_removals_n = 7;
+    for (unsigned k = 2; k < 12; k++)
+        ck_assert(rm_at_once(k));
+    ck_assert_int_eq(rm_fsync(), 0);
+    for (unsigned k = 2; k < 12; k++)
+        ck_assert_ptr_null(rm_file(k));
+    ck_assert_uint_eq(rm_stats().removals_refused, 0);
+    rm.bed.cluster.fail_removals = -ENOMEM; /* never */
+    ck_assert(rm_at_once(12));
+    ck_assert_int_eq(rm_fsync(), -ENOMEM);
+    ck_assert_uint_eq(rm_stats().removals_refused, 1);
+    rm.bed.cluster.fail_removals = 0;
+}
+END_TEST
+
 START_TEST(a_refusal_that_nobody_asked_for_fails_the_unmount)
 {
     rm_begin();
@@ -217,6 +236,7 @@ SUITE_MAIN("client-behind-failures", rm_setup, rm_teardown,
            removals_survive_a_broken_connection,
            what_the_server_leaves_out_of_a_batch_goes_by_itself,
            a_removal_that_is_refused_fails_the_next_fsync_of_the_directory,
+           a_removal_for_which_the_server_has_no_memory_is_tried_again,
            a_refusal_that_nobody_asked_for_fails_the_unmount,
            removals_of_a_lost_session_are_not_carried_into_the_next,
            a_forced_unmount_waits_for_no_removal, an_unmount_waits_for_the_removals,
