@@ -7,8 +7,8 @@
  * comes, those who wait behind it go on: operations that name the directory or the file (the
  * barrier), the answer to an INVALIDATE, removals for which there was no room.
  *
- * What is allowed is decided here as the server would (mode, owner, the sticky bit; where there is
- * an access list only for its owner and for root), because nobody is left to hear a refusal.
+ * What is allowed is decided in behind_rules.c. The removal of a directory is sent when those in it
+ * have been answered: their messages may overtake each other.
  *
  * Failure: the server refuses all the same, or the session is lost: it is logged, the directory is
  * looked at afresh by everybody, and its next fsync fails. A removal is never carried from one
@@ -66,6 +66,11 @@ static struct behind_caller *caller_oldest(struct core *c)
     return oldest;
 }
 
+bool behind_removes(const struct core *c, const struct msg_cred *cred)
+{
+    return caller_find(c, cred) != NULL;
+}
+
 void behind_executed(const struct mds_op *op)
 {
     struct core *c = op->core;
@@ -104,8 +109,10 @@ void behind_told_dir(struct core_inode *dir, const struct answer *a)
 {
     if (!believes(dir, a))
         return;
-    if (!dir->behind.term)
+    if (!dir->behind.own) { /* what was told as of an entry ends with another directory */
+        dir->behind.own = true;
         dir->behind.term = ++dir->core->behind.terms;
+    }
     dir->behind.rules_known |= inode_attr_fresh(dir);
 }
 
@@ -113,26 +120,21 @@ void behind_told_entry(struct core_inode *i, uint64_t ino, const struct answer *
 {
     const struct core_inode *dir = inode_find(i->core, ino);
 
-    if (dir && dir->behind.term && believes(dir, a) && believes(i, a))
+    if (dir && dir->behind.term && !i->behind.own && believes(dir, a) && believes(i, a))
         i->behind.term = dir->behind.term;
 }
 
 void behind_end(struct core_inode *i)
 {
     i->behind.term = 0;
-    i->behind.rules_known = false;
-}
-
-bool behind_alone(const struct core_inode *dir, const struct core_inode *i)
-{
-    return dir->behind.term && i->behind.term == dir->behind.term;
+    i->behind.own = i->behind.rules_known = false;
 }
 
 bool behind_leaving(struct core *c, uint64_t ino)
 {
     const struct core_inode *i = c->behind.n ? inode_find(c, ino) : NULL;
 
-    return i && i->behind.n && !S_ISDIR(i->attr.mode);
+    return i && i->behind.leaving;
 }
 
 /* ---- the barrier ---- */
@@ -243,9 +245,9 @@ static void mistaken(struct core_inode *dir)
         e->inval_attr(e->arg, dir->ino);
 }
 
-static bool same_times(const struct msg_attr *a, const struct msg_attr *b)
+static bool as_foreseen(const struct msg_attr *a, const struct msg_attr *b)
 {
-    return a->mtime.sec == b->mtime.sec && a->mtime.nsec == b->mtime.nsec &&
+    return a->nlink == b->nlink && a->mtime.sec == b->mtime.sec && a->mtime.nsec == b->mtime.nsec &&
            a->ctime.sec == b->ctime.sec && a->ctime.nsec == b->ctime.nsec;
 }
 
@@ -256,7 +258,7 @@ static void take_dir(const struct mds_op *op, struct core_inode *dir)
     struct msg_attr foreseen = dir->attr;
 
     inode_take_dir(op, op->call.rep, dir->ino);
-    if (!same_times(&foreseen, &dir->attr) && e->inval_attr)
+    if (!as_foreseen(&foreseen, &dir->attr) && e->inval_attr)
         e->inval_attr(e->arg, dir->ino);
 }
 
@@ -267,6 +269,17 @@ static void settle(struct core_inode *i)
         return;
     invalidate_drained(i->core, i->ino);
     resume_list(&i->behind.waiters);
+}
+
+/* Its own removal may follow those in it. */
+static void emptied(struct core_inode *dir)
+{
+    struct mds_op *last = dir->behind.last;
+
+    if (!last || dir->behind.n > 1)
+        return;
+    dir->behind.last = NULL;
+    mds_op_go(last);
 }
 
 static void uncount(struct core_inode *i)
@@ -327,6 +340,9 @@ static void answered(struct mds_op *op, int status)
 
     uncount(dir);
     uncount(victim);
+    victim->behind.leaving = false;
+    if (victim->behind.last == op) /* never sent */
+        victim->behind.last = NULL;
     c->behind.n--;
     c->stats.removals_under_way--;
     if (!status || status == -ENOENT) {
@@ -334,10 +350,12 @@ static void answered(struct mds_op *op, int status)
     } else {
         outdate(victim);
         behind_end(victim);
+        names_drop_dir(victim);
         refused(op, dir, status);
     }
     settle(victim);
     settle(dir);
+    emptied(dir);
     inode_put(victim);
     inode_put(dir);
     if (!c->behind.n) {
@@ -349,67 +367,9 @@ static void answered(struct mds_op *op, int status)
         resume(list_entry(list_pop_front(&c->behind.room), struct mds_op, wait));
 }
 
-/* As the server decides it. Who is not allowed by this is asked for there. */
-static bool may_delete(const struct msg_attr *dir, const struct msg_attr *victim,
-                       const struct msg_cred *cred)
-{
-    uint32_t mode = dir->mode;
-    bool group = cred->gid == dir->gid;
-
-    if (cred->uid == 0)
-        return true;
-    for (uint32_t k = 0; k < cred->n_groups; k++)
-        group |= cred->groups[k] == dir->gid;
-    if (cred->uid == dir->uid)
-        mode >>= 6;
-    else if (dir->flags & MSG_ATTR_ACL)
-        return false;
-    else if (group)
-        mode >>= 3;
-    return (mode & 3) == 3 &&
-           (!(dir->mode & S_ISVTX) || cred->uid == victim->uid || cred->uid == dir->uid);
-}
-
-/* Is a change under way of which the outcome matters here? What was answered ahead is in front. */
-static bool changes_now(const struct mds_op *op, uint64_t dir, uint64_t victim)
-{
-    struct list *l;
-
-    for (l = op->core->ops.prev; l != &op->core->ops; l = l->prev) {
-        const struct mds_op *o = list_entry(l, const struct mds_op, link);
-        struct named d;
-
-        if (o->ahead)
-            return false;
-        if (o == op || !(rpc_op_flags(o->call.op) & OP_SLOT))
-            continue;
-        d = named_by(o);
-        for (unsigned k = 0; k < d.n; k++)
-            if (d.ino[k] == dir || d.ino[k] == victim)
-                return true;
-    }
-    return false;
-}
-
-/* Nobody else can tell, it will not be refused, nothing of it is under way or open here, and nobody
- * waits who would be kept waiting by it. */
-static bool fits(const struct mds_op *op, const struct core_inode *dir,
-                 const struct core_inode *victim)
-{
-    const struct core *c = op->core;
-    const struct msg_cred *cred = &op->msg.name.cred;
-
-    return c->o.ahead && !c->forced && c->state == CORE_MOUNTED && session_believed(c) &&
-           dir->behind.rules_known && inode_attr_fresh(dir) && inode_attr_fresh(victim) &&
-           victim->attr.nlink == 1 && !S_ISDIR(victim->attr.mode) && !victim->refs &&
-           list_empty(&victim->files) && list_empty(&dir->behind.waiters) &&
-           list_empty(&c->behind.all) && caller_find(c, cred) &&
-           may_delete(&dir->attr, &victim->attr, cred) && !changes_now(op, dir->ino, victim->ino);
-}
-
 /* The directory as the server will have it: the kernel asks for its attributes before the next
  * removal, to see whether it is allowed. Answers that are older are told by their change number. */
-static void changed_now(struct core_inode *dir, struct msg_name_req *m)
+static void changed_now(struct core_inode *dir, struct msg_name_req *m, bool of_dir)
 {
     struct core *c = dir->core;
     struct msg_time now = time_later(core_now(c), c->behind.last), changed = dir->attr.mtime;
@@ -420,6 +380,8 @@ static void changed_now(struct core_inode *dir, struct msg_name_req *m)
     m->when_ns = (uint64_t)now.sec * NS_PER_S + now.nsec;
     dir->attr.mtime = now;
     dir->attr.ctime = time_later(dir->attr.ctime, now);
+    if (of_dir && dir->attr.nlink > 2)
+        dir->attr.nlink--;
     dir->attr.change++;
 }
 
@@ -427,6 +389,7 @@ static void go_ahead(struct mds_op *op, struct core_inode *dir, struct core_inod
 {
     struct core *c = op->core;
     struct core_req *q = op->q;
+    bool of_dir = op->call.op == RPC_OP_RMDIR;
 
     caller_find(c, &op->msg.name.cred)->last_ns = reactor_now_ns(c->reactor);
     count(dir);
@@ -434,8 +397,9 @@ static void go_ahead(struct mds_op *op, struct core_inode *dir, struct core_inod
     c->behind.n++;
     c->stats.removals_under_way++;
     c->stats.removed_ahead++;
-    changed_now(dir, &op->msg.name);
+    changed_now(dir, &op->msg.name, of_dir);
     outdate(victim);
+    victim->behind.leaving = true;
     names_removed(dir, op->msg.name.name.data, op->msg.name.name.len);
     prelist_removed(dir, &op->msg.name.cred, true);
     op->q = NULL;
@@ -445,7 +409,10 @@ static void go_ahead(struct mds_op *op, struct core_inode *dir, struct core_inod
     op->done = answered;
     list_remove(&op->link);
     list_push_front(&c->ops, &op->link);
-    mds_op_go(op);
+    if (victim->behind.n > 1)
+        victim->behind.last = op;
+    else
+        mds_op_go(op);
     if (q)
         req_finish(q, 0);
 }
@@ -460,7 +427,7 @@ bool behind_try(struct mds_op *op)
     struct core_inode *victim = dir ? inode_find(c, e->ino) : NULL;
 
     op->unsure = !victim || !behind_alone(dir, victim);
-    if (op->unsure || !fits(op, dir, victim))
+    if (op->unsure || !behind_allows(op, dir, victim))
         return false;
     op->for_room = c->behind.n >= c->behind.max;
     if (op->for_room)

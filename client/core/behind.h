@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Removals that are answered before the server has executed them (ADR 0017): behind.c. Included by
- * core_int.h.
+ * core_int.h; which are, behind_rules.c.
  *
  * Who removes names is told by the server, in pages of directories, what this client is alone with:
  * nobody else can tell when exactly such a name goes, until the server has asked (INVALIDATE) and
- * we have answered. There an unlink(2) is over at once; what is left of it is an mds_op like any
- * other that nobody waits for, but for those who name the same inodes afterwards.
+ * we have answered. There an unlink(2) or rmdir(2) is over at once; what is left of it is an mds_op
+ * like any other that nobody waits for, but for those who name the same inodes afterwards.
  */
 #ifndef AIFS_CLIENT_CORE_BEHIND_H
 #define AIFS_CLIENT_CORE_BEHIND_H
@@ -56,7 +56,10 @@ struct behind_inode { /* in struct core_inode */
     /* Of a directory: we have been told that we are alone with it, in this term, and it has not
      * ended; 0: not so. Of what is in it: the term for which the same was said. */
     uint64_t term;
+    bool own;            /* a term of its own: its own page has said so */
     bool rules_known;    /* of a directory: mode and owner are right as long as the term lasts */
+    bool leaving;        /* its last name is being removed */
+    struct mds_op *last; /* of a directory: its own removal, sent after those in it */
     uint32_t n;          /* removals under way in it, or of it; the inode is referenced meanwhile */
     struct list waiters; /* struct mds_op.wait: for these */
     int error;           /* of a directory: for the next fsync; it is referenced meanwhile */
@@ -78,7 +81,13 @@ void behind_told_dir(struct core_inode *dir, const struct answer *a);
 void behind_told_entry(struct core_inode *i, uint64_t dir, const struct answer *a);
 void behind_end(struct core_inode *i); /* we are not, or it is not certain */
 bool behind_alone(const struct core_inode *dir, const struct core_inode *i);
-/* A file of which the last name is being removed. */
+/* Has this caller removed something in this session? */
+bool behind_removes(const struct core *c, const struct msg_cred *cred);
+/* Nobody else can tell, it will not be refused, nothing of it is under way or open here, and nobody
+ * waits who would be kept waiting by it. */
+bool behind_allows(const struct mds_op *op, const struct core_inode *dir,
+                   const struct core_inode *victim);
+/* A file or directory of which the last name is being removed. */
 bool behind_leaving(struct core *c, uint64_t ino);
 void behind_urge(struct core *c);
 int behind_take_error(struct core *c, uint64_t dir); /* once */

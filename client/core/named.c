@@ -30,8 +30,8 @@ static bool is_being_removed(const struct mds_op *op)
 
         if (!o->ahead)
             return false;
-        if (o->call.op == RPC_OP_UNLINK && n->parent == m->parent && n->name.len == m->name.len &&
-            memcmp(n->name.data, m->name.data, m->name.len) == 0)
+        if ((o->call.op == RPC_OP_UNLINK || o->call.op == RPC_OP_RMDIR) && n->parent == m->parent &&
+            n->name.len == m->name.len && memcmp(n->name.data, m->name.data, m->name.len) == 0)
             return true;
     }
     return false;

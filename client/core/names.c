@@ -245,6 +245,18 @@ void names_made_empty(const struct mds_op *op, struct core_inode *dir)
         dir->complete = true;
 }
 
+bool names_is_empty(const struct core_inode *dir)
+{
+    struct list *l;
+
+    if (!dir->complete || !session_believed(dir->core))
+        return false;
+    list_for_each (l, &dir->names)
+        if (list_entry(l, const struct name_entry, of_dir)->ino)
+            return false;
+    return true;
+}
+
 bool names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
                   const char *name, uint32_t len, uint64_t ino)
 {

@@ -41,6 +41,7 @@ bool names_is_absent(struct core *c, uint64_t parent, const char *name, uint32_t
 void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len, bool told);
 void names_drop_dir(struct core_inode *dir);
 void names_made_empty(const struct mds_op *op, struct core_inode *dir); /* by MKDIR, just now */
+bool names_is_empty(const struct core_inode *dir);                      /* known so */
 /* As names_learn(), of an entry of a listing, between two cookies; and the listing's end. */
 bool names_listed(struct core_inode *dir, const struct answer *a, uint64_t from, uint64_t to,
                   const char *name, uint32_t len, uint64_t ino);

@@ -352,7 +352,7 @@ static void remove_name(struct core *c, struct core_req *q, unsigned opcode, con
         op->msg.name.parent = parent;
         op->msg.name.name = mds_op_bytes(op, name, len);
         mds_op_cred(op, &op->msg.name.cred, &q->cred);
-        op->may_ahead = q->ahead && opcode == RPC_OP_UNLINK;
+        op->may_ahead = q->ahead;
     }
     req_call(q, op,
              opcode == RPC_OP_UNLINK ? "waits for the metadata server: UNLINK"

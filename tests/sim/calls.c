@@ -82,7 +82,7 @@ void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned
     } else if (kind == OP_LINK) {
         draw_linked(p, o);
     }
-    p->q.ahead = kind == OP_UNLINK && !sim_chance(100);
+    p->q.ahead = (kind == OP_UNLINK || kind == OP_RMDIR) && !sim_chance(100);
     work_say_call(p);
     if (kind == OP_LOOKUP)
         core_lookup(c, &p->q, o->ino, &p->name, 1);

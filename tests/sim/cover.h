@@ -34,6 +34,7 @@
     X(SIM_FAULT_SLOW_DISK, "fault: slow disks")                                                    \
     X(SIM_BATCHED, "names: change that shared a message with others")                              \
     X(SIM_REMOVED_AHEAD, "names: removal answered before the server had it")                       \
+    X(SIM_DIR_REMOVED_AHEAD, "names: the same of a directory")                                     \
     X(SIM_REMOVAL_LOST, "names: such a removal under way when its session ends")                   \
     X(SIM_READLINK, "names: symlink read")                                                         \
     X(SIM_LINK_UNNAMED, "names: file made without a name gets one")                                \

@@ -47,7 +47,8 @@ enum op_kind {
     OP_LOCK_TEST,
     OP_CLOSE,   /* not in the history */
     OP_LOSE,    /* a client's session ends: what it had not made durable may be gone */
-    OP_RESTORE, /* a removal that it has answered ahead did not take place: ino2 has its name */
+    OP_RESTORE, /* a removal that it has answered ahead did not take place: ino2 has its name,
+                   and is a directory or not (ret_dir) */
 };
 
 struct op {

@@ -176,12 +176,14 @@ static bool do_restore(struct model *m, const struct op *o)
     struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = by_ino(m, o->ino2);
 
     for (unsigned k = 0; !i && k < MODEL_INODES; k++)
-        if (m->inode[k].used && !m->inode[k].ino && !m->inode[k].is_dir && !m->inode[k].nlink)
+        if (m->inode[k].used && !m->inode[k].ino && m->inode[k].is_dir == o->ret_dir &&
+            !m->inode[k].nlink)
             i = &m->inode[k];
     if (status || !i || i->nlink || entry(m, d, o->name))
         return false;
     set_entry(m, d, o->name, i);
-    i->nlink++;
+    i->nlink = i->is_dir ? 2 : (uint8_t)(i->nlink + 1);
+    d->nlink = (uint8_t)(d->nlink + i->is_dir);
     return true;
 }
 

@@ -13,11 +13,13 @@
 #include "tests/sim/work_int.h"
 
 #define REMOVALS_MAX 64u
+#define STEPS        (2 * SIM_NAMES + 7)
 
 struct removal {
     unsigned client;
     uint64_t dir, ino;
     uint8_t name;
+    bool is_dir;
     uint32_t number; /* in the sequence of the history, behind its answer */
 };
 
@@ -25,10 +27,11 @@ static struct removal removals[REMOVALS_MAX];
 static unsigned n_removals;
 
 /* A process that removes one name after the other: it makes some, lists, and takes them away, at
- * once or after a while. In these seeds the other clients seldom look. */
+ * once or after a while, and then their directory. In these seeds the other clients seldom look. */
 static struct {
     bool on;
-    uint64_t dir;
+    uint64_t outer, dir; /* the one in the other, if they were made for this */
+    unsigned name;       /* there */
     unsigned step, per_thousand;
     const struct proc *looker; /* of another client: looks there now */
 } remover;
@@ -44,14 +47,13 @@ void work_removals_start(void)
 }
 
 /* Made for it, if there is room for one more; else one that others know of. */
-static void begin(struct proc *p)
+static void begin(struct proc *p, uint64_t dir)
 {
-    unsigned name = sim_below(SIM_NAMES);
-
+    remover.name = sim_below(SIM_NAMES);
     if (work_may_make(OP_MKDIR))
-        work_call_name_in(p, OP_MKDIR, sim.history.root, name);
+        work_call_name_in(p, OP_MKDIR, dir, remover.name);
     else
-        work_call_object(p, OP_READDIR, sim.history.root);
+        work_call_object(p, OP_READDIR, dir);
 }
 
 static bool look(struct proc *p)
@@ -76,19 +78,25 @@ bool work_removals_call(struct proc *p)
         return look(p);
     if (!remover.on || p->index || !sim_chance(remover.per_thousand))
         return false;
+    remover.step = step < STEPS - 1 ? step + 1 : sim_below(4);
     if (step == 1)
+        remover.outer = sim_chance(100) ? known_draw_dir() : known_last_dir();
+    if (step == 2)
         remover.dir = sim_chance(100) ? known_draw_dir() : known_last_dir();
-    remover.step = step < 3 + 2 * SIM_NAMES - 1 ? step + 1 : sim_below(3);
-    if (step == 0)
-        begin(p);
-    else if (step <= SIM_NAMES && work_may_make(OP_SYMLINK))
-        work_call_name_in(p, OP_SYMLINK, remover.dir, step - 1);
-    else if (step <= SIM_NAMES + 1)
+    if (step <= 1)
+        begin(p, step ? remover.outer : sim.history.root);
+    else if (step <= SIM_NAMES + 1 && work_may_make(OP_SYMLINK))
+        work_call_name_in(p, OP_SYMLINK, remover.dir, step - 2);
+    else if (step <= SIM_NAMES + 2)
         work_call_object(p, OP_READDIR, remover.dir);
-    else if (step == SIM_NAMES + 2)
+    else if (step == SIM_NAMES + 3)
         work_call_object(p, OP_GETATTR, remover.dir); /* as the kernel does: is it allowed? */
+    else if (step <= 2 * SIM_NAMES + 3)
+        work_call_name_in(p, OP_UNLINK, remover.dir, step - SIM_NAMES - 4);
+    else if (step < STEPS - 1)
+        work_call_object(p, step == STEPS - 3 ? OP_READDIR : OP_GETATTR, remover.outer);
     else
-        work_call_name_in(p, OP_UNLINK, remover.dir, step - SIM_NAMES - 3);
+        work_call_name_in(p, OP_RMDIR, remover.outer, remover.name);
     return true;
 }
 
@@ -111,8 +119,9 @@ void work_removals_answered(const struct proc *p, const struct op *o)
                                               .dir = o->ino,
                                               .ino = ino,
                                               .name = o->name,
+                                              .is_dir = o->kind == OP_RMDIR,
                                               .number = sim.history.next++};
-    sim_hit(SIM_REMOVED_AHEAD);
+    sim_hit(o->kind == OP_RMDIR ? SIM_DIR_REMOVED_AHEAD : SIM_REMOVED_AHEAD);
     if (!remover.on || remover.looker || p->index || !sim_chance(60))
         return;
     other = work_proc(SIM_PROCS + sim_below((SIM_CLIENTS - 1) * SIM_PROCS));
@@ -147,6 +156,7 @@ void work_removals_lost(unsigned client)
         o->call = r->number;
         o->ino = r->dir;
         o->ino2 = r->ino;
+        o->ret_dir = r->is_dir;
         o->name = r->name;
         o->unknown = true;
         sim_hit(SIM_REMOVAL_LOST);

@@ -86,7 +86,7 @@ uint64_t states_removal(const struct core *c, uint64_t dir, char name)
         const struct mds_op *op = list_entry(l, const struct mds_op, link);
         const struct msg_name_req *m = &op->msg.name;
 
-        if (op->ahead && op->call.op == RPC_OP_UNLINK && m->parent == dir && m->name.len == 1 &&
+        if (op->ahead && op->call.op != RPC_OP_BATCH && m->parent == dir && m->name.len == 1 &&
             *(const char *)m->name.data == name)
             return op->n1;
     }
@@ -119,7 +119,7 @@ uint64_t states_believed(const struct core *c)
     hmap_for_each (n, next, pos, &c->inodes) {
         const struct core_inode *i = container_of(n, const struct core_inode, node);
 
-        if (inode_attr_fresh(i))
+        if (inode_attr_fresh(i) && !S_ISLNK(i->attr.mode)) /* what the workload does to files */
             return i->ino;
     }
     return 0;

@@ -78,7 +78,7 @@ void work_close_fd(struct proc *p, struct fd *fd);
 void work_removals_start(void);
 bool work_removals_call(struct proc *p); /* false: it does something else */
 uint64_t work_removals_rest(const struct proc *p, uint64_t think_ns);
-void work_removals_answered(const struct proc *p, const struct op *o); /* an UNLINK, with success */
+void work_removals_answered(const struct proc *p, const struct op *o); /* it has removed */
 void work_removals_tick(unsigned client);
 void work_removals_lost(unsigned client); /* its session has ended, or it has crashed */
 

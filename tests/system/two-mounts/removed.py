@@ -88,6 +88,57 @@ os.rmdir(f"{a}/tree")
 gone(f"{b}/tree")
 say("ahead")
 
+# a directory that goes, and B, who has it open, or comes to it
+def goes(d):
+    for n in names(f"{a}/{d}"):
+        os.unlink(f"{a}/{d}/{n}")
+    os.rmdir(f"{a}/{d}")
+
+
+def create(path, **at):
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, **at))
+
+
+def comes(part, d):
+    if part == 0:
+        same(error(create, f"{b}/{d}/new"), errno.ENOENT)
+    elif part == 1:
+        same(error(os.rename, f"{b}/moved", f"{b}/{d}/new"), errno.ENOENT)
+    elif part == 2:
+        os.mkdir(f"{b}/{d}")
+        same(names(f"{a}/{d}"), [])
+        os.rmdir(f"{a}/{d}")
+    else:
+        gone(f"{b}/{d}")
+
+
+write(f"{b}/moved")
+for i in range(40):
+    d = make(f"dirs{i % 10}/d{i}", 4)
+    goes(d)
+    comes(i // 10, d)
+for i in range(20):
+    d = make(f"open{i}/d", 4)
+    f = os.open(f"{b}/{d}", os.O_RDONLY | os.O_DIRECTORY)
+    goes(d)
+    same(error(create, "new", dir_fd=f), errno.ENOENT)
+    same((os.listdir(f), os.fstat(f).st_nlink), ([], 0))
+    os.close(f)
+for i in range(40):  # both at once: one of them
+    d = make(f"both{i % 4}/d{i}", 4)
+    for n in names(f"{a}/{d}"):
+        os.unlink(f"{a}/{d}/{n}")
+    t, made = None, []
+    if i % 2:
+        t = thread(lambda: made.append(error(create, f"{b}/{d}/new")))
+    else:
+        made.append(error(create, f"{b}/{d}/new"))
+    removed = error(os.rmdir, f"{a}/{d}")
+    if t:
+        t.join(60)
+    assert (made, removed) in (([0], errno.ENOTEMPTY), ([errno.ENOENT], 0)), f"made {made}, removed {removed}"
+    same(os.path.exists(f"{b}/{d}"), removed != 0)
+
 # a file with two names, and one that B has open
 for i in range(20):
     d = make(f"linked{i}")
@@ -118,6 +169,7 @@ for r in range(3):
                 os.unlink(f"{a}/killed{r}/{i}/{n}")
                 removed.append(f"{b}/killed{r}/{i}/{n}")
             os.rmdir(f"{a}/killed{r}/{i}")
+            removed.append(f"{b}/killed{r}/{i}")
 
     u = thread(remover)
     while len(removed) < 100:
@@ -130,5 +182,5 @@ for r in range(3):
     assert not t.is_alive(), "looking hangs"
     same(wrong, [])
     same([p for p in removed if os.path.lexists(p)], [])
-    same(len(removed), 60 * FILES)
+    same(len(removed), 60 * (FILES + 1))
 print("done", flush=True)
