@@ -7,7 +7,8 @@
 #define SLACK_BYTES  (512u * 1024u) /* how far requests of one stream may be out of order */
 #define FALLING_DOWN 3u             /* so many reads before each other: they go on like that */
 #define SURE_RUN     3u             /* so many reads make a run that nobody doubts */
-#define STALE_READS  32u            /* until so many others have come */
+#define STALE_READS  32u            /* until so many others have come, */
+#define STALE_LARGE  8u             /* large ones: these come near by chance, their slack is wide */
 #define STRIDE_RUN   2u             /* so many equal distances */
 #define AROUND_HITS  4u
 #define RUN_MAX      1000000u
@@ -19,18 +20,36 @@ struct seen {
     bool eager;
 };
 
+static bool is_large(const struct seen *r)
+{
+    return r->len >= 64 * KIB;
+}
+
+/* It has stood for long: what comes near it may do so by chance. */
+static bool is_stale(const struct readahead *ra, const struct readahead_stream *s,
+                     const struct seen *r)
+{
+    return ra->clock - s->used >= (is_large(r) ? STALE_LARGE : STALE_READS);
+}
+
 /* How far from the place where it is expected a read may be to be the next one of a run. Of a
- * short run, or one that has stood for long, nobody knows that it is one, and readers at random
- * would come near it by chance. */
+ * short run nobody knows that it is one, and readers at random would come near it by chance. */
 static uint64_t slack_of(const struct readahead *ra, const struct readahead_stream *s,
                          const struct seen *r)
 {
-    uint64_t slack = r->len >= 64 * KIB ? MAX((uint64_t)SLACK_BYTES, (uint64_t)r->len * 4)
-                                        : (uint64_t)r->len * 2;
+    uint64_t slack =
+        is_large(r) ? MAX((uint64_t)SLACK_BYTES, (uint64_t)r->len * 4) : (uint64_t)r->len * 2;
 
-    if (s->run >= SURE_RUN && ra->clock - s->used < STALE_READS)
-        return slack;
-    return MIN(slack, r->len);
+    if (is_stale(ra, s, r))
+        return 0;
+    return s->run >= SURE_RUN ? slack : MIN(slack, r->len);
+}
+
+/* Not to give way to a read at random. */
+static bool is_run(const struct readahead *ra, const struct readahead_stream *s,
+                   const struct seen *r)
+{
+    return s->run >= SURE_RUN || (s->run > 1 && !is_stale(ra, s, r));
 }
 
 static bool near(uint64_t at, uint64_t expected, uint64_t before, uint64_t behind)
@@ -97,6 +116,8 @@ static void follow(struct readahead_stream *s, const struct seen *r, struct read
         s->low = r->offset;
         turn(s, true);
     }
+    if (s->run < SURE_RUN && r->len < r->unit && !r->eager)
+        return; /* two that meet by chance must not fetch many times what they ask for */
     plan->sequential = true;
     if (r->max && s->down)
         ahead_down(s, r, plan);
@@ -121,13 +142,13 @@ static struct readahead_stream *find(struct readahead *ra, const struct seen *r)
 }
 
 /* The place of a new run: of one that never was, of one that did not go on, of the oldest. */
-static struct readahead_stream *place(struct readahead *ra)
+static struct readahead_stream *place(struct readahead *ra, const struct seen *r)
 {
     struct readahead_stream *best = &ra->streams[0];
 
     for (unsigned k = 0; k < READAHEAD_STREAMS; k++) {
         struct readahead_stream *s = &ra->streams[k];
-        bool worse = s->run > 1, best_worse = best->run > 1;
+        bool worse = is_run(ra, s, r), best_worse = is_run(ra, best, r);
 
         if (!s->run)
             return s;
@@ -203,7 +224,7 @@ struct readahead_plan readahead_next(struct readahead *ra, uint64_t offset, uint
         return plan;
     ra->clock++;
     if (!s) {
-        s = place(ra);
+        s = place(ra, &r);
         *s = (struct readahead_stream){
             .next = r.end, .low = offset, .last = offset, .run = 1, .used = ra->clock};
         if (offset == 0 || r.eager) { /* whoever begins at the beginning goes on */

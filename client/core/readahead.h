@@ -5,7 +5,8 @@
  *
  * Streams. A read near where one of the last few runs ended (requests of one run may overtake each
  * other a little) continues it; so several readers of one open file, and one that looks something
- * up in between, keep their runs. What may be one read at random has to be met more closely. The
+ * up in between, keep their runs. What may be one read at random has to be met more closely, and
+ * reads of less than a block are a stream from the third on: two meet by chance too often. The
  * window starts small and doubles with the run up to the bound, as in Linux's on-demand read-ahead
  * (mm/readahead.c): the next window is asked for when the reader has used half of the last one, so
  * that a stream never stops and requests are large. A run whose reads come one before the other is
