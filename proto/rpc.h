@@ -232,6 +232,8 @@ bool rpc_peer_is_up(const struct rpc_peer *p);
 int rpc_peer_last_error(
     const struct rpc_peer *p); /* why it is down: -AIFS_EAUTH, -AIFS_ECLUSTER, -ECONNREFUSED, ... */
 struct rpc_link *rpc_peer_link(struct rpc_peer *p); /* NULL while down */
+/* Up, and not about to move to another transport. */
+bool rpc_peer_is_settled(const struct rpc_peer *p);
 /* A line per call in flight: op, peer, age, state. */
 struct strbuf;
 void rpc_node_print_calls(struct rpc_node *n, struct strbuf *out);

@@ -230,6 +230,7 @@ static void mount_end(struct core *c, int status)
     struct core_req *q = c->mount_q;
 
     c->mount_q = NULL;
+    reactor_timer_cancel(c->reactor, &c->connect.timer);
     if (status)
         c->state = CORE_UNMOUNTING; /* core_unmount() takes it down */
     else
@@ -243,6 +244,23 @@ static void mount_cancel(struct core_req *q, int status)
 }
 
 static void mount_walk(struct core *c);
+
+static void mount_connected(struct reactor_timer *t)
+{
+    struct core *c = container_of(t, struct core, connect.timer);
+
+    if (connect_waits(c))
+        connect_look_again(c);
+    else
+        mount_end(c, 0);
+}
+
+static void mount_connect(struct core *c)
+{
+    c->mount_q->p.state = "connects to the storage servers";
+    reactor_timer_init(&c->connect.timer, mount_connected);
+    mount_connected(&c->connect.timer);
+}
 
 static void walked(struct mds_op *op, int status)
 {
@@ -269,8 +287,10 @@ static void walked(struct mds_op *op, int status)
     if (i) {
         inode_entry(i, &c->mount_q->entry);
         inode_put(i);
+        mount_connect(c);
+    } else {
+        mount_end(c, -ENOMEM);
     }
-    mount_end(c, i ? 0 : -ENOMEM);
 }
 
 /* One component of the sub-directory, or the root's attributes when all are walked. */
@@ -310,6 +330,7 @@ void core_mount_step(struct core *c)
     }
     if (!c->root) {
         c->root = c->session.root;
+        connect_ahead(c);
         mount_walk(c);
     }
 }

@@ -111,6 +111,8 @@ struct core_options {
     bool no_dir_time;   /* not that of directories */
     bool readers_cache; /* readers of files not opened with O_DIRECT keep what they have read: the
                            kernel's page cache */
+    unsigned connect_max; /* mounting connects to the storage servers, if they are no more than
+                             these; 0, the default: they are connected to when they are needed */
     struct core_events events;
 };
 void core_options_default(struct core_options *o);

@@ -591,9 +591,9 @@ struct core {
     unsigned early_next;
     size_t walked; /* of o.subdir */
     unsigned commits_busy;
-    bool reopen_due;
+    struct core_connect connect;
     struct reactor_work unmount_work;
-    bool unmount_kicked, closing;
+    bool reopen_due, unmount_kicked, closing;
     struct core_stats stats;
 };
 

@@ -6,6 +6,7 @@
 #ifndef AIFS_CLIENT_CORE_OSS_INT_H
 #define AIFS_CLIENT_CORE_OSS_INT_H
 
+#include "client/core/connect.h"
 #include "client/core/core.h"
 #include "common/base/crc.h"
 #include "common/base/hmap.h"

@@ -20,6 +20,7 @@
 
 #define KEY_FILE     "/etc/aifs/client.key"
 #define SPIN_AWAY_NS (NS_PER_S / 2) /* a program is often one of many that try */
+#define CONNECT_MAX  16u            /* storage servers: 1 MiB for each that is on this machine */
 
 struct mount_args {
     struct core_options core;
@@ -349,6 +350,7 @@ static int args_prepare(struct mount_args *m, const char *source, const char *op
     m->spin_ns = reactor_spin_watches_ns();
     m->core.mount = "libaifs";
     m->core.memory_threads = 1;
+    m->core.connect_max = CONNECT_MAX;
     err = parse_source(m, source);
     err = err ? err : parse_options(m, options);
     if (err)

@@ -340,6 +340,11 @@ struct rpc_link *rpc_peer_link(struct rpc_peer *p)
     return p->up ? p->via : NULL;
 }
 
+bool rpc_peer_is_settled(const struct rpc_peer *p)
+{
+    return p->up && net_conn_is_settled(p->via->conn);
+}
+
 static void oldest_of(const struct list *calls, uint64_t now, uint64_t *age, unsigned *ret_op)
 {
     const struct list *e;
