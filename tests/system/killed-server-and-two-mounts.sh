@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE=1
 coproc python3 "$(dirname "$0")/two-mounts/killed.py" "$M" "$M2"
 exec 4<&"${COPROC[0]}" 5>&"${COPROC[1]}"
 rules=$COPROC_PID
-while read -rt 200 said <&4 && [ "$said" = kill ]; do
+while read -rt 800 said <&4 && [ "$said" = kill ]; do
     kill_daemon mds
     start_again
     echo go >&5

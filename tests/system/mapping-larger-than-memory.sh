@@ -36,7 +36,7 @@ with mmap.mmap(fd, size) as m:
 os.close(fd)
 P
 # shellcheck disable=SC2016
-timeout 280 bash -c 'echo $$ >"$0/cgroup.procs" && exec python3 "$@"' "$group" "$T/mapper.py" "$M/mapped" "$mib" || fail "the mapping does not work (status $?)"
+timeout 800 bash -c 'echo $$ >"$0/cgroup.procs" && exec python3 "$@"' "$group" "$T/mapper.py" "$M/mapped" "$mib" || fail "the mapping does not work (status $?)"
 expect "the other mount reads the same" cmp "$M/mapped" "$M2/mapped"
 P=$(python3 -c 'import hashlib, sys
 for i in range(int(sys.argv[1]) << 8): sys.stdout.buffer.write(hashlib.md5(b"%d" % i).digest() * 256)' "$mib" | sha256sum)

@@ -11,7 +11,7 @@ many_ahead() { [ "$(ahead mount1.log)" -gt 500 ]; } # figures are taken now and 
 coproc python3 "$(dirname "$0")/two-mounts/removed.py" "$M" "$M2"
 exec 4<&"${COPROC[0]}" 5>&"${COPROC[1]}"
 rules=$COPROC_PID
-while read -rt 250 said <&4 && [ "$said" != "done" ]; do
+while read -rt 800 said <&4 && [ "$said" != "done" ]; do
     case $said in
     ahead) wait_for 20 many_ahead || fail "only $(ahead mount1.log) removals were answered ahead" ;;
     kill) kill_daemon mds && start_again ;;
