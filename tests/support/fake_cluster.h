@@ -151,6 +151,12 @@ void fake_invalidate(struct fake_cluster *f, uint64_t ino, const char *name, boo
 void fake_give_up(struct fake_cluster *f, unsigned oss); /* its target; clients hear of a new map */
 void fake_oss_restart(struct fake_oss *o);               /* uncommitted data is gone */
 void fake_oss_release(struct fake_oss *o);               /* what was held is served */
+/* The same switch of each server, and the same done to each. */
+void fake_targets_hold(struct fake_cluster *f);
+void fake_targets_release(struct fake_cluster *f);
+void fake_targets_restart(struct fake_cluster *f);
+void fake_targets_fail_writes(struct fake_cluster *f, int status); /* every one, until 0 */
+void fake_targets_corrupt_reads(struct fake_cluster *f, unsigned n);
 struct fake_inode *fake_inode(struct fake_cluster *f, const char *name);
 /* What a reader would find on the targets, or inline: to compare with. */
 void fake_contents(struct fake_cluster *f, struct fake_inode *i, uint64_t offset, uint8_t *out,

@@ -272,6 +272,38 @@ void fake_oss_restart(struct fake_oss *o)
             rpc_link_close(o->links[k], -AIFS_ECONN);
 }
 
+void fake_targets_hold(struct fake_cluster *f)
+{
+    for (unsigned k = 0; k < f->n_oss; k++)
+        f->oss[k].hold = true;
+}
+
+void fake_targets_release(struct fake_cluster *f)
+{
+    for (unsigned k = 0; k < f->n_oss; k++)
+        fake_oss_release(&f->oss[k]);
+}
+
+void fake_targets_restart(struct fake_cluster *f)
+{
+    for (unsigned k = 0; k < f->n_oss; k++)
+        fake_oss_restart(&f->oss[k]);
+}
+
+void fake_targets_fail_writes(struct fake_cluster *f, int status)
+{
+    for (unsigned k = 0; k < f->n_oss; k++) {
+        f->oss[k].fail_writes = status;
+        f->oss[k].fail_writes_n = UINT32_MAX;
+    }
+}
+
+void fake_targets_corrupt_reads(struct fake_cluster *f, unsigned n)
+{
+    for (unsigned k = 0; k < f->n_oss; k++)
+        f->oss[k].corrupt_reads = n;
+}
+
 void fake_oss_start(struct fake_cluster *f, unsigned index)
 {
     struct fake_oss *o = &f->oss[index];

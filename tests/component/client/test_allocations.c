@@ -71,11 +71,7 @@ static bool store(struct core_file *f, uint32_t len)
 
 static void check_stored(const char *name, uint32_t len)
 {
-    struct fake_inode *i = fake_inode(&bed.cluster, name);
-
-    ck_assert_uint_eq(i->attr.size, len);
-    fake_contents(&bed.cluster, i, 0, back, len, true);
-    ck_assert_int_eq(memcmp(back, data, len), 0);
+    bed_expect_durable(&bed, name, data, len);
 }
 
 static void write_files(void)
@@ -162,8 +158,7 @@ static void write_again_after_a_restart(void)
         return;
     err = bed_write(&bed, c, f, 0, data, LONG_FILE);
     worked(err);
-    for (unsigned k = 0; k < 3; k++)
-        fake_oss_restart(&bed.cluster.oss[k]);
+    fake_targets_restart(&bed.cluster);
     fake_mds_break_links(&bed.cluster);
     if (worked(bed_fsync(&bed, c, f)) && !err)
         check_stored("again", LONG_FILE);

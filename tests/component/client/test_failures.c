@@ -8,41 +8,14 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
-#include "tests/support/client_bed.h"
+#include "tests/support/file_bed.h"
 #include "tests/support/suite.h"
-
-static struct bed bed;
-static struct core *c;
-static uint8_t *data, *back;
 
 #define ROOM (8u * MIB)
 
 static void setup(void)
 {
-    bed_setup(&bed, 3);
-    c = bed_mount(&bed, NULL);
-    data = malloc(ROOM);
-    back = malloc(ROOM);
-    bed_pattern(data, ROOM, 0, 1);
-}
-
-static void teardown(void)
-{
-    if (c)
-        bed_unmount(&bed, c, false, 0);
-    free(data);
-    free(back);
-    bed_teardown(&bed);
-}
-
-static struct core_file *stored_file(const char *name, uint32_t len)
-{
-    struct core_file *f = bed_create(&bed, c, name);
-
-    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, MIB), 0);
-    ck_assert_int_eq(bed_write(&bed, c, f, MIB, data + MIB, len - MIB), 0);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    return f;
+    file_bed_setup(3, ROOM);
 }
 
 START_TEST(uncommitted_data_is_written_again_when_a_target_forgot_it)
@@ -184,28 +157,25 @@ START_TEST(a_file_whose_locks_were_lost_does_not_keep_others_from_writing_back)
 }
 END_TEST
 
+/* Opened again when what is cached of it is worth nothing. */
+static struct core_file *changed_elsewhere(struct core_file *f, const char *name)
+{
+    core_release(c, f);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_inode(&bed.cluster, name)->attr.change += 1000;
+    return bed_open(&bed, c, name, O_RDONLY, NULL);
+}
+
 START_TEST(damaged_data_is_read_again_and_then_an_error)
 {
-    struct core_file *f = bed_create(&bed, c, "damaged");
+    struct core_file *f = stored_file("damaged", ROOM);
     struct core_stats stats;
-    unsigned k;
 
-    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    core_release(c, f);
-    bed_spin(&bed, 50 * NS_PER_MS);
-    fake_inode(&bed.cluster, "damaged")->attr.change += 1000;
-    f = bed_open(&bed, c, "damaged", O_RDONLY, NULL);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].corrupt_reads = 1;
-    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, ROOM), (int)ROOM);
-    ck_assert_int_eq(memcmp(back, data, ROOM), 0);
-    core_release(c, f);
-    bed_spin(&bed, 50 * NS_PER_MS);
-    fake_inode(&bed.cluster, "damaged")->attr.change += 1000;
-    f = bed_open(&bed, c, "damaged", O_RDONLY, NULL);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].corrupt_reads = 1000;
+    f = changed_elsewhere(f, "damaged");
+    fake_targets_corrupt_reads(&bed.cluster, 1);
+    expect_read(f, 0, data, ROOM);
+    f = changed_elsewhere(f, "damaged");
+    fake_targets_corrupt_reads(&bed.cluster, 1000);
     ck_assert_int_eq(bed_read(&bed, c, f, 5 * MIB, back, 4096), -EIO);
     core_get_stats(c, &stats);
     ck_assert_uint_ge(stats.checksum_errors, 4);
@@ -215,21 +185,13 @@ END_TEST
 
 START_TEST(a_read_that_waits_for_a_silent_server_can_be_cancelled)
 {
-    struct core_file *f = bed_create(&bed, c, "silent");
+    struct core_file *f = stored_file("silent", ROOM);
     struct bed_op op;
     struct strbuf text;
-    unsigned k;
 
-    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    core_release(c, f);
-    bed_spin(&bed, 50 * NS_PER_MS);
-    fake_inode(&bed.cluster, "silent")->attr.change += 1000;
-    f = bed_open(&bed, c, "silent", O_RDONLY, NULL);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].hold = true;
-    bed_op_init(&op);
-    core_read(c, &op.q, f, 5 * MIB + 1, 8000, NULL);
+    f = changed_elsewhere(f, "silent");
+    fake_targets_hold(&bed.cluster);
+    read_later(&op, f, 5 * MIB + 1, 8000);
     bed_spin(&bed, 20 * NS_PER_MS);
     ck_assert(!op.done);
     strbuf_init(&text);
@@ -238,10 +200,8 @@ START_TEST(a_read_that_waits_for_a_silent_server_can_be_cancelled)
     strbuf_fini(&text);
     core_cancel(&op.q);
     ck_assert_int_eq(bed_wait(&bed, &op), -EINTR);
-    for (k = 0; k < 3; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
-    ck_assert_int_eq(bed_read(&bed, c, f, 5 * MIB + 1, back, 8000), 8000);
-    ck_assert_int_eq(memcmp(back, data + 5 * MIB + 1, 8000), 0);
+    fake_targets_release(&bed.cluster);
+    expect_read(f, 5 * MIB + 1, data + 5 * MIB + 1, 8000);
     core_release(c, f);
 }
 END_TEST
@@ -347,8 +307,7 @@ START_TEST(a_server_that_does_not_answer_is_named_and_who_waits_for_it_can_be_ki
     ck_assert_msg(strstr(log, "oss") && strstr(log, ": OSS_READ of inode"), "it says %s", log);
     core_cancel(&op.q);
     ck_assert_int_eq(bed_wait(&bed, &op), -EINTR);
-    for (unsigned k = 0; k < 3; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     core_release(other, f);
     bed_unmount(&bed, other, false, 0);
     close(fd);
@@ -392,15 +351,12 @@ START_TEST(a_forced_unmount_waits_for_nobody)
 {
     struct core_file *f = bed_create(&bed, c, "forced");
     struct bed_op read, op;
-    unsigned k;
 
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
-    bed_op_init(&read);
-    core_fsync(c, &read.q, f, false);
+    fsync_later(&read, f);
     bed.cluster.refuse = -AIFS_EBUSY_SERVER;
     bed_op_init(&op);
     core_unlink(c, &op.q, 1, "forced", 6);
@@ -414,19 +370,6 @@ START_TEST(a_forced_unmount_waits_for_nobody)
     c = NULL;
 }
 END_TEST
-
-/* A request that ends while the reactor runs, or not before the test lets it. */
-static void read_later(struct bed_op *op, struct core_file *f, uint64_t offset, uint32_t len)
-{
-    bed_op_init(op);
-    core_read(c, &op->q, f, offset, len, NULL);
-}
-
-static void fsync_later(struct bed_op *op, struct core_file *f)
-{
-    bed_op_init(op);
-    core_fsync(c, &op->q, f, false);
-}
 
 START_TEST(fsync_waits_until_the_server_knows_its_size)
 {
@@ -479,24 +422,20 @@ START_TEST(fsync_waits_for_what_a_read_of_the_same_bytes_keeps_from_being_sent)
 {
     struct core_file *f = stored_file("behind", 2 * MIB);
     struct bed_op read, sync;
-    unsigned k;
 
     core_release(c, f);
-    bed_unmount(&bed, c, false, 0);
-    c = bed_mount(&bed, NULL); /* with an empty cache */
+    file_bed_remount(NULL);
     f = bed_open(&bed, c, "behind", O_RDWR, NULL);
     ck_assert_int_eq(bed_write(&bed, c, f, 500000, data + 500000, 1), 0); /* for a grant */
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     data[100] ^= 0xff;
     ck_assert_int_eq(bed_write(&bed, c, f, 100, data + 100, 1), 0);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     read_later(&read, f, 200, 100);
     fsync_later(&sync, f);
     bed_spin(&bed, 20 * NS_PER_MS);
     ck_assert(!read.done && !sync.done);
-    for (k = 0; k < 3; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     ck_assert_int_eq(bed_wait(&bed, &sync), 0);
     bed_expect_durable(&bed, "behind", data, 2 * MIB);
     ck_assert_int_eq(bed_wait(&bed, &read), 0);
@@ -511,10 +450,8 @@ START_TEST(many_small_pieces_can_be_written_beside_damaged_data)
     unsigned k;
 
     core_release(c, f);
-    bed_unmount(&bed, c, false, 0);
-    c = bed_mount(&bed, NULL); /* with an empty cache */
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].corrupt_reads = ~0u;
+    file_bed_remount(NULL);
+    fake_targets_corrupt_reads(&bed.cluster, ~0u);
     f = bed_open(&bed, c, "scattered", O_RDWR, NULL);
     for (k = 0; k < 100; k++) { /* more than a block can tell apart */
         data[k * 8192 + 5] ^= 0xff;
@@ -529,15 +466,13 @@ START_TEST(many_small_pieces_can_be_written_beside_damaged_data)
     }
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     bed_expect_durable(&bed, "scattered", data, 2 * MIB);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].corrupt_reads = 0;
-    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, 2 * MIB), 2 * MIB);
-    ck_assert_int_eq(memcmp(back, data, 2 * MIB), 0);
+    fake_targets_corrupt_reads(&bed.cluster, 0);
+    expect_read(f, 0, data, 2 * MIB);
     core_release(c, f);
 }
 END_TEST
 
-SUITE_MAIN("client-failures", setup, teardown,
+SUITE_MAIN("client-failures", setup, file_bed_teardown,
            uncommitted_data_is_written_again_when_a_target_forgot_it,
            a_restart_while_writes_are_in_flight_loses_nothing,
            a_change_whose_answer_is_lost_is_executed_once,

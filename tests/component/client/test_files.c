@@ -6,37 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/client_bed.h"
+#include "tests/support/file_bed.h"
 #include "tests/support/suite.h"
-
-static struct bed bed;
-static struct core *c;
-static uint8_t *data, *back;
 
 #define ROOM (16u * MIB)
 
 static void setup(void)
 {
-    bed_setup(&bed, 3);
-    c = bed_mount(&bed, NULL);
-    data = malloc(ROOM);
-    back = malloc(ROOM);
-    bed_pattern(data, ROOM, 0, 1);
-}
-
-static void teardown(void)
-{
-    bed_unmount(&bed, c, false, 0);
-    free(data);
-    free(back);
-    bed_teardown(&bed);
-}
-
-static void expect_read(struct core_file *f, uint64_t offset, const uint8_t *want, uint32_t len)
-{
-    memset(back, 0xee, len);
-    ck_assert_int_eq(bed_read(&bed, c, f, offset, back, len), (int)len);
-    ck_assert_int_eq(memcmp(back, want, len), 0);
+    file_bed_setup(3, ROOM);
 }
 
 static void expect_stored(const char *name, const uint8_t *want, uint32_t len, bool durable)
@@ -399,19 +376,16 @@ START_TEST(an_fsync_of_a_little_is_one_trip)
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 3 * MIB), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0); /* striped, and the targets have promised room */
     ck_assert_int_eq(bed_write(&bed, c, f, 3 * MIB, data + 3 * MIB, 4096), 0);
-    for (unsigned k = 0; k < 3; k++) {
+    for (unsigned k = 0; k < 3; k++)
         commits += bed.cluster.oss[k].commits;
-        bed.cluster.oss[k].hold = true;
-    }
+    fake_targets_hold(&bed.cluster);
     reports = bed.cluster.executed[RPC_OP_SIZE];
     core_get_stats(c, &before);
-    bed_op_init(&sync);
-    core_fsync(c, &sync.q, f, false);
+    fsync_later(&sync, f);
     bed_spin(&bed, 10 * NS_PER_MS);
     ck_assert(!sync.done);
     ck_assert_uint_eq(bed.cluster.executed[RPC_OP_SIZE], reports + 1); /* beside the write */
-    for (unsigned k = 0; k < 3; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     ck_assert_int_eq(bed_wait(&bed, &sync), 0);
     core_get_stats(c, &after);
     ck_assert_uint_eq(after.oss_calls - before.oss_calls, 1);
@@ -437,16 +411,14 @@ START_TEST(a_size_is_not_told_ahead_of_a_write_that_no_target_has_promised_room_
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 3 * MIB), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     reports = bed.cluster.executed[RPC_OP_SIZE];
-    for (unsigned k = 0; k < 3; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     bed_op_init(&write);
     bed_op_init(&sync);
     core_write(c, &write.q, f, 3 * MIB, &iov, 1, 4096);
     core_fsync(c, &sync.q, f, false);
     bed_spin(&bed, 10 * NS_PER_MS);
     ck_assert_uint_eq(bed.cluster.executed[RPC_OP_SIZE], reports);
-    for (unsigned k = 0; k < 3; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     ck_assert_int_eq(bed_wait(&bed, &write), 0);
     ck_assert_int_eq(bed_wait(&bed, &sync), 0);
     expect_stored("log", data, 3 * MIB + 4096, true);
@@ -454,7 +426,8 @@ START_TEST(a_size_is_not_told_ahead_of_a_write_that_no_target_has_promised_room_
 }
 END_TEST
 
-SUITE_MAIN("client-files", setup, teardown, creating_writing_and_closing_a_small_file_is_two_calls,
+SUITE_MAIN("client-files", setup, file_bed_teardown,
+           creating_writing_and_closing_a_small_file_is_two_calls,
            opening_and_reading_a_small_file_is_one_call,
            a_file_outgrows_the_metadata_server_and_keeps_its_contents,
            a_striped_file_is_spread_and_durable_after_fsync, holes_are_zeros,

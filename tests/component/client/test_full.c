@@ -5,50 +5,29 @@
 #include <string.h>
 
 #include "common/base/err.h"
-#include "tests/support/client_bed.h"
+#include "tests/support/file_bed.h"
 #include "tests/support/suite.h"
 
 #define ROOM (8u * MIB)
 
-static struct bed bed;
-static struct core *c;
-static uint8_t *data, *back;
-
 static void setup(void)
 {
-    bed_setup(&bed, 3);
-    c = bed_mount(&bed, NULL);
-    data = malloc(ROOM);
-    back = malloc(ROOM);
-    bed_pattern(data, ROOM, 0, 1);
-}
-
-static void teardown(void)
-{
-    bed_unmount(&bed, c, false, 0);
-    free(data);
-    free(back);
-    bed_teardown(&bed);
+    file_bed_setup(3, ROOM);
 }
 
 START_TEST(a_full_target_is_reported_and_by_one_call_only)
 {
     struct core_file *f = bed_create(&bed, c, "full");
     int err;
-    unsigned k;
 
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 4 * MIB), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    for (k = 0; k < 3; k++) {
-        bed.cluster.oss[k].fail_writes = -ENOSPC;
-        bed.cluster.oss[k].fail_writes_n = UINT32_MAX;
-    }
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
     err = bed_write(&bed, c, f, 4 * MIB, data, 4 * MIB);
     if (!err)
         err = bed_fsync(&bed, c, f);
     ck_assert_int_eq(err, -ENOSPC);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].fail_writes = 0;
+    fake_targets_fail_writes(&bed.cluster, 0);
     (void)bed_fsync(&bed, c, f);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
@@ -65,18 +44,14 @@ START_TEST(what_no_target_has_taken_is_not_read)
 
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 3 * MIB), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 3; k++)
         bed.cluster.oss[k].grant = 0;
-        bed.cluster.oss[k].fail_writes = -ENOSPC;
-        bed.cluster.oss[k].fail_writes_n = UINT32_MAX;
-    }
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
     memset(back, 0xaa, MIB);
     (void)bed_write(&bed, c, f, MIB / 2, back, MIB); /* the first one may be told later */
     (void)bed_fsync(&bed, c, f);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].fail_writes = 0;
-    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, 3 * MIB), 3 * MIB);
-    ck_assert_int_eq(memcmp(back, data, 3 * MIB), 0);
+    fake_targets_fail_writes(&bed.cluster, 0);
+    expect_read(f, 0, data, 3 * MIB);
     ck_assert_int_eq(bed_write(&bed, c, f, MIB / 2, data, MIB), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     bed_expect_durable(&bed, "refused", data, 3 * MIB);
@@ -89,16 +64,13 @@ START_TEST(without_a_grant_enospc_reaches_write)
     struct core_file *f = bed_create(&bed, c, "nogrant");
     unsigned k;
 
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 3; k++)
         bed.cluster.oss[k].grant = 0;
-        bed.cluster.oss[k].fail_writes = -ENOSPC;
-        bed.cluster.oss[k].fail_writes_n = UINT32_MAX;
-    }
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 200000), -ENOSPC);
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 3; k++)
         ck_assert_uint_eq(bed.cluster.oss[k].unstable, 0);
-        bed.cluster.oss[k].fail_writes = 0;
-    }
+    fake_targets_fail_writes(&bed.cluster, 0);
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 200000), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     bed_expect_durable(&bed, "nogrant", data, 200000);
@@ -106,5 +78,5 @@ START_TEST(without_a_grant_enospc_reaches_write)
 }
 END_TEST
 
-SUITE_MAIN("client-full", setup, teardown, a_full_target_is_reported_and_by_one_call_only,
+SUITE_MAIN("client-full", setup, file_bed_teardown, a_full_target_is_reported_and_by_one_call_only,
            what_no_target_has_taken_is_not_read, without_a_grant_enospc_reaches_write)

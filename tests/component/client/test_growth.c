@@ -5,30 +5,14 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "tests/support/client_bed.h"
+#include "tests/support/file_bed.h"
 #include "tests/support/suite.h"
-
-static struct bed bed;
-static struct core *c;
-static uint8_t *data, *back;
 
 #define ROOM (1u * MIB)
 
 static void setup(void)
 {
-    bed_setup(&bed, 3);
-    c = bed_mount(&bed, NULL);
-    data = malloc(ROOM);
-    back = malloc(ROOM);
-    bed_pattern(data, ROOM, 0, 1);
-}
-
-static void teardown(void)
-{
-    bed_unmount(&bed, c, false, 0);
-    free(data);
-    free(back);
-    bed_teardown(&bed);
+    file_bed_setup(3, ROOM);
 }
 
 START_TEST(a_small_file_that_cannot_grow_keeps_what_it_had)
@@ -36,14 +20,10 @@ START_TEST(a_small_file_that_cannot_grow_keeps_what_it_had)
     struct core_file *f = bed_create(&bed, c, "grow");
     struct fake_inode *i = fake_inode(&bed.cluster, "grow");
     uint64_t size;
-    unsigned k;
 
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    for (k = 0; k < 3; k++) {
-        bed.cluster.oss[k].fail_writes = -ENOSPC;
-        bed.cluster.oss[k].fail_writes_n = ~0u;
-    }
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
     (void)bed_write(&bed, c, f, 1000, data + 1000, 100000); /* the first one may be told at once */
     (void)bed_fsync(&bed, c, f);
     ck_assert(i->attr.flags & MSG_ATTR_INLINE);
@@ -52,8 +32,7 @@ START_TEST(a_small_file_that_cannot_grow_keeps_what_it_had)
     ck_assert_uint_eq(size, 1000);
     ck_assert_int_eq(bed_read(&bed, c, f, 0, back, 2000), 1000);
     ck_assert_int_eq(memcmp(back, data, 1000), 0);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].fail_writes_n = 0;
+    fake_targets_fail_writes(&bed.cluster, 0);
     ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 100000), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     bed_expect_durable(&bed, "grow", data, 101000);
@@ -65,20 +44,15 @@ START_TEST(a_growth_that_fails_while_nobody_can_be_asked_leaves_the_old_size)
 {
     struct core_file *f = bed_create(&bed, c, "grow");
     struct fake_inode *i = fake_inode(&bed.cluster, "grow");
-    unsigned k;
 
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    for (k = 0; k < 3; k++) {
-        bed.cluster.oss[k].fail_writes = -ENOSPC;
-        bed.cluster.oss[k].fail_writes_n = ~0u;
-    }
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
     bed.cluster.refuse = -EIO;
     (void)bed_write(&bed, c, f, 1000, data + 1000, 100000);
     (void)bed_fsync(&bed, c, f);
     bed.cluster.refuse = 0;
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].fail_writes_n = 0;
+    fake_targets_fail_writes(&bed.cluster, 0);
     ck_assert_int_eq(bed_read(&bed, c, f, 0, back, 2000), 1000);
     ck_assert_int_eq(memcmp(back, data, 1000), 0);
     ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 10), 0);
@@ -115,6 +89,7 @@ START_TEST(what_is_written_while_a_growth_is_undone_is_kept)
 }
 END_TEST
 
-SUITE_MAIN("client-growth", setup, teardown, a_small_file_that_cannot_grow_keeps_what_it_had,
+SUITE_MAIN("client-growth", setup, file_bed_teardown,
+           a_small_file_that_cannot_grow_keeps_what_it_had,
            a_growth_that_fails_while_nobody_can_be_asked_leaves_the_old_size,
            what_is_written_while_a_growth_is_undone_is_kept)

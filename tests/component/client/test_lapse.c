@@ -272,13 +272,11 @@ START_TEST(a_forced_unmount_tries_no_commit_again)
            !bed.cluster.oss[2].commits)
         bed_spin(&bed, NS_PER_MS);
     ck_assert(!op.done);
-    for (unsigned k = 0; k < 3; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     core_release(c, f);
     bed_unmount(&bed, c, true, 0);
     ck_assert(op.done);
-    for (unsigned k = 0; k < 3; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     c = mount_with(false);
 }
 END_TEST

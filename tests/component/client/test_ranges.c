@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/err.h"
-#include "tests/support/client_bed.h"
+#include "tests/support/file_bed.h"
 #include "tests/support/suite.h"
 
 #define ROOM  (6u * MIB)
@@ -15,25 +15,11 @@
 #define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
 #define ZERO  FALLOC_FL_ZERO_RANGE
 
-static struct bed bed;
-static struct core *c;
-static uint8_t *data, *back;
-
 static void setup(void)
 {
-    bed_setup(&bed, 3);
+    file_bed_setup(3, ROOM);
+    memset(data, 0, ROOM);
     bed.cluster.avail_bytes = GIB;
-    c = bed_mount(&bed, NULL);
-    data = calloc(1, ROOM);
-    back = malloc(ROOM);
-}
-
-static void teardown(void)
-{
-    bed_unmount(&bed, c, false, 0);
-    free(data);
-    free(back);
-    bed_teardown(&bed);
 }
 
 static int allocate(struct core *by, struct core_file *f, int mode, uint64_t offset, uint64_t len)
@@ -61,7 +47,7 @@ static void zero(struct core_file *f, int mode, uint64_t offset, uint64_t len)
     memset(data + offset, 0, MIN(len, ROOM - offset));
 }
 
-static void expect_read(struct core *by, struct core_file *f, uint64_t size)
+static void expect_all(struct core *by, struct core_file *f, uint64_t size)
 {
     uint64_t at;
 
@@ -76,14 +62,10 @@ static void expect_read(struct core *by, struct core_file *f, uint64_t size)
 
 static void expect_durable(struct core_file *f, const char *name, uint32_t size)
 {
-    struct fake_inode *i = fake_inode(&bed.cluster, name);
-
-    expect_read(c, f, size);
+    expect_all(c, f, size);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    ck_assert_uint_eq(i->attr.size, size);
-    fake_contents(&bed.cluster, i, 0, back, size, true);
-    ck_assert_int_eq(memcmp(back, data, size), 0);
-    expect_read(c, f, size);
+    bed_expect_durable(&bed, name, data, size);
+    expect_all(c, f, size);
 }
 
 static unsigned punches(void)
@@ -123,8 +105,7 @@ START_TEST(what_was_punched_is_not_written_again_after_a_restart)
     put(f, 0, 3 * MIB, 1);
     ck_assert_int_eq(bed_flush(&bed, c, f), 0); /* sent, not committed */
     zero(f, PUNCH, 1000, 2 * MIB);
-    for (unsigned k = 0; k < 3; k++)
-        fake_oss_restart(&bed.cluster.oss[k]);
+    fake_targets_restart(&bed.cluster);
     put(f, MIB, 1, 3);
     expect_durable(f, "f", 3 * MIB);
     core_release(c, f);
@@ -168,17 +149,13 @@ START_TEST(a_small_file_that_cannot_grow_is_not_punched_and_stays_usable)
 
     put(f, 0, 1000, 1);
     expect_durable(f, "f", 1000);
-    for (unsigned k = 0; k < 3; k++) {
-        bed.cluster.oss[k].fail_writes = -ENOSPC;
-        bed.cluster.oss[k].fail_writes_n = ~0u;
-    }
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
     ck_assert_int_eq(allocate(c, f, 0, 0, 100000), 0); /* it will grow when it is written back */
     ck_assert_int_eq(allocate(c, f, PUNCH, 60000, 1000), -ENOSPC);
     ck_assert_uint_eq(punches(), 0);
     ck_assert(i->attr.flags & MSG_ATTR_INLINE);
     expect_durable(f, "f", 1000);
-    for (unsigned k = 0; k < 3; k++)
-        bed.cluster.oss[k].fail_writes_n = 0;
+    fake_targets_fail_writes(&bed.cluster, 0);
     zero(f, PUNCH, 100, 200);
     expect_durable(f, "f", 1000);
     core_release(c, f);
@@ -194,21 +171,21 @@ START_TEST(without_a_lease_the_targets_and_the_server_are_told_at_once)
     put(f, 0, 3 * MIB, 1);
     f2 = bed_open(&bed, other, "f", O_RDWR, NULL);
     zero(f, PUNCH, 100, MIB);
-    expect_read(other, f2, 3 * MIB);
+    expect_all(other, f2, 3 * MIB);
     zero(f, ZERO, 3 * MIB - 5, 1000);
     ck_assert_uint_eq(i->attr.size, 3 * MIB + 995);
-    expect_read(other, f2, 3 * MIB + 995);
+    expect_all(other, f2, 3 * MIB + 995);
     ck_assert_int_eq(allocate(c, f, 0, 3 * MIB, 4000), 0);
     ck_assert_uint_eq(i->attr.size, 3 * MIB + 4000);
     bed.cluster.stale = 1; /* cut meanwhile: so be it */
     ck_assert_int_eq(allocate(c, f, 0, 4 * MIB, 1), 0);
     ck_assert_uint_eq(i->attr.size, 3 * MIB + 4000);
-    expect_read(other, f2, 3 * MIB + 4000);
+    expect_all(other, f2, 3 * MIB + 4000);
     memset(data, 0, ROOM);
     put(g, 0, 2000, 1);
     g2 = bed_open(&bed, other, "g", O_RDWR, NULL);
     zero(g, PUNCH, 5, 500);
-    expect_read(other, g2, 2000);
+    expect_all(other, g2, 2000);
     ck_assert_uint_eq(bed.cluster.calls[RPC_OP_LEASE_GET], 1);
     core_release(c, f);
     core_release(c, g);
@@ -227,7 +204,7 @@ START_TEST(a_punch_that_fails_says_so_and_reads_tell_what_is_there)
     bed.cluster.oss[1].fail_punches = -EIO;
     ck_assert_int_eq(allocate(c, f, PUNCH, 0, 3 * MIB), -EIO);
     fake_contents(&bed.cluster, fake_inode(&bed.cluster, "f"), 0, data, 3 * MIB, true);
-    expect_read(c, f, 3 * MIB);
+    expect_all(c, f, 3 * MIB);
     bed.cluster.oss[1].fail_punches = 0;
     zero(f, PUNCH, 0, 3 * MIB);
     expect_durable(f, "f", 3 * MIB);
@@ -256,8 +233,7 @@ START_TEST(it_waits_for_reads_under_way_and_keeps_others_out)
     struct bed_op read, punch, late;
     unsigned k;
 
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     bed_op_init(&read);
     read.q.direct = true;
     core_read(c, &read.q, f, MIB, 4096, back);
@@ -268,8 +244,7 @@ START_TEST(it_waits_for_reads_under_way_and_keeps_others_out)
     bed_spin(&bed, 100 * NS_PER_MS);
     ck_assert(!read.done && !punch.done && !late.done);
     ck_assert_uint_eq(punches(), 0);
-    for (k = 0; k < 3; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     ck_assert_int_eq(bed_wait(&bed, &read), 0);
     core_read_done(&read.q);
     ck_assert_int_eq(memcmp(back, data + MIB, 4096), 0);
@@ -286,20 +261,17 @@ START_TEST(who_is_interrupted_leaves_the_file_to_others)
 {
     struct core_file *f = bed_create(&bed, c, "f");
     struct bed_op punch;
-    unsigned k;
 
     put(f, 0, 3 * MIB, 1);
     expect_durable(f, "f", 3 * MIB);
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     bed_op_init(&punch);
     core_fallocate(c, &punch.q, f, PUNCH, 0, 3 * MIB);
     bed_spin(&bed, 100 * NS_PER_MS);
     ck_assert(!punch.done);
     core_cancel(&punch.q);
     ck_assert_int_eq(bed_wait(&bed, &punch), -EINTR);
-    for (k = 0; k < 3; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     memset(data, 0, ROOM);
     put(f, 0, 3 * MIB, 2);
     expect_durable(f, "f", 3 * MIB);
@@ -449,16 +421,13 @@ START_TEST(a_copy_that_is_interrupted_ends)
 {
     struct core_file *f = file_of_another("f", 3 * MIB), *g = bed_create(&bed, c, "g");
     struct bed_op op;
-    unsigned k;
 
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     bed_op_init(&op);
     core_copy(c, &op.q, f, MIB / 2, g, 0, 2 * MIB);
     core_cancel(&op.q);
     ck_assert_int_eq(bed_wait(&bed, &op), -EINTR);
-    for (k = 0; k < 3; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     core_release(c, f);
     core_release(c, g);
 }
@@ -573,17 +542,15 @@ START_TEST(a_forced_unmount_ends_a_copy_without_a_lease)
 }
 END_TEST
 
-SUITE_MAIN("client-ranges", setup, teardown, what_is_punched_is_zeros_here_and_on_the_targets,
-           what_was_punched_is_not_written_again_after_a_restart,
-           small_files_are_changed_in_place_and_grow,
-           a_small_file_that_cannot_grow_is_not_punched_and_stays_usable,
-           without_a_lease_the_targets_and_the_server_are_told_at_once,
-           a_punch_that_fails_says_so_and_reads_tell_what_is_there,
-           it_waits_for_reads_under_way_and_keeps_others_out,
-           who_is_interrupted_leaves_the_file_to_others, what_cannot_be_is_refused,
-           pages_go_where_they_belong_through_a_file_that_appends,
-           data_and_holes_are_found_over_all_stripes,
-           ranges_are_copied_with_what_is_not_written_yet, a_copy_that_is_interrupted_ends,
-           a_copy_without_a_lease_ends_when_it_is_interrupted,
-           a_copy_without_a_lease_of_a_soft_mount_gives_up,
-           a_forced_unmount_ends_a_copy_without_a_lease)
+SUITE_MAIN(
+    "client-ranges", setup, file_bed_teardown, what_is_punched_is_zeros_here_and_on_the_targets,
+    what_was_punched_is_not_written_again_after_a_restart,
+    small_files_are_changed_in_place_and_grow,
+    a_small_file_that_cannot_grow_is_not_punched_and_stays_usable,
+    without_a_lease_the_targets_and_the_server_are_told_at_once,
+    a_punch_that_fails_says_so_and_reads_tell_what_is_there,
+    it_waits_for_reads_under_way_and_keeps_others_out, who_is_interrupted_leaves_the_file_to_others,
+    what_cannot_be_is_refused, pages_go_where_they_belong_through_a_file_that_appends,
+    data_and_holes_are_found_over_all_stripes, ranges_are_copied_with_what_is_not_written_yet,
+    a_copy_that_is_interrupted_ends, a_copy_without_a_lease_ends_when_it_is_interrupted,
+    a_copy_without_a_lease_of_a_soft_mount_gives_up, a_forced_unmount_ends_a_copy_without_a_lease)

@@ -5,28 +5,15 @@
 #include <string.h>
 
 #include "common/base/err.h"
-#include "tests/support/client_bed.h"
+#include "tests/support/file_bed.h"
 #include "tests/support/suite.h"
 
 #define ROOM (12u * MIB)
 
-static struct bed bed;
-static struct core *c;
-static uint8_t *data, *back;
-
 static void setup(void)
 {
-    bed_setup(&bed, 3);
-    data = calloc(1, ROOM);
-    back = malloc(ROOM);
-}
-
-static void teardown(void)
-{
-    bed_unmount(&bed, c, false, 0);
-    free(data);
-    free(back);
-    bed_teardown(&bed);
+    file_bed_setup(3, ROOM);
+    memset(data, 0, ROOM);
 }
 
 static void mount_with(uint64_t memory)
@@ -35,7 +22,7 @@ static void mount_with(uint64_t memory)
 
     core_options_default(&o);
     o.memory_limit = memory;
-    c = bed_mount(&bed, &o);
+    file_bed_remount(&o);
 }
 
 static uint64_t memory_used(void)
@@ -60,22 +47,6 @@ static void put(struct core_file *f, uint32_t at, uint32_t len, unsigned seed)
 {
     bed_pattern(data + at, len, at, seed);
     ck_assert_int_eq(bed_write(&bed, c, f, at, data + at, len), 0);
-}
-
-static void expect_read(struct core_file *f, uint32_t at, uint32_t len)
-{
-    memset(back, 0xee, len);
-    ck_assert_int_eq(bed_read(&bed, c, f, at, back, len), (int)len);
-    ck_assert_int_eq(memcmp(back, data + at, len), 0);
-}
-
-static void expect_stored(const char *name, uint32_t len)
-{
-    struct fake_inode *i = fake_inode(&bed.cluster, name);
-
-    ck_assert_uint_eq(i->attr.size, len);
-    fake_contents(&bed.cluster, i, 0, back, len, true);
-    ck_assert_int_eq(memcmp(back, data, len), 0);
 }
 
 START_TEST(small_overwrites_take_no_more_memory_than_their_pages)
@@ -106,7 +77,7 @@ START_TEST(more_small_overwrites_than_there_are_pages_are_all_stored)
         put(f, (uint32_t)rand_r(&seed) % (ROOM / 4096) * 4096, 4096, k);
     ck_assert_uint_le(memory_used(), 48 * MIB);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_stored("many", ROOM);
+    bed_expect_durable(&bed, "many", data, ROOM);
     core_release(c, f);
 }
 END_TEST
@@ -119,13 +90,13 @@ START_TEST(what_is_scattered_is_read_before_and_after_it_is_stored)
     f = holes("read", ROOM);
     for (unsigned k = 0; k < 11; k++)
         put(f, k * MIB + 5000 + 70000 * (k % 7), 1 + 1500 * k, k); /* some over a page's end */
-    expect_read(f, 0, 4 * MIB);
-    expect_read(f, 5 * MIB + 5000, 100);
+    expect_read(f, 0, data, 4 * MIB);
+    expect_read(f, 5 * MIB + 5000, data + 5 * MIB + 5000, 100);
     put(f, 3 * MIB + 5100, 50, 77); /* in what is an ordinary block by now */
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     for (unsigned k = 0; k < 11; k += 3)
-        expect_read(f, k * MIB, MIB);
-    expect_stored("read", ROOM);
+        expect_read(f, k * MIB, data + k * MIB, MIB);
+    bed_expect_durable(&bed, "read", data, ROOM);
     core_release(c, f);
 }
 END_TEST
@@ -144,7 +115,7 @@ START_TEST(a_restart_of_the_targets_loses_no_scattered_write)
         put(f, 4096 * 100 + 10, 20, round);
     }
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_stored("restart", ROOM);
+    bed_expect_durable(&bed, "restart", data, ROOM);
     core_release(c, f);
 }
 END_TEST
@@ -164,9 +135,9 @@ START_TEST(a_cut_takes_what_is_scattered_behind_it)
     ck_assert_int_eq(bed_truncate(&bed, c, f, cut), 0);
     ck_assert_int_eq(bed_truncate(&bed, c, f, ROOM), 0);
     memset(data + cut, 0, ROOM - cut);
-    expect_read(f, MIB, 5 * MIB);
+    expect_read(f, MIB, data + MIB, 5 * MIB);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_stored("cut", ROOM);
+    bed_expect_durable(&bed, "cut", data, ROOM);
     core_release(c, f);
 }
 END_TEST
@@ -179,9 +150,9 @@ START_TEST(a_block_that_fills_up_becomes_an_ordinary_one)
     f = holes("full", ROOM);
     for (unsigned k = 0; k < 200; k++)
         put(f, MIB + (k * 67 % 256) * 4096, 4096, k); /* one block, in no order */
-    expect_read(f, MIB, MIB);
+    expect_read(f, MIB, data + MIB, MIB);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_stored("full", ROOM);
+    bed_expect_durable(&bed, "full", data, ROOM);
     core_release(c, f);
 }
 END_TEST
@@ -219,19 +190,20 @@ START_TEST(many_at_once_in_little_memory_lose_nothing_when_targets_restart)
     for (unsigned round = 0; round < 40; round++) {
         write_at_once(f, round, &seed);
         if (round % 3 == 1)
-            expect_read(f, round % 11 * MIB + 3000, 70000);
+            expect_read(f, round % 11 * MIB + 3000, data + round % 11 * MIB + 3000, 70000);
         if (round % 5 == 2)
             ck_assert_int_eq(bed_flush(&bed, c, f), 0);
         if (round % 4 == 3)
             fake_oss_restart(&bed.cluster.oss[round % 3]);
     }
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    expect_stored("at-once", ROOM);
+    bed_expect_durable(&bed, "at-once", data, ROOM);
     core_release(c, f);
 }
 END_TEST
 
-SUITE_MAIN("client-scatter", setup, teardown, small_overwrites_take_no_more_memory_than_their_pages,
+SUITE_MAIN("client-scatter", setup, file_bed_teardown,
+           small_overwrites_take_no_more_memory_than_their_pages,
            more_small_overwrites_than_there_are_pages_are_all_stored,
            what_is_scattered_is_read_before_and_after_it_is_stored,
            a_restart_of_the_targets_loses_no_scattered_write,

@@ -162,16 +162,14 @@ START_TEST(one_that_is_cancelled_takes_nobody_along)
 {
     unsigned k;
 
-    for (k = 0; k < 3; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     start_reads();
     while (bed.cluster.oss[0].held_now + bed.cluster.oss[1].held_now + bed.cluster.oss[2].held_now <
            3)
         bed_spin(&bed, NS_PER_MS);
     core_cancel(&ops[5].q);
     ck_assert_int_eq(bed_wait(&bed, &ops[5]), -EINTR);
-    for (k = 0; k < 3; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     for (k = 0; k < READERS; k++)
         if (k != 5)
             end_read(k);

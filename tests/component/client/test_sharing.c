@@ -106,8 +106,7 @@ START_TEST(a_shared_file_that_grows_is_seen_by_all_at_once)
 
     ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 1000), 0);
     r = bed_open(&bed, b, "grow", O_RDWR, NULL);
-    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     bed_op_init(&write);
     core_write(b, &write.q, r, 1000, &iov, 1, 100000);
     bed_spin(&bed, 200 * NS_PER_MS);
@@ -120,8 +119,7 @@ START_TEST(a_shared_file_that_grows_is_seen_by_all_at_once)
     ck_assert_int_eq(bed_size(&bed, b, core_file_ino(r), &size), 0);
     ck_assert_uint_eq(size, 1000);
     ck_assert_int_eq(bed_read(&bed, a, w, 50000, back, 100), 0);
-    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     ck_assert_int_eq(bed_wait(&bed, &write), 0);
     ck_assert_int_eq(bed_wait(&bed, &read), 0);
     ck_assert_uint_eq(read.q.out.read.bytes, 100);
@@ -145,8 +143,7 @@ START_TEST(a_shared_write_that_a_cut_overtakes_is_written_again)
     ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 200000), 0);
     r = bed_open(&bed, b, "cut", O_RDWR, NULL);
     expect_read(b, r, 0, 200000);
-    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     bed_op_init(&write);
     core_write(b, &write.q, r, 200000, &iov, 1, 1000);
     bed_spin(&bed, 50 * NS_PER_MS);
@@ -210,8 +207,7 @@ START_TEST(a_lease_that_comes_during_a_shared_write_knows_its_end)
     ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 200000), 0);
     r = bed_open(&bed, b, "late", O_RDWR, NULL);
     expect_read(b, r, 0, 200000);
-    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     bed_op_init(&write);
     core_write(b, &write.q, r, 200000, &iov, 1, 1000);
     bed_spin(&bed, 50 * NS_PER_MS);
@@ -219,8 +215,7 @@ START_TEST(a_lease_that_comes_during_a_shared_write_knows_its_end)
     bed_spin(&bed, 50 * NS_PER_MS);
     again = bed_open(&bed, b, "late", O_RDWR, NULL);
     ck_assert(!write.done);
-    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     ck_assert_int_eq(bed_wait(&bed, &write), 0);
     expect_read(b, again, 0, 201000);
     core_release(b, r);
@@ -316,8 +311,7 @@ START_TEST(an_append_that_a_cut_overtakes_goes_to_the_new_end_only)
 
     ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 200000), 0);
     r = bed_open(&bed, b, "journal", O_RDWR | O_APPEND, NULL);
-    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     bed_op_init(&append);
     core_write(b, &append.q, r, 0, &iov, 1, 1000);
     bed_spin(&bed, 50 * NS_PER_MS);
@@ -328,8 +322,7 @@ START_TEST(an_append_that_a_cut_overtakes_goes_to_the_new_end_only)
         bed.cluster.oss[k].truncate_gen[core_file_ino(r)] = i->attr.truncate_gen;
         before += bed.cluster.oss[k].writes;
     }
-    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     ck_assert_int_eq(bed_wait(&bed, &append), 0);
     for (unsigned k = 0; k < bed.cluster.n_oss; k++)
         after += bed.cluster.oss[k].writes;

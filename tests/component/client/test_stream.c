@@ -75,13 +75,7 @@ static void stream(uint32_t from, uint32_t to)
 
 static void expect_durable(uint32_t len)
 {
-    struct fake_inode *i = fake_inode(&bed.cluster, "stream");
-    uint8_t *back = malloc(len);
-
-    ck_assert_uint_eq(i->attr.size, len);
-    fake_contents(&bed.cluster, i, 0, back, len, true);
-    ck_assert_int_eq(memcmp(back, data, len), 0);
-    free(back);
+    bed_expect_durable(&bed, "stream", data, len);
 }
 
 START_TEST(what_is_stored_is_committed_long_before_memory_is_spent)

@@ -5,47 +5,20 @@
 #include <string.h>
 
 #include "common/base/err.h"
-#include "tests/support/client_bed.h"
+#include "tests/support/file_bed.h"
 #include "tests/support/suite.h"
-
-static struct bed bed;
-static struct core *c;
-static uint8_t *data, *back;
 
 #define ROOM (4u * MIB)
 
 static void setup(void)
 {
-    bed_setup(&bed, 2);
-    c = bed_mount(&bed, NULL);
-    data = malloc(ROOM);
-    back = malloc(ROOM);
-    bed_pattern(data, ROOM, 0, 1);
-}
-
-static void teardown(void)
-{
-    bed_unmount(&bed, c, false, 0);
-    free(data);
-    free(back);
-    bed_teardown(&bed);
-}
-
-/* A file with chunks on both targets. */
-static struct core_file *stored_file(const char *name)
-{
-    struct core_file *f = bed_create(&bed, c, name);
-
-    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    return f;
+    file_bed_setup(2, ROOM);
 }
 
 /* Opened by a mount that has nothing of it in its cache. */
 static struct core_file *again(const char *name, const struct core_options *o)
 {
-    bed_unmount(&bed, c, false, 0);
-    c = bed_mount(&bed, o);
+    file_bed_remount(o);
     return bed_open(&bed, c, name, O_RDWR, NULL);
 }
 
@@ -63,25 +36,18 @@ static void get_grants(struct core_file *f)
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
 }
 
-static void read_later(struct bed_op *op, struct core_file *f, uint64_t offset)
-{
-    bed_op_init(op);
-    core_read(c, &op->q, f, offset, 4096, NULL);
-}
-
 START_TEST(who_needs_a_target_that_its_server_does_not_have_waits_until_it_is_there)
 {
     struct core_file *f;
     struct bed_op read, sync;
 
-    core_release(c, stored_file("f"));
+    core_release(c, stored_file("f", ROOM));
     f = again("f", NULL);
     get_grants(f);
     bed.cluster.oss[1].missing = true;
-    read_later(&read, f, place("f", 1) + 2 * MIB);
+    read_later(&read, f, place("f", 1) + 2 * MIB, 4096);
     ck_assert_int_eq(bed_write(&bed, c, f, place("f", 1) + 500000, data, 1000), 0);
-    bed_op_init(&sync);
-    core_fsync(c, &sync.q, f, false);
+    fsync_later(&sync, f);
     bed_spin(&bed, 100 * NS_PER_S);
     ck_assert(!read.done && !sync.done);
     bed.cluster.oss[1].missing = false;
@@ -94,15 +60,14 @@ END_TEST
 
 START_TEST(what_waits_for_a_missing_target_is_not_sent_again_and_again)
 {
-    struct core_file *f = stored_file("f");
+    struct core_file *f = stored_file("f", ROOM);
     struct bed_op sync;
 
     get_grants(f);
     bed.cluster.oss[1].missing = true;
     for (unsigned k = 1; k < 4; k++)
         ck_assert_int_eq(bed_write(&bed, c, f, k * (uint64_t)ROOM, data, ROOM), 0);
-    bed_op_init(&sync);
-    core_fsync(c, &sync.q, f, false);
+    fsync_later(&sync, f);
     bed_spin(&bed, 10 * NS_PER_S);
     bed.cluster.oss[1].refused = 0;
     bed_spin(&bed, 60 * NS_PER_S);
@@ -119,10 +84,10 @@ START_TEST(who_waits_for_a_missing_target_can_be_killed)
     struct core_file *f;
     struct bed_op read;
 
-    core_release(c, stored_file("f"));
+    core_release(c, stored_file("f", ROOM));
     f = again("f", NULL);
     bed.cluster.oss[1].missing = true;
-    read_later(&read, f, place("f", 1));
+    read_later(&read, f, place("f", 1), 4096);
     bed_spin(&bed, 3 * NS_PER_S);
     core_cancel(&read.q);
     ck_assert_int_eq(bed_wait(&bed, &read), -EINTR);
@@ -137,13 +102,13 @@ START_TEST(a_soft_mount_does_not_wait_for_a_missing_target)
     struct core_file *f;
     struct bed_op read;
 
-    core_release(c, stored_file("f"));
+    core_release(c, stored_file("f", ROOM));
     core_options_default(&o);
     o.soft = true;
     o.timeo_ns = 2 * NS_PER_S;
     f = again("f", &o);
     bed.cluster.oss[1].missing = true;
-    read_later(&read, f, place("f", 1));
+    read_later(&read, f, place("f", 1), 4096);
     ck_assert_int_eq(bed_wait(&bed, &read), -AIFS_ETIMEOUT);
     bed.cluster.oss[1].missing = false;
     core_release(c, f);
@@ -155,15 +120,14 @@ START_TEST(what_lay_on_a_target_that_is_given_up_is_an_error_and_never_zeros)
     struct core_file *f;
     uint64_t lost, there;
 
-    core_release(c, stored_file("f"));
+    core_release(c, stored_file("f", ROOM));
     f = again("f", NULL);
     lost = place("f", 1);
     there = place("f", 0);
     fake_give_up(&bed.cluster, 1);
     bed_spin(&bed, 6 * NS_PER_S); /* the next renewal tells */
     ck_assert_int_eq(bed_read(&bed, c, f, lost, back, 4096), -AIFS_ELOST);
-    ck_assert_int_eq(bed_read(&bed, c, f, there, back, 4096), 4096);
-    ck_assert_int_eq(memcmp(back, data + there, 4096), 0);
+    expect_read(f, there, data + there, 4096);
     ck_assert(bed_write(&bed, c, f, lost + 100, data, 1000) != 0 || bed_fsync(&bed, c, f) != 0);
     ck_assert_int_eq(bed_write(&bed, c, f, there + 100, data, 1000), 0);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
@@ -178,19 +142,18 @@ START_TEST(who_waits_for_a_target_gets_an_error_when_it_is_given_up)
     struct bed_op reads[2], sync;
     uint64_t size;
 
-    core_release(c, stored_file("f"));
+    core_release(c, stored_file("f", ROOM));
     f = again("f", NULL);
     get_grants(f);
     size = place("f", 1);
     ck_assert_int_eq(bed_write(&bed, c, f, size, data, 100), 0);
     ck_assert_int_eq(bed_flush(&bed, c, f), 0); /* written there, not committed */
     bed.cluster.oss[1].missing = true;
-    read_later(&reads[0], f, size + 2 * MIB); /* refused */
+    read_later(&reads[0], f, size + 2 * MIB, 4096); /* refused */
     bed_spin(&bed, NS_PER_S);
     bed.cluster.oss[1].hold = true;
-    read_later(&reads[1], f, size + 2 * MIB + 600000); /* not answered */
-    bed_op_init(&sync);
-    core_fsync(c, &sync.q, f, false);
+    read_later(&reads[1], f, size + 2 * MIB + 600000, 4096); /* not answered */
+    fsync_later(&sync, f);
     bed_spin(&bed, 20 * NS_PER_S);
     ck_assert(!reads[0].done && !reads[1].done && !sync.done);
     fake_give_up(&bed.cluster, 1);
@@ -211,11 +174,11 @@ START_TEST(the_metadata_server_is_told_what_waits_for_a_storage_server)
     struct core_file *f;
     struct bed_op read, sync;
 
-    core_release(c, stored_file("f"));
+    core_release(c, stored_file("f", ROOM));
     f = again("f", NULL);
     get_grants(f);
     bed.cluster.oss[1].missing = true;
-    read_later(&read, f, place("f", 1) + 2 * MIB);
+    read_later(&read, f, place("f", 1) + 2 * MIB, 4096);
     bed_spin(&bed, NS_PER_S);
     ck_assert_uint_eq(bed.cluster.n_waits, 0); /* that may happen */
     bed_spin(&bed, 2 * NS_PER_S);              /* not when the next one is due anyway */
@@ -241,13 +204,12 @@ END_TEST
 
 START_TEST(a_commit_that_is_not_answered_is_told_too)
 {
-    struct core_file *f = stored_file("f");
+    struct core_file *f = stored_file("f", ROOM);
     struct bed_op sync;
 
     bed.cluster.oss[0].hold_commits = true;
     ck_assert_int_eq(bed_write(&bed, c, f, place("f", 0), data, 100000), 0);
-    bed_op_init(&sync);
-    core_fsync(c, &sync.q, f, false);
+    fsync_later(&sync, f);
     bed_spin(&bed, 3 * NS_PER_S);
     ck_assert_uint_eq(bed.cluster.n_waits, 1);
     ck_assert(bed.cluster.waits[0].target == 1 && bed.cluster.waits[0].write);
@@ -257,7 +219,7 @@ START_TEST(a_commit_that_is_not_answered_is_told_too)
 }
 END_TEST
 
-SUITE_MAIN("client-targets", setup, teardown,
+SUITE_MAIN("client-targets", setup, file_bed_teardown,
            who_needs_a_target_that_its_server_does_not_have_waits_until_it_is_there,
            what_waits_for_a_missing_target_is_not_sent_again_and_again,
            who_waits_for_a_missing_target_can_be_killed,

@@ -6,65 +6,30 @@
 #include <string.h>
 
 #include "common/base/err.h"
-#include "tests/support/client_bed.h"
+#include "tests/support/file_bed.h"
 #include "tests/support/suite.h"
-
-static struct bed bed;
-static struct core *c;
-static uint8_t *data, *back;
 
 #define ROOM (4u * MIB)
 
 static void setup(void)
 {
-    bed_setup(&bed, 3);
-    c = bed_mount(&bed, NULL);
-    data = malloc(ROOM);
-    back = malloc(ROOM);
-    bed_pattern(data, ROOM, 0, 1);
-}
-
-static void teardown(void)
-{
-    bed_unmount(&bed, c, false, 0);
-    free(data);
-    free(back);
-    bed_teardown(&bed);
-}
-
-static void fsync_later(struct bed_op *op, struct core_file *f)
-{
-    bed_op_init(op);
-    core_fsync(c, &op->q, f, false);
-}
-
-static struct core_file *stored_file(const char *name, uint32_t len)
-{
-    struct core_file *f = bed_create(&bed, c, name);
-
-    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, MIB), 0);
-    ck_assert_int_eq(bed_write(&bed, c, f, MIB, data + MIB, len - MIB), 0);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    return f;
+    file_bed_setup(3, ROOM);
 }
 
 START_TEST(what_a_truncate_has_cut_is_not_written_again_after_a_restart)
 {
     struct core_file *f = stored_file("cut", 2 * MIB);
-    unsigned k;
 
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, MIB), 0);
     ck_assert_int_eq(bed_flush(&bed, c, f), 0);
     ck_assert_int_eq(bed_truncate(&bed, c, f, 5000), 0);
-    for (k = 0; k < 3; k++)
-        fake_oss_restart(&bed.cluster.oss[k]);
+    fake_targets_restart(&bed.cluster);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     ck_assert_int_eq(bed_truncate(&bed, c, f, MIB), 0);
     memset(data + 5000, 0, MIB - 5000);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     bed_expect_durable(&bed, "cut", data, MIB);
-    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, MIB), MIB);
-    ck_assert_int_eq(memcmp(back, data, MIB), 0);
+    expect_read(f, 0, data, MIB);
     core_release(c, f);
 }
 END_TEST
@@ -74,8 +39,7 @@ static void expect_kept(struct core_file *f, const char *name, uint32_t len, uin
 {
     bed.cluster.fail_setattr = -EIO;
     ck_assert_int_eq(bed_truncate(&bed, c, f, cut), -EIO);
-    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, len), (int)len);
-    ck_assert_int_eq(memcmp(back, data, len), 0);
+    expect_read(f, 0, data, len);
     ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
     bed_expect_durable(&bed, name, data, len);
     bed.cluster.fail_setattr = 0;
@@ -218,8 +182,7 @@ START_TEST(a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_
     ck_assert_int_eq(bed_write(&bed, other, w, 0, data, 200000), 0);
     r = bed_open(&bed, c, "cut", O_RDWR, NULL);
     ck_assert_int_eq(bed_read(&bed, c, r, 0, back, 200000), 200000);
-    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
-        bed.cluster.oss[k].hold = true;
+    fake_targets_hold(&bed.cluster);
     bed_op_init(&read);
     core_read(c, &read.q, r, 99000, 2000, NULL);
     bed_spin(&bed, 50 * NS_PER_MS);
@@ -230,8 +193,7 @@ START_TEST(a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_
     i->attr.change = ++bed.cluster.change;
     again = bed_open(&bed, c, "cut", O_RDWR, NULL);
     ck_assert(!read.done);
-    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
-        fake_oss_release(&bed.cluster.oss[k]);
+    fake_targets_release(&bed.cluster);
     ck_assert_int_eq(bed_wait(&bed, &read), 0);
     ck_assert_uint_eq(read.q.out.read.bytes, 1000);
     core_read_done(&read.q);
@@ -241,7 +203,7 @@ START_TEST(a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_
 }
 END_TEST
 
-SUITE_MAIN("client-truncate", setup, teardown,
+SUITE_MAIN("client-truncate", setup, file_bed_teardown,
            what_a_truncate_has_cut_is_not_written_again_after_a_restart,
            a_truncate_that_fails_loses_nothing, what_a_truncate_will_cut_is_not_written_before_it,
            a_flush_during_a_truncate_ends_after_it,
