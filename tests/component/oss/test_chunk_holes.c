@@ -5,36 +5,8 @@
 #include <string.h>
 
 #include "common/base/err.h"
-#include "tests/component/oss/rig.h"
+#include "tests/component/oss/target_bed.h"
 #include "tests/support/suite.h"
-
-#define CB (1024u * KIB)
-
-static struct rig rig;
-static uint8_t *data, *got;
-
-static void setup(void)
-{
-    rig_make_dir(&rig);
-    data = aligned_alloc(4096, CB);
-    got = aligned_alloc(4096, CB);
-    rig_fill(data, CB, 1);
-}
-
-static void teardown(void)
-{
-    rig_destroy(&rig);
-    free(data);
-    free(got);
-}
-
-static struct chunk_stat stat_now(void)
-{
-    struct chunk_stat st;
-
-    chunk_store_stat(rig.store, &st);
-    return st;
-}
 
 START_TEST(a_punched_chunk_gives_its_slot_back_and_reads_as_zeros)
 {
@@ -42,7 +14,7 @@ START_TEST(a_punched_chunk_gives_its_slot_back_and_reads_as_zeros)
     for (uint64_t c = 0; c < 3; c++)
         ck_assert_int_eq(rig_write(&rig, 5, c, 0, 0, data, CB, false), 0);
     ck_assert_int_eq(rig_punch(&rig, 5, 0, CB, CB - 10, 2 * CB + 10), 0);
-    ck_assert_uint_eq(stat_now().used_bytes, 2 * CB);
+    ck_assert_uint_eq(target_stat().used_bytes, 2 * CB);
     rig_reopen(&rig);
     ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, CB), 0);
     ck_assert_int_eq(memcmp(got, data, CB - 10), 0);
@@ -119,10 +91,11 @@ START_TEST(a_seek_and_a_punch_over_thousands_of_chunks_go_on_where_they_stopped)
     ck_assert_int_eq(rc, 1);
     ck_assert_uint_eq(at, 4999ull * CB);
     ck_assert_uint_gt(asked, 5);
-    ck_assert_uint_eq(stat_now().used_bytes, 64 * KIB);
+    ck_assert_uint_eq(target_stat().used_bytes, 64 * KIB);
 }
 END_TEST
 
-SUITE_MAIN("chunk-holes", setup, teardown, a_punched_chunk_gives_its_slot_back_and_reads_as_zeros,
+SUITE_MAIN("chunk-holes", target_setup, target_teardown,
+           a_punched_chunk_gives_its_slot_back_and_reads_as_zeros,
            data_and_holes_are_found_in_the_chunks_of_one_stripe,
            a_seek_and_a_punch_over_thousands_of_chunks_go_on_where_they_stopped)

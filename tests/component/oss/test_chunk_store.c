@@ -14,35 +14,13 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/fault/fault.h"
-#include "tests/component/oss/rig.h"
-
-#define CB (1024u * KIB)
-
-static struct rig rig;
-static uint8_t *data, *got;
+#include "tests/component/oss/target_bed.h"
+#include "tests/support/suite.h"
 
 static void setup(void)
 {
-    rig_make_dir(&rig);
-    data = aligned_alloc(4096, CB);
-    got = aligned_alloc(4096, CB);
-    rig_fill(data, CB, 1);
-}
-
-static void teardown(void)
-{
-    fault_disarm_all();
-    rig_destroy(&rig);
-    free(data);
-    free(got);
-}
-
-static struct chunk_stat stat_now(void)
-{
-    struct chunk_stat st;
-
-    chunk_store_stat(rig.store, &st);
-    return st;
+    log_set_level(LOG_LEVEL_ERROR);
+    target_setup();
 }
 
 /* Changes one byte of the file that holds `want`, in any segment. */
@@ -88,7 +66,7 @@ START_TEST(a_damaged_block_is_an_error_and_its_neighbours_are_not)
     ck_assert_int_eq(memcmp(got, data, 8192), 0);
     ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 12288, got, 4096), 0);
     ck_assert_int_eq(rig_verify(&rig, 5, 0), -AIFS_ECORRUPT);
-    ck_assert_uint_eq(stat_now().errors, 2);
+    ck_assert_uint_eq(target_stat().errors, 2);
 }
 END_TEST
 
@@ -137,9 +115,9 @@ START_TEST(a_small_overwrite_costs_a_log_record_and_not_a_chunk)
 
     rig_open(&rig);
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
-    before = stat_now();
+    before = target_stat();
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 5000, data + 1, 4096, true), 0);
-    after = stat_now();
+    after = target_stat();
     ck_assert_uint_eq(after.used_bytes, before.used_bytes);
     ck_assert_uint_eq(after.log_bytes, 8192);
     ck_assert_uint_eq(after.syncs, before.syncs); /* the index's sync alone */
@@ -156,11 +134,11 @@ START_TEST(a_large_overwrite_takes_a_new_slot_and_gives_the_old_one_back)
 
     rig_open(&rig);
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
-    used = stat_now().used_bytes;
+    used = target_stat().used_bytes;
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 100000, data, 300000, false), 0);
-    ck_assert_uint_eq(stat_now().used_bytes, 2 * used);
+    ck_assert_uint_eq(target_stat().used_bytes, 2 * used);
     ck_assert_int_eq(rig_commit(&rig, 5), 0);
-    ck_assert_uint_eq(stat_now().used_bytes, used);
+    ck_assert_uint_eq(target_stat().used_bytes, used);
     ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, CB), 0);
     ck_assert_int_eq(memcmp(got, data, 100000), 0);
     ck_assert_int_eq(memcmp(got + 100000, data, 300000), 0);
@@ -177,7 +155,7 @@ START_TEST(the_log_is_folded_and_stays_within_its_bound)
         ck_assert_int_eq(rig_write(&rig, 5, 0, 0, i * 7919 % 255 * 4096 + 7, data + i, 100, i % 2),
                          0);
         memmove(data + i * 7919 % 255 * 4096 + 7, data + i, 100);
-        ck_assert_uint_le(stat_now().log_bytes, 256 * KIB);
+        ck_assert_uint_le(target_stat().log_bytes, 256 * KIB);
     }
     ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, CB), 0);
     ck_assert_int_eq(memcmp(got, data, CB), 0);
@@ -205,7 +183,7 @@ START_TEST(a_full_target_says_so_early_and_overwriting_and_deleting_still_work)
     for (uint64_t c = 2; c < n; c++)
         ck_assert_int_eq(rig_write(&rig, 5, c, 1, 0, data, CB, false), 0);
     ck_assert_int_eq(rig_destroy_ino(&rig, 5), 0);
-    ck_assert_uint_eq(stat_now().used_bytes, 0);
+    ck_assert_uint_eq(target_stat().used_bytes, 0);
 }
 END_TEST
 
@@ -272,8 +250,8 @@ START_TEST(a_destroyed_inode_stays_dead_over_a_restart)
     ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, 4096), -ENOENT);
     ck_assert_int_eq(rig_read(&rig, 6, 0, 0, 0, got, 5000), 0);
     ck_assert_int_eq(memcmp(got, data, 5000), 0);
-    ck_assert_uint_eq(stat_now().chunks, 1);
-    ck_assert_uint_eq(stat_now().used_bytes, 64 * KIB);
+    ck_assert_uint_eq(target_stat().chunks, 1);
+    ck_assert_uint_eq(target_stat().used_bytes, 64 * KIB);
 }
 END_TEST
 
@@ -298,7 +276,7 @@ START_TEST(a_seal_commits_and_reports_how_far_the_data_reaches)
     ck_assert_int_eq(rig_write(&rig, 5, 7, 0, 1000, data, 234, false), 0);
     ck_assert_int_eq(rig_seal(&rig, 5, 0, CB, &high), 0);
     ck_assert_uint_eq(high, 7ull * CB + 1234);
-    ck_assert_uint_eq(stat_now().dirty_bytes, 0);
+    ck_assert_uint_eq(target_stat().dirty_bytes, 0);
     ck_assert_int_eq(rig_seal(&rig, 5, 1, CB, &high),
                      0); /* that truncate has not come: old data does not count */
     ck_assert_uint_eq(high, 0);
@@ -331,7 +309,7 @@ START_TEST(a_failed_sync_fails_the_store_and_reads_go_on)
     ck_assert_int_ne(rig_commit(&rig, 5), 0);
     ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, 10000), 0);
     ck_assert_int_eq(memcmp(got, data, 10000), 0);
-    ck_assert(stat_now().failed);
+    ck_assert(target_stat().failed);
     rig_reopen(&rig);
     ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, 10000), 0);
     ck_assert_int_eq(rig_write(&rig, 5, 2, 0, 0, data, 10000, true), 0);
@@ -347,7 +325,7 @@ START_TEST(a_failed_write_is_an_error_and_the_old_data_stays)
     fault_disarm_all();
     ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, CB), 0);
     ck_assert_int_eq(memcmp(got, data, CB), 0);
-    ck_assert_uint_eq(stat_now().used_bytes, CB);
+    ck_assert_uint_eq(target_stat().used_bytes, CB);
 }
 END_TEST
 
@@ -439,7 +417,7 @@ START_TEST(many_stable_writes_share_a_commit)
     uint64_t before;
 
     rig_open(&rig);
-    before = stat_now().commits;
+    before = target_stat().commits;
     for (unsigned i = 0; i < 64; i++) {
         ops[i] = (struct rig_op){
             .op = {.kind = CHUNK_WRITE, .ino = 5 + i, .len = 4096, .data = data, .stable = true}};
@@ -449,7 +427,7 @@ START_TEST(many_stable_writes_share_a_commit)
         rig_wait(&rig, &ops[i].done);
         ck_assert_int_eq(ops[i].status, 0);
     }
-    ck_assert_uint_le(stat_now().commits - before, 2);
+    ck_assert_uint_le(target_stat().commits - before, 2);
 }
 END_TEST
 
@@ -486,10 +464,10 @@ START_TEST(unstable_data_is_committed_in_the_background)
     rig.options.commit_interval_ns = 5 * NS_PER_MS;
     rig_open(&rig);
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, 10000, false), 0);
-    ck_assert_uint_eq(stat_now().dirty_bytes, 10000);
-    while (stat_now().dirty_bytes)
+    ck_assert_uint_eq(target_stat().dirty_bytes, 10000);
+    while (target_stat().dirty_bytes)
         reactor_run_once(rig.reactor, NS_PER_S);
-    ck_assert_uint_eq(stat_now().chunks, 1);
+    ck_assert_uint_eq(target_stat().chunks, 1);
 }
 END_TEST
 
@@ -510,44 +488,24 @@ START_TEST(requests_out_of_bounds_are_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("chunk store");
-    TCase *t = tcase_create("store");
-    SRunner *r = srunner_create(s);
-    int failed;
-
-    log_set_level(LOG_LEVEL_ERROR);
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_damaged_block_is_an_error_and_its_neighbours_are_not);
-    tcase_add_test(t, a_damaged_block_is_never_merged_into_a_new_one);
-    tcase_add_test(t, a_damaged_block_does_not_keep_a_truncate_from_happening);
-    tcase_add_test(t, data_that_arrived_damaged_is_refused);
-    tcase_add_test(t, a_small_overwrite_costs_a_log_record_and_not_a_chunk);
-    tcase_add_test(t, a_large_overwrite_takes_a_new_slot_and_gives_the_old_one_back);
-    tcase_add_test(t, the_log_is_folded_and_stays_within_its_bound);
-    tcase_add_test(t, a_full_target_says_so_early_and_overwriting_and_deleting_still_work);
-    tcase_add_test(t, a_full_file_system_is_met_before_the_index_runs_out_of_room);
-    tcase_add_test(t, a_truncate_is_applied_once_and_older_requests_are_refused);
-    tcase_add_test(t, a_destroyed_inode_stays_dead_over_a_restart);
-    tcase_add_test(t, a_tombstone_is_forgotten_after_its_time);
-    tcase_add_test(t, a_seal_commits_and_reports_how_far_the_data_reaches);
-    tcase_add_test(t, the_verifier_changes_with_every_start);
-    tcase_add_test(t, a_failed_sync_fails_the_store_and_reads_go_on);
-    tcase_add_test(t, a_failed_write_is_an_error_and_the_old_data_stays);
-    tcase_add_test(t, a_format_from_the_future_is_refused);
-    tcase_add_test(t, a_damaged_superblock_is_refused);
-    tcase_add_test(t, a_target_of_another_cluster_or_open_elsewhere_is_refused);
-    tcase_add_test(t, a_directory_with_something_in_it_is_not_formatted);
-    tcase_add_test(t, chunks_are_listed_in_order_and_in_pages);
-    tcase_add_test(t, many_stable_writes_share_a_commit);
-    tcase_add_test(t, a_long_queue_behind_a_truncate_is_served_without_deep_recursion);
-    tcase_add_test(t, unstable_data_is_committed_in_the_background);
-    tcase_add_test(t, requests_out_of_bounds_are_refused);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
-}
+SUITE_MAIN("chunk store", setup, target_teardown,
+           a_damaged_block_is_an_error_and_its_neighbours_are_not,
+           a_damaged_block_is_never_merged_into_a_new_one,
+           a_damaged_block_does_not_keep_a_truncate_from_happening,
+           data_that_arrived_damaged_is_refused,
+           a_small_overwrite_costs_a_log_record_and_not_a_chunk,
+           a_large_overwrite_takes_a_new_slot_and_gives_the_old_one_back,
+           the_log_is_folded_and_stays_within_its_bound,
+           a_full_target_says_so_early_and_overwriting_and_deleting_still_work,
+           a_full_file_system_is_met_before_the_index_runs_out_of_room,
+           a_truncate_is_applied_once_and_older_requests_are_refused,
+           a_destroyed_inode_stays_dead_over_a_restart, a_tombstone_is_forgotten_after_its_time,
+           a_seal_commits_and_reports_how_far_the_data_reaches,
+           the_verifier_changes_with_every_start, a_failed_sync_fails_the_store_and_reads_go_on,
+           a_failed_write_is_an_error_and_the_old_data_stays, a_format_from_the_future_is_refused,
+           a_damaged_superblock_is_refused,
+           a_target_of_another_cluster_or_open_elsewhere_is_refused,
+           a_directory_with_something_in_it_is_not_formatted,
+           chunks_are_listed_in_order_and_in_pages, many_stable_writes_share_a_commit,
+           a_long_queue_behind_a_truncate_is_served_without_deep_recursion,
+           unstable_data_is_committed_in_the_background, requests_out_of_bounds_are_refused)

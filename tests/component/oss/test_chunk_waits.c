@@ -7,35 +7,11 @@
 
 #include "common/base/err.h"
 #include "common/base/log.h"
-#include "tests/component/oss/rig.h"
+#include "tests/component/oss/target_bed.h"
+#include "tests/support/suite_cases.h"
 
-#define CB         (1024u * KIB)
 #define STORM_READ (200u * KIB)
 #define STALL_S    20u /* nothing has ended for so long: nothing ever will */
-
-static struct rig rig;
-static uint8_t *data, *got;
-
-static void setup(void)
-{
-    rig_make_dir(&rig);
-    data = aligned_alloc(4096, 2 * CB);
-    got = aligned_alloc(4096, CB);
-    rig_fill(data, 2 * CB, 1);
-}
-
-static void setup_on_disk(void)
-{
-    rig_on_disk = true;
-    setup();
-}
-
-static void teardown(void)
-{
-    rig_destroy(&rig);
-    free(data);
-    free(got);
-}
 
 static void wait_all(struct rig_op *ops, unsigned n)
 {
@@ -180,7 +156,7 @@ static TCase *waits(const char *name, void (*before)(void))
     TCase *t = tcase_create(name);
 
     tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, before, teardown);
+    tcase_add_checked_fixture(t, before, target_teardown);
     tcase_add_loop_test(t, stable_writes_of_parts_of_blocks_share_a_chunk, 0, 2);
     tcase_add_loop_test(t, stable_writes_from_unaligned_memory_share_a_chunk, 0, 2);
     tcase_add_test(t, a_chunk_that_grows_by_stable_writes_moves_without_waiting_for_itself);
@@ -190,15 +166,8 @@ static TCase *waits(const char *name, void (*before)(void))
 
 int main(void)
 {
-    Suite *s = suite_create("waiting in the chunk store");
-    SRunner *r = srunner_create(s);
-    int failed;
+    TCase *const cases[] = {waits("memory", target_setup), waits("disk", target_setup_on_disk)};
 
     log_set_level(LOG_LEVEL_ERROR);
-    suite_add_tcase(s, waits("memory", setup));
-    suite_add_tcase(s, waits("disk", setup_on_disk));
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run_cases("waiting in the chunk store", cases, ARRAY_LEN(cases));
 }
