@@ -64,11 +64,23 @@ struct cluster_node {
     struct cluster_fence_call *pushing;
 };
 
+struct map_change;
+
+struct map_change_ops {
+    int (*apply)(struct map_change *change, struct cluster_map *m); /* as of change.h */
+    /* 0 (the map is in force) or an error. Answers the request, if there is one. */
+    void (*done)(struct map_change *change, int status);
+};
+
+/* From cluster_change_new() to the end of done(). */
 struct map_change {
     struct list link;
-    int (*apply)(struct map_change *change, struct cluster_map *m); /* as of change.h */
+    const struct map_change_ops *ops;
+    struct cluster *c;
+    struct rpc_req *req;       /* who asked for it; NULL: nobody */
+    uint32_t node;             /* then: who it is about */
+    char name[MAP_NAME_BYTES]; /* what apply() keeps for done() */
     bool dry_run;
-    void (*done)(struct map_change *change, int status); /* 0 or an error; the map is in force */
     int status;
 };
 
@@ -125,7 +137,12 @@ void cluster_end(struct cluster *c);
 /* log.c */
 int cluster_log_load(
     struct cluster *c) MUST_USE; /* reads or makes the map; before the reactor runs */
-void cluster_change(struct cluster *c, struct map_change *change);
+struct map_change *cluster_change_new(struct cluster *c,
+                                      const struct map_change_ops *ops); /* or NULL */
+void cluster_change(struct map_change *change);                          /* takes it */
+/* What a request asks for. Answered at once if `rc` is an error, or it cannot be tried. */
+void cluster_change_asked(struct rpc_req *req, int rc, bool dry_run,
+                          const struct map_change_ops *ops);
 void cluster_log_fini(struct cluster *c);
 
 /* node.c */

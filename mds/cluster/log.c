@@ -51,7 +51,9 @@ static void answer_all(struct cluster *c, int status)
     while ((l = list_pop_front(&answers))) {
         struct map_change *change = list_entry(l, struct map_change, link);
 
-        change->done(change, change->status ? change->status : status);
+        change->ops->done(change, change->status ? change->status : status);
+        mem_free(change);
+        cluster_end(c);
     }
 }
 
@@ -89,7 +91,7 @@ static void log_committed(struct mds_submit *s)
 static bool apply_one(struct map_change *change, struct cluster_map **m)
 {
     struct cluster_map *trial = map_copy(*m);
-    int rc = trial ? change->apply(change, trial) : -ENOMEM;
+    int rc = trial ? change->ops->apply(change, trial) : -ENOMEM;
 
     if (rc == 0 && map_check(trial) < 0)
         rc = -EINVAL;
@@ -148,16 +150,47 @@ static void log_run(struct cluster *c)
     }
 }
 
-void cluster_change(struct cluster *c, struct map_change *change)
+struct map_change *cluster_change_new(struct cluster *c, const struct map_change_ops *ops)
 {
+    struct map_change *change = mem_zalloc(sizeof *change);
+
+    if (!change)
+        return NULL;
+    change->ops = ops;
+    change->c = c;
+    return change;
+}
+
+void cluster_change(struct map_change *change)
+{
+    struct cluster *c = change->c;
     bool first = list_empty(&c->waiting) && !c->busy;
 
-    change->status = 0;
+    cluster_begin(c); /* until it is answered */
     list_push_back(&c->waiting, &change->link);
     if (first) {
         cluster_begin(c);
         log_run(c);
     }
+}
+
+void cluster_change_asked(struct rpc_req *req, int rc, bool dry_run,
+                          const struct map_change_ops *ops)
+{
+    struct cluster *c = cluster_of(req->handler_arg);
+    struct map_change *change = NULL;
+
+    if (rc == 0 && c->stopping)
+        rc = -AIFS_ECANCELLED;
+    if (rc == 0 && !(change = cluster_change_new(c, ops)))
+        rc = -ENOMEM;
+    if (rc < 0) {
+        rpc_reply(req, rc, NULL);
+        return;
+    }
+    change->req = req;
+    change->dry_run = dry_run;
+    cluster_change(change);
 }
 
 /* ---- start ---- */

@@ -134,23 +134,15 @@ int cluster_refused_list(struct cluster *c, struct arena *a, struct msg_status_r
 
 /* ---- TARGET_REPLACE ---- */
 
-struct replacing {
-    struct map_change change;
-    struct cluster *c;
-    struct rpc_req *req;
-};
-
 static int replace_apply(struct map_change *change, struct cluster_map *m)
 {
-    struct replacing *r = container_of(change, struct replacing, change);
-    const struct msg_pool_req *msg = r->req->msg;
+    const struct msg_pool_req *msg = change->req->msg;
 
     return change_replace(m, msg->targets[0]);
 }
 
-static void replace_done(struct map_change *change, int status)
+static void replace_done(struct map_change *r, int status)
 {
-    struct replacing *r = container_of(change, struct replacing, change);
     const struct msg_pool_req *msg = r->req->msg;
     struct cluster_refused *refused = refused_find(r->c, msg->targets[0]);
     struct cluster *c = r->c;
@@ -177,49 +169,21 @@ static void replace_done(struct map_change *change, int status)
     rep.text = (struct msg_bytes){text.data, (uint32_t)text.len};
     rpc_reply(r->req, status, status ? NULL : &rep);
     strbuf_fini(&text);
-    mem_free(r);
-    cluster_end(c);
 }
+
+static const struct map_change_ops replace = {replace_apply, replace_done};
 
 void cluster_serve_replace(struct rpc_req *req)
 {
-    struct mds *m = req->handler_arg;
-    struct cluster *c = cluster_of(m);
     const struct msg_pool_req *msg = req->msg;
-    struct replacing *r = NULL;
-    int rc = 0;
 
-    if (msg->n_targets != 1)
-        rc = -EINVAL;
-    else if (c->stopping)
-        rc = -AIFS_ECANCELLED;
-    else if (!(r = mem_zalloc(sizeof *r)))
-        rc = -ENOMEM;
-    if (rc < 0) {
-        rpc_reply(req, rc, NULL);
-        return;
-    }
-    r->c = c;
-    r->req = req;
-    r->change.apply = replace_apply;
-    r->change.done = replace_done;
-    r->change.dry_run = msg->dry_run;
-    cluster_begin(c);
-    cluster_change(c, &r->change);
+    cluster_change_asked(req, msg->n_targets == 1 ? 0 : -EINVAL, msg->dry_run, &replace);
 }
 
 /* ---- NODE_REMOVE ---- */
 
-struct removing {
-    struct map_change change;
-    struct cluster *c;
-    struct rpc_req *req;
-    char alias[MAP_NAME_BYTES];
-};
-
-static int remove_apply(struct map_change *change, struct cluster_map *m)
+static int remove_apply(struct map_change *r, struct cluster_map *m)
 {
-    struct removing *r = container_of(change, struct removing, change);
     const struct msg_node_req *msg = r->req->msg;
     const struct cluster_node *n = cluster_node(r->c, msg->node);
     const struct map_node *mn = map_node(m, msg->node);
@@ -227,13 +191,12 @@ static int remove_apply(struct map_change *change, struct cluster_map *m)
     if (n && (n->up || n->waited_for))
         return -EBUSY;
     if (mn)
-        memcpy(r->alias, mn->alias, sizeof r->alias);
+        memcpy(r->name, mn->alias, sizeof r->name);
     return change_remove_node(m, msg->node);
 }
 
-static void remove_done(struct map_change *change, int status)
+static void remove_done(struct map_change *r, int status)
 {
-    struct removing *r = container_of(change, struct removing, change);
     const struct msg_node_req *msg = r->req->msg;
     struct cluster *c = r->c;
     struct msg_text_rep rep;
@@ -241,7 +204,7 @@ static void remove_done(struct map_change *change, int status)
     int n = snprintf(text, sizeof text,
                      "%sserver %s (node %u) is removed: nothing of it is known any more but its "
                      "targets, which were given up",
-                     msg->dry_run ? "would be done: " : "", r->alias, msg->node);
+                     msg->dry_run ? "would be done: " : "", r->name, msg->node);
 
     if (status == 0 && !msg->dry_run) {
         LOG_WARN("cluster", "%s", text);
@@ -250,26 +213,13 @@ static void remove_done(struct map_change *change, int status)
     }
     rep.text = (struct msg_bytes){text, (uint32_t)n};
     rpc_reply(r->req, status, status ? NULL : &rep);
-    mem_free(r);
-    cluster_end(c);
 }
+
+static const struct map_change_ops removal = {remove_apply, remove_done};
 
 void cluster_serve_remove(struct rpc_req *req)
 {
-    struct mds *m = req->handler_arg;
-    struct cluster *c = cluster_of(m);
     const struct msg_node_req *msg = req->msg;
-    struct removing *r = c->stopping ? NULL : mem_zalloc(sizeof *r);
 
-    if (!r) {
-        rpc_reply(req, c->stopping ? -AIFS_ECANCELLED : -ENOMEM, NULL);
-        return;
-    }
-    r->c = c;
-    r->req = req;
-    r->change.apply = remove_apply;
-    r->change.done = remove_done;
-    r->change.dry_run = msg->dry_run;
-    cluster_begin(c);
-    cluster_change(c, &r->change);
+    cluster_change_asked(req, 0, msg->dry_run, &removal);
 }

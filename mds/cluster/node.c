@@ -145,21 +145,13 @@ static void node_stats(struct cluster_node *n, uint32_t n_targets,
 
 /* ---- NODE_REGISTER ---- */
 
-struct registration {
-    struct map_change change;
-    struct cluster *c;
-    struct rpc_req *req;
-};
-
 static int registration_apply(struct map_change *change, struct cluster_map *m)
 {
-    struct registration *r = container_of(change, struct registration, change);
-
-    return change_register(m, r->req->msg);
+    return change_register(m, change->req->msg);
 }
 
 /* *ret_node: NULL when nothing of it was taken. */
-static int registration_node(struct registration *r, struct cluster_node **ret_node)
+static int registration_node(struct map_change *r, struct cluster_node **ret_node)
 {
     const struct msg_register_req *msg = r->req->msg;
     uint32_t id = change_node_id(r->c->map, &msg->node);
@@ -182,7 +174,7 @@ static int registration_node(struct registration *r, struct cluster_node **ret_n
     return rc;
 }
 
-static int registration_reply(struct registration *r, const struct cluster_node *n,
+static int registration_reply(struct map_change *r, const struct cluster_node *n,
                               struct msg_register_rep *rep)
 {
     const struct msg_register_req *msg = r->req->msg;
@@ -206,9 +198,8 @@ static int registration_reply(struct registration *r, const struct cluster_node 
     return 0;
 }
 
-static void registration_done(struct map_change *change, int status)
+static void registration_done(struct map_change *r, int status)
 {
-    struct registration *r = container_of(change, struct registration, change);
     const struct msg_register_req *msg = r->req->msg;
     struct cluster *c = r->c;
     struct msg_register_rep rep;
@@ -229,37 +220,20 @@ static void registration_done(struct map_change *change, int status)
                  status == -ENOENT ? "there is no such pool" : err_text(status));
     }
     rpc_reply(r->req, status, status ? NULL : &rep);
-    mem_free(r);
     if (status == 0 && c->mds->gc_ops && !c->stopping)
         c->mds->gc_ops->target_up(c->mds);
-    cluster_end(c);
 }
+
+static const struct map_change_ops registration = {registration_apply, registration_done};
 
 void cluster_serve_register(struct rpc_req *req)
 {
-    struct mds *m = req->handler_arg;
-    struct cluster *c = cluster_of(m);
+    const struct cluster *c = cluster_of(req->handler_arg);
     const struct msg_register_req *msg = req->msg;
-    struct registration *r = NULL;
-    int rc = 0;
+    bool too_many = msg->n_targets > TARGETS_MAX ||
+                    (c->nodes.count >= NODES_MAX && change_node_id(c->map, &msg->node) == 0);
 
-    if (msg->n_targets > TARGETS_MAX ||
-        (c->nodes.count >= NODES_MAX && change_node_id(c->map, &msg->node) == 0))
-        rc = -AIFS_EBUSY_SERVER;
-    else if (c->stopping)
-        rc = -AIFS_ECANCELLED;
-    else if (!(r = mem_zalloc(sizeof *r)))
-        rc = -ENOMEM;
-    if (rc < 0) {
-        rpc_reply(req, rc, NULL);
-        return;
-    }
-    r->c = c;
-    r->req = req;
-    r->change.apply = registration_apply;
-    r->change.done = registration_done;
-    cluster_begin(c);
-    cluster_change(c, &r->change);
+    cluster_change_asked(req, too_many ? -AIFS_EBUSY_SERVER : 0, false, &registration);
 }
 
 /* ---- HEARTBEAT ---- */
@@ -312,50 +286,36 @@ void cluster_serve_heartbeat(struct rpc_req *req)
 
 /* ---- silence ---- */
 
-struct offline {
-    struct map_change change;
-    struct cluster *c;
-    uint32_t node;
-};
-
 static int offline_apply(struct map_change *change, struct cluster_map *m)
 {
-    struct offline *o = container_of(change, struct offline, change);
-    const struct cluster_node *n = cluster_node(o->c, o->node);
+    const struct cluster_node *n = cluster_node(change->c, change->node);
 
-    return n && n->up ? CHANGE_NONE : change_offline(m, o->node); /* is it back already? */
+    return n && n->up ? CHANGE_NONE : change_offline(m, change->node); /* is it back already? */
 }
 
 static void offline_done(struct map_change *change, int status)
 {
-    struct offline *o = container_of(change, struct offline, change);
-    struct cluster *c = o->c;
-
     if (status < 0)
-        LOG_WARN("cluster", "node %u is offline, but the map does not say so: %s", o->node,
+        LOG_WARN("cluster", "node %u is offline, but the map does not say so: %s", change->node,
                  err_name(status));
-    mem_free(o);
-    cluster_end(c);
 }
+
+static const struct map_change_ops offline = {offline_apply, offline_done};
 
 static void node_offline(struct cluster *c, struct cluster_node *n)
 {
     const struct map_node *mn = map_node(c->map, n->id);
-    struct offline *o = mem_zalloc(sizeof *o);
+    struct map_change *change = cluster_change_new(c, &offline);
 
-    if (!o)
+    if (!change)
         return; /* the tick comes again */
     LOG_WARN("cluster", "node %u (%s) is silent: offline", n->id, mn ? mn->alias : "?");
     stat_inc(&c->stats.offline);
     stat_gauge_add(&c->stats.nodes_up, -(int64_t)n->up);
     n->up = false;
     n->waited_for = false;
-    o->c = c;
-    o->node = n->id;
-    o->change.apply = offline_apply;
-    o->change.done = offline_done;
-    cluster_begin(c);
-    cluster_change(c, &o->change);
+    change->node = n->id;
+    cluster_change(change);
     cluster_fence_check(c);
 }
 

@@ -10,18 +10,11 @@
 #include "common/base/text.h"
 #include "mds/cluster/cluster_int.h"
 
-struct pool_change {
-    struct map_change change;
-    struct cluster *c;
-    struct rpc_req *req;
-    char name[MAP_NAME_BYTES];
-};
-
-static int pool_apply(struct map_change *change, struct cluster_map *m)
+static int pool_apply(struct map_change *p, struct cluster_map *m)
 {
-    struct pool_change *p = container_of(change, struct pool_change, change);
     const struct msg_pool_req *msg = p->req->msg;
 
+    memcpy(p->name, msg->name.data, msg->name.len);
     switch (p->req->header.op) {
     case RPC_OP_POOL_CREATE:
         return change_pool_create(m, p->name, msg->targets, msg->n_targets);
@@ -39,11 +32,9 @@ static const char *pool_verb(const struct rpc_req *req)
                                                 : "has given up";
 }
 
-static void pool_done(struct map_change *change, int status)
+static void pool_done(struct map_change *p, int status)
 {
-    struct pool_change *p = container_of(change, struct pool_change, change);
     const struct msg_pool_req *msg = p->req->msg;
-    struct cluster *c = p->c;
     struct msg_text_rep rep;
     struct strbuf text;
 
@@ -61,9 +52,9 @@ static void pool_done(struct map_change *change, int status)
     rep.text = (struct msg_bytes){text.data, (uint32_t)text.len};
     rpc_reply(p->req, status, status ? NULL : &rep);
     strbuf_fini(&text);
-    mem_free(p);
-    cluster_end(c);
 }
+
+static const struct map_change_ops pool = {pool_apply, pool_done};
 
 static bool name_is_good(struct msg_bytes name)
 {
@@ -97,30 +88,12 @@ static bool holds_data(struct cluster *c, const struct msg_pool_req *msg)
 
 void cluster_serve_pool(struct rpc_req *req)
 {
-    struct mds *m = req->handler_arg;
-    struct cluster *c = cluster_of(m);
     const struct msg_pool_req *msg = req->msg;
-    struct pool_change *p = NULL;
     int rc = 0;
 
     if (!name_is_good(msg->name) || msg->n_targets > MSG_ITEMS_MAX)
         rc = -EINVAL;
-    else if (c->stopping)
-        rc = -AIFS_ECANCELLED;
-    else if (holds_data(c, msg))
+    else if (holds_data(cluster_of(req->handler_arg), msg))
         rc = -EBUSY;
-    else if (!(p = mem_zalloc(sizeof *p)))
-        rc = -ENOMEM;
-    if (rc < 0) {
-        rpc_reply(req, rc, NULL);
-        return;
-    }
-    p->c = c;
-    p->req = req;
-    memcpy(p->name, msg->name.data, msg->name.len);
-    p->change.apply = pool_apply;
-    p->change.done = pool_done;
-    p->change.dry_run = msg->dry_run;
-    cluster_begin(c);
-    cluster_change(c, &p->change);
+    cluster_change_asked(req, rc, msg->dry_run, &pool);
 }
