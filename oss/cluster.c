@@ -97,6 +97,18 @@ static void target_refused(struct oss_target *t, uint32_t instead_of)
     t->instead_of = instead_of;
 }
 
+static void target_not_taken(struct oss_target *t, bool refused)
+{
+    bool no_pool = !t->id && !refused;
+
+    if (no_pool && !t->no_pool)
+        LOG_ERROR("oss",
+                  "%s: the metadata server does not take it: is there a pool %s (aifs-admin pool "
+                  "list)?",
+                  chunk_store_path(t->store), t->pool);
+    t->no_pool = no_pool;
+}
+
 static int register_targets(struct oss_cluster *c, const struct msg_register_rep *rep)
 {
     struct oss *o = c->oss;
@@ -116,6 +128,7 @@ static int register_targets(struct oss_cluster *c, const struct msg_register_rep
             return rc;
         t->id = id;
         target_refused(t, i < rep->n_instead_of ? rep->instead_of[i] : 0);
+        target_not_taken(t, t->instead_of != 0);
     }
     return 0;
 }

@@ -33,6 +33,7 @@ struct oss_target {
     struct chunk_store *store;
     uint32_t id;         /* 0: the cluster has not numbered it yet, or has refused it */
     uint32_t instead_of; /* refused: the target that lived here; 0: not refused */
+    bool no_pool;        /* not taken, and nobody lived here: its pool does not exist */
     uint64_t granted;    /* promised to sessions and not used yet */
     bool away;           /* its directory is not where it was: not served */
     char pool[SUPER_POOL_BYTES];

@@ -203,16 +203,27 @@ static bool keep_path(struct map_target *t, struct msg_bytes path)
     return memcmp(was.path, t->path, sizeof was.path) != 0;
 }
 
+static const struct map_pool *pool_of(const struct cluster_map *m, const struct msg_target_stat *s)
+{
+    if (s->pool.len)
+        return map_pool_by_name(m, s->pool.data, s->pool.len);
+    return m->n_pools ? &m->pools[0] : NULL;
+}
+
+bool change_pool_exists(const struct cluster_map *m, const struct msg_target_stat *s)
+{
+    return pool_of(m, s) != NULL;
+}
+
 static int register_new(struct cluster_map *m, const struct map_node *node,
                         const struct msg_target_stat *s)
 {
     struct map_target t = {
         .id = next_target_id(m), .node = node->id, .uuid = s->uuid, .state = MAP_TARGET_ONLINE};
-    const struct map_pool *pool =
-        s->pool.len ? map_pool_by_name(m, s->pool.data, s->pool.len) : &m->pools[0];
+    const struct map_pool *pool = pool_of(m, s);
     int rc;
 
-    if (!pool || m->n_pools == 0)
+    if (!pool)
         return -ENOENT;
     if (uuid_is_zero(&s->uuid))
         return -EINVAL;
@@ -267,10 +278,21 @@ static bool nothing_to_take(const struct cluster_map *m, const struct msg_regist
     return req->n_targets > 0 && !node_by_uuid(m, &req->node);
 }
 
+/* Something of it can be taken, or was: then what asks for a pool that does not exist is left out.
+ */
+static bool has_good_pool(const struct cluster_map *m, const struct msg_register_req *req)
+{
+    for (uint32_t i = 0; i < req->n_targets; i++) {
+        if (change_target_id(m, &req->targets[i].uuid) || change_pool_exists(m, &req->targets[i]))
+            return true;
+    }
+    return false;
+}
+
 int change_register(struct cluster_map *m, const struct msg_register_req *req)
 {
+    bool changed = false, has_other = has_good_pool(m, req);
     struct map_node node;
-    bool changed = false;
     int rc;
 
     if (nothing_to_take(m, req))
@@ -286,7 +308,8 @@ int change_register(struct cluster_map *m, const struct msg_register_req *req)
             changed = t->node != node.id || t->state != MAP_TARGET_ONLINE || changed;
             t->node = node.id;
             t->state = MAP_TARGET_ONLINE;
-        } else if (!change_instead_of(m, req, i)) {
+        } else if (!change_instead_of(m, req, i) &&
+                   (!has_other || change_pool_exists(m, &req->targets[i]))) {
             rc = register_new(m, &node, &req->targets[i]);
             changed = true;
         }

@@ -22,7 +22,8 @@ int change_self(struct cluster_map *m, const struct change_self *self) MUST_USE;
 
 /*
  * An OSS with its targets: known ones (by uuid) are online again, here; new ones get an id, join
- * the pool they ask for ("" is the default one) and get their chains. -ENOENT: no such pool;
+ * the pool they ask for ("" is the default one) and get their chains. One that asks for a pool that
+ * does not exist is left out, until it does; -ENOENT: the server has nothing else;
  * -EEXIST: the uuid is another kind of server's; -EINVAL: names or addresses that no map can hold.
  */
 /*
@@ -32,6 +33,7 @@ int change_self(struct cluster_map *m, const struct change_self *self) MUST_USE;
  * go below its mount point. A server that has nothing else is not taken into the map either.
  */
 int change_register(struct cluster_map *m, const struct msg_register_req *req) MUST_USE;
+bool change_pool_exists(const struct cluster_map *m, const struct msg_target_stat *s);
 /* The target that keeps number i of this request from being taken; 0: none. It may be itself, if it
  * is one that was given up. Before or after change_register(). */
 uint32_t change_instead_of(const struct cluster_map *m, const struct msg_register_req *req,

@@ -42,6 +42,17 @@ rmdir "$place" && mv "$T/away" "$place"
 added "$place" # its disk is mounted again: it is itself
 [ "$("$ADMIN" --json target list | jq --argjson id "$id" '[.items[] | select(.node == "oss1" and .state == "online")] | length == 2 and any(.id == $id)')" = true ] || fail "it is another: $("$ADMIN" target list)"
 
+# a pool that is none, in a configuration: the other targets of the server serve, and it as soon as there is one
+mkdir "$T/misspelt"
+kill_daemon oss2 TERM
+rm -f "$C/oss2/run/port"
+"$AIFS_BUILD/oss/aifs-oss" --config "$C/oss2/oss.conf" --oss.targets="$C/oss2/t1,$C/oss2/t2,$T/misspelt:fats" </dev/null >>"$C/oss2/log" 2>&1 &
+disown
+serve() { [ -s "$C/oss2/run/port" ] && grep -q "$T/misspelt: the metadata server does not take it: is there a pool fats" "$C/oss2/log" && [ "$("$ADMIN" --json target list | jq '[.items[] | select(.node == "oss2" and .state == "online")] | length')" = "$1" ]; }
+wait_for 60 serve 2 || fail "a pool that is none keeps other targets away: $("$ADMIN" target list)"
+expect "a pool" "$ADMIN" -q pool create fats
+wait_for 60 serve 3 || fail "its pool is there, and it is not taken: $("$ADMIN" target list)"
+
 # what was given up
 gone=$("$ADMIN" --json target list | jq -r '[.items[] | select(.node == "oss1" and .state != "online")][0].id')
 expect "given up" "$ADMIN" target replace "$gone" --yes

@@ -280,6 +280,24 @@ START_TEST(a_target_that_was_given_up_never_serves_again)
 }
 END_TEST
 
+START_TEST(a_target_that_asks_for_a_pool_that_is_none_does_not_keep_the_others_away)
+{
+    server(2, "oss1", 2);
+    targets[1].pool = text("fats");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_targets, 1);
+    ck_assert_uint_eq(change_serving_id(map, &targets[1].uuid), 0);
+    ck_assert(change_pool_exists(map, &targets[0]) && !change_pool_exists(map, &targets[1]));
+    ck_assert_int_eq(change_register(map, &req), CHANGE_NONE);
+    ck_assert_int_eq(change_pool_create(map, "fats", NULL, 0), 0);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(change_serving_id(map, &targets[1].uuid), 2);
+    server(3, "oss2", 1); /* a server that has nothing else hears why */
+    targets[0].pool = text("nope");
+    ck_assert_int_eq(change_register(map, &req), -ENOENT);
+}
+END_TEST
+
 START_TEST(a_server_is_removed_when_all_its_targets_are_given_up_and_its_number_stays_theirs)
 {
     server(2, "oss1", 1);
@@ -424,6 +442,7 @@ int main(void)
     tcase_add_test(t, a_start_counts_among_the_chains_that_new_files_use);
     tcase_add_test(t, a_pool_that_has_lost_everything_has_no_room_until_it_gets_a_target);
     tcase_add_test(t, a_target_that_was_given_up_never_serves_again);
+    tcase_add_test(t, a_target_that_asks_for_a_pool_that_is_none_does_not_keep_the_others_away);
     tcase_add_test(
         t, a_server_is_removed_when_all_its_targets_are_given_up_and_its_number_stays_theirs);
     tcase_add_test(t, a_server_that_has_lost_all_its_targets_comes_back_as_itself);
