@@ -211,7 +211,7 @@ static int collect_items(struct core *c)
     list_for_each (l, &c->files) {
         struct core_file *f = list_entry(l, struct core_file, all);
 
-        if (f->session_epoch != s->epoch)
+        if (f->session_epoch != s->epoch || !f->open_id) /* it could not be opened again */
             continue;
         s->items[s->n_items++] = (struct msg_reclaim_item){
             .ino = f->inode->ino,

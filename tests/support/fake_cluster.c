@@ -66,8 +66,13 @@ static void serve_renew(struct rpc_req *req)
     if (s && req->header.op == RPC_OP_SESSION_CLOSE)
         s->id = 0;
     if (s && req->header.op == RPC_OP_RECLAIM) {
+        const struct msg_reclaim_req *m = req->msg;
+
         f->reclaims++;
-        f->unsettled += ((const struct msg_reclaim_req *)req->msg)->unsettled;
+        f->unsettled += m->unsettled;
+        for (uint32_t k = 0; k < m->n_items; k++)
+            ck_assert_uint_ne(m->items[k].open_id,
+                              0); /* a server takes it for a breach of protocol */
     }
     rpc_reply(req, s ? 0 : -AIFS_ESESSION, s ? &(struct msg_empty){0} : NULL);
 }

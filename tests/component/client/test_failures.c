@@ -157,6 +157,29 @@ START_TEST(a_file_whose_locks_were_lost_does_not_keep_others_from_writing_back)
 }
 END_TEST
 
+START_TEST(a_file_that_is_not_open_any_more_is_not_reclaimed)
+{
+    struct core_file *locked = bed_create(&bed, c, "locked"), *f = bed_create(&bed, c, "other");
+    struct msg_lock lock = {
+        .kind = MSG_LOCK_RECORD, .type = MSG_LOCK_WRITE, .owner = 7, .start = 0, .end = 9};
+    struct bed_op op;
+
+    bed_op_init(&op);
+    core_lock(c, &op.q, locked, &lock, false);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    fake_mds_forget_sessions(&bed.cluster);
+    ck_assert_int_ne(bed_write(&bed, c, f, 0, data, 1000) | bed_fsync(&bed, c, f), 0);
+    ck_assert_int_eq(bed_write(&bed, c, locked, 0, data, 1000), -EIO);
+    fake_mds_restart(&bed.cluster);
+    bed_spin(&bed, 5 * NS_PER_S);
+    ck_assert_uint_eq(bed.cluster.reclaims, 1);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    core_release(c, locked);
+    core_release(c, f);
+}
+END_TEST
+
 /* Opened again when what is cached of it is worth nothing. */
 static struct core_file *changed_elsewhere(struct core_file *f, const char *name)
 {
@@ -479,6 +502,7 @@ SUITE_MAIN("client-failures", setup, file_bed_teardown,
            a_file_is_cut_once_by_an_open_whose_answer_is_lost,
            a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_new_one,
            a_file_whose_locks_were_lost_does_not_keep_others_from_writing_back,
+           a_file_that_is_not_open_any_more_is_not_reclaimed,
            damaged_data_is_read_again_and_then_an_error,
            a_read_that_waits_for_a_silent_server_can_be_cancelled,
            a_cancelled_change_is_still_made_once, what_a_cancelled_create_has_made_is_there,
