@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# aifs-bench null: a mount for other programs' load, with its data there or by raw calls; it ends by a signal or with the mount, also while it is used.
+# aifs-bench null: a mount for other programs' load, with its data there or by raw calls; it ends by a signal or with the mount, also while it is used, and takes no other mount along.
 . "$(dirname "$0")/lib.sh"
 BENCH=$AIFS_BUILD/tools/bench/aifs-bench
 pid=
@@ -46,6 +46,11 @@ exec 5>&-
 up
 expect "unmounting" umount "$M"
 wait "$pid" || fail "unmounted: exit status $?"
+expect "another mount" mount -t tmpfs under "$M"
+up
+expect "unmounting" umount "$M"
+wait "$pid" || fail "unmounted: exit status $?"
+expect "what was mounted before stays" umount "$M"
 refuse "a directory that is not there" 1 'none' "$BENCH" null "$T/none"
 refuse "no directory" 2 'directory' "$BENCH" null
 refuse "a network that is not there" 2 'net' "$BENCH" null --net ib "$M"

@@ -95,6 +95,15 @@ static void unmount(const struct null_mount *m)
     kill(m->pid, SIGTERM);
 }
 
+/* By itself or by somebody, when its process has exited; when that was killed it is there still. */
+static bool is_unmounted(const struct null_mount *m)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)m->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
+           info.si_code == CLD_EXITED;
+}
+
 static void stop_server(struct null_mount *m)
 {
     if (!m->server)
@@ -150,7 +159,8 @@ bool null_mount_start(struct null_mount *m, enum channel_kind kind, bool cached,
 
 void null_mount_stop(struct null_mount *m)
 {
-    unmount(m);
+    if (!is_unmounted(m)) /* else another mount there would go */
+        unmount(m);
     waitpid(m->pid, NULL, 0);
     stop_server(m);
     if (m->own_dir)
