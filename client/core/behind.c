@@ -120,7 +120,7 @@ void behind_told_entry(struct core_inode *i, uint64_t ino, const struct answer *
 {
     const struct core_inode *dir = inode_find(i->core, ino);
 
-    if (dir && dir->behind.term && !i->behind.own && believes(dir, a) && believes(i, a))
+    if (dir && dir->behind.own && !i->behind.own && believes(dir, a) && believes(i, a))
         i->behind.term = dir->behind.term;
 }
 

@@ -52,9 +52,11 @@ static bool changes_now(const struct mds_op *op, uint64_t dir, uint64_t victim)
     return false;
 }
 
+/* The directory by its own page: else another one is asked to be given back for its sake, and
+ * nothing is under way in that. */
 bool behind_alone(const struct core_inode *dir, const struct core_inode *i)
 {
-    return dir->behind.term && (i->behind.own || i->behind.term == dir->behind.term);
+    return dir->behind.own && (i->behind.own || i->behind.term == dir->behind.term);
 }
 
 static bool is_file(const struct mds_op *op, const struct core_inode *i)

@@ -172,6 +172,29 @@ START_TEST(where_somebody_could_tell_it_waits_for_the_server)
 }
 END_TEST
 
+/* For the sake of the page around it the client is alone with it; but who reads it then has that
+ * one given back, where nothing is under way. */
+START_TEST(in_a_directory_whose_own_page_has_not_said_so_it_waits_for_the_server)
+{
+    uint64_t around, inner;
+    struct bed_op op;
+
+    begin();
+    around = rm_make(1, "around", S_IFDIR | 0755);
+    inner = rm_make(around, "inner", S_IFDIR | 0755);
+    rm_list(1);
+    rm_list(1); /* mode and owner, known to be right */
+    rm.bed.cluster.alone = false;
+    bed_op_init(&op);
+    core_lookup(rm.c, &op.q, around, "inner", 5);
+    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
+    rm_let_pass(); /* a page in advance */
+    rm.bed.cluster.alone = true;
+    ck_assert_uint_eq(rm_list(inner), 0);
+    ck_assert_int_eq(dir_later(around, "inner"), 0);
+}
+END_TEST
+
 START_TEST(the_directory_around_it_is_at_once_as_the_server_will_have_it)
 {
     uint32_t links;
@@ -353,6 +376,7 @@ SUITE_MAIN("client-behind-dirs", rm_setup, rm_teardown,
            a_directory_that_was_empty_goes_at_once_too,
            what_is_not_known_to_be_empty_waits_for_the_server,
            where_somebody_could_tell_it_waits_for_the_server,
+           in_a_directory_whose_own_page_has_not_said_so_it_waits_for_the_server,
            the_directory_around_it_is_at_once_as_the_server_will_have_it,
            what_names_the_directory_comes_after,
            an_invalidate_of_the_directory_is_answered_when_it_is_gone,
