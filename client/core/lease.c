@@ -28,12 +28,21 @@ static bool recalled_early(struct core *c, uint64_t ino, uint64_t seq)
     return false;
 }
 
+/* What is on its way back was granted anew meanwhile, to another open: that goes back instead. */
+static void regranted(struct core_inode *i, uint64_t seq)
+{
+    i->lease_seq = MAX(i->lease_seq, seq);
+}
+
 void lease_reply(struct core_inode *i, const struct msg_inode *m)
 {
     enum msg_lease was = i->lease, now = m->lease;
 
-    if (i->recalling)
-        return; /* what we hold is on its way back */
+    if (i->recalling) {
+        if (now != MSG_LEASE_NONE)
+            regranted(i, m->lease_seq);
+        return;
+    }
     if (now != MSG_LEASE_NONE && recalled_early(i->core, i->ino, m->lease_seq))
         now = MSG_LEASE_NONE;
     if (i->given_seq == m->lease_seq)
@@ -117,6 +126,8 @@ static bool session_is_over(int status)
     return status == -AIFS_ESESSION || status == -AIFS_EFENCED;
 }
 
+static void recall_flushed(struct flush_wait *w);
+
 static void released(struct mds_op *op, int status)
 {
     struct core_inode *i = op->inode;
@@ -126,6 +137,10 @@ static void released(struct mds_op *op, int status)
                  err_text(status));
     if (!i->recalling)
         return; /* the session was lost meanwhile */
+    if (!session_is_over(status) && op->msg.lease.lease_seq != i->lease_seq) {
+        recall_flushed(&i->recall_wait); /* nothing was written since: the gate is closed */
+        return;
+    }
     if (status && !session_is_over(status))
         release_later(i, op->msg.lease.lease_seq, op->msg.lease.lease);
     release_here(i);
@@ -385,6 +400,10 @@ static void handle_recall(struct rpc_req *req)
 
     c->stats.recalls++;
     if (m.keep > MSG_LEASE_WRITE || history || (!held && i && i->recalling)) {
+        if (!history && m.keep <= MSG_LEASE_WRITE && m.lease_seq > i->lease_seq) {
+            regranted(i, m.lease_seq); /* the answer that says so is to come */
+            lease_give_up(i, m.keep);
+        }
         rpc_reply(req, 0, &(struct msg_empty){0});
     } else if (held) {
         rpc_reply(req, 0, &(struct msg_empty){0});

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Data leases: client and server never differ in who holds one. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/net/net.h"
+#include "tests/support/client_bed.h"
+#include "tests/support/suite.h"
+
+static struct bed bed;
+static struct core *a, *b;
+static uint8_t data[1000], back[1000];
+
+static void setup(void)
+{
+    bed_setup(&bed, 3);
+    a = bed_mount(&bed, NULL);
+    b = bed_mount(&bed, NULL);
+    bed_pattern(data, sizeof data, 0, 1);
+}
+
+static void teardown(void)
+{
+    bed_unmount(&bed, a, false, 0);
+    bed_unmount(&bed, b, false, 0);
+    bed_teardown(&bed);
+}
+
+/* What the server answers the first release with comes late. */
+static void released_late(void *arg, const struct reactor *from, const struct reactor *to,
+                          enum net_loop_parcel kind, struct net_loop_fate *f)
+{
+    bool *late = arg;
+
+    (void)from;
+    (void)to;
+    if (kind != NET_LOOP_MESSAGE || *late || bed.cluster.calls[RPC_OP_LEASE_RELEASE] != 1)
+        return;
+    *late = true;
+    f->reorder = true;
+    f->delay_ns = 300 * NS_PER_MS;
+}
+
+START_TEST(what_is_granted_anew_while_it_is_given_back_goes_back_too)
+{
+    struct core_file *w = bed_create(&bed, a, "anew"), *again, *r;
+    struct fake_inode *i = fake_inode(&bed.cluster, "anew");
+    bool late = false;
+
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, sizeof data), 0);
+    net_loop_set_policy(released_late, &late);
+    r = bed_open(&bed, b, "anew", O_RDWR, NULL);
+    core_release(b, r);
+    net_loop_set_policy(NULL, NULL);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    again = bed_open(&bed, a, "anew", O_RDWR, NULL);
+    ck_assert_uint_eq(bed.cluster.calls[RPC_OP_LEASE_RELEASE], 1);
+    bed_spin(&bed, 500 * NS_PER_MS);
+    for (unsigned k = 0; k < FAKE_HOLDERS; k++)
+        ck_assert_int_eq(i->leases[k].lease, MSG_LEASE_NONE);
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, sizeof data), 0);
+    ck_assert_int_eq(bed_read(&bed, a, again, 0, back, sizeof back), (int)sizeof back);
+    ck_assert_int_eq(memcmp(back, data, sizeof data), 0);
+    core_release(a, w);
+    core_release(a, again);
+    bed_spin(&bed, 100 * NS_PER_MS);
+}
+END_TEST
+
+SUITE_MAIN("client-leases", setup, teardown,
+           what_is_granted_anew_while_it_is_given_back_goes_back_too)
