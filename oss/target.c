@@ -207,6 +207,8 @@ int oss_targets_remember(struct oss *o)
     FILE *f;
     int rc = 0;
 
+    if (chunk_store_is_away(o->targets[0].store)) /* whatever is there is not ours */
+        return -AIFS_ENOTARGET;
     snprintf(path, sizeof path, "%s/" ADDED_FILE, chunk_store_path(o->targets[0].store));
     snprintf(tmp, sizeof tmp, "%s.new", path);
     f = fopen(tmp, "we");

@@ -271,6 +271,29 @@ START_TEST(a_target_whose_directory_is_renamed_serves_again_when_it_is_back)
 }
 END_TEST
 
+START_TEST(nothing_is_written_where_the_directory_of_a_target_was)
+{
+    char path[200], away[200], added[200];
+    struct msg_target_add_req m = {.path = {added, 0}, .pool = {"slow", 4}};
+    struct caller k;
+
+    snprintf(path, sizeof path, "%s/t1", bed->dir);
+    snprintf(away, sizeof away, "%s/away", bed->dir);
+    snprintf(added, sizeof added, "%s/t3", bed->dir);
+    m.path.len = (uint32_t)strlen(added);
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, false, NULL), 0);
+    ck_assert_int_eq(rename(path, away), 0);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    ck_assert_int_eq(mkdir(added, 0755), 0);
+    until_it_has(1);
+    ck_assert_int_eq(server_call(&k, RPC_OP_OSS_TARGET_ADD, &m), 0);
+    rpc_call_fini(&k.call);
+    ck_assert_int_eq(rmdir(path), 0); /* empty still */
+    ck_assert_int_eq(rename(away, path), 0);
+    until_it_has(3);
+}
+END_TEST
+
 START_TEST(a_server_all_of_whose_directories_are_renamed_ends_in_order)
 {
     char path[200], away[200];
@@ -301,5 +324,6 @@ SUITE_MAIN("oss server", server_make_bed, server_end_bed, what_was_written_is_re
            a_clean_stop_commits_everything, malformed_requests_are_refused_and_harm_nothing,
            truncate_seal_list_and_destroy_over_the_wire, a_target_is_added_online_and_kept,
            a_target_whose_directory_is_renamed_serves_again_when_it_is_back,
+           nothing_is_written_where_the_directory_of_a_target_was,
            a_server_all_of_whose_directories_are_renamed_ends_in_order,
            it_registers_once_and_then_beats)
