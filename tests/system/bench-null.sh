@@ -7,7 +7,7 @@ pid=
 mounted() { grep -q " $M " /proc/self/mountinfo; }
 up() { # [options]: until it is mounted
     mkfifo "$T/says"
-    "$BENCH" null "$@" "$M" >"$T/says" 2>"$T/err" &
+    env --default-signal=HUP "$BENCH" null "$@" "$M" >"$T/says" 2>"$T/err" &
     pid=$!
     read -rt 60 line <"$T/says" || fail "null $*: $(cat "$T/err")"
     rm "$T/says"
@@ -38,6 +38,8 @@ down INT
 up --net tcp
 load
 down TERM
+up
+down HUP
 up --net auto --direct
 load
 exec 5>"$M/open"

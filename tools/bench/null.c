@@ -26,7 +26,7 @@ static const struct bench_option options[] = {
      "past the page cache whoever opens a file, not only writers"},
 };
 
-/* The mount's process ends, or SIGINT or SIGTERM comes. They are blocked: none is missed. */
+/* The mount's process ends, or a signal that ends it comes. They are blocked: none is missed. */
 static void wait_for_end(const struct null_mount *m, const sigset_t *signals)
 {
     siginfo_t info = {0};
@@ -34,7 +34,7 @@ static void wait_for_end(const struct null_mount *m, const sigset_t *signals)
     while (waitid(P_PID, (id_t)m->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && !info.si_pid) {
         int sig = sigwaitinfo(signals, NULL);
 
-        if (sig == SIGINT || sig == SIGTERM)
+        if (sig > 0 && sig != SIGCHLD)
             return;
     }
 }
@@ -43,6 +43,7 @@ static int run(struct bench *b UNUSED, int argc, char **argv)
 {
     struct null_fs_options o = {.timeout_ns = NS_PER_S};
     unsigned want = NULL_MOUNT_NO_RPC;
+    struct sigaction hangup;
     struct null_mount m;
     sigset_t signals;
 
@@ -57,6 +58,8 @@ static int run(struct bench *b UNUSED, int argc, char **argv)
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGCHLD);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* nohup(1) */
+        sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     if (!null_mount_on(&m, argv[0], &o, want))
         return 1;

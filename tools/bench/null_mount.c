@@ -34,6 +34,7 @@ static void serve(const char *dir, const struct null_fs_options *o, int told)
 
     sigemptyset(&none);
     signal(SIGINT, SIG_IGN); /* of a terminal: the parent unmounts */
+    signal(SIGHUP, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
