@@ -61,10 +61,10 @@ step "a cluster of 1 MDS and 4 OSS in $dir, mounted on $mount"
 /usr/local/bin/aifs-admin demo up --oss 4 --dir "$dir" --mount "$mount"
 
 step "proof with real files"
-for old in "$mount"/quickstart.[0-9]*; do # of a run that was killed
+for old in "$mount"/.quickstart-proof.[0-9]*; do # of a run that was killed
     [ ! -d "$old" ] || [ -d "/proc/${old##*.}" ] || rm -rf "$old"
 done
-work=$mount/quickstart.$$ job=
+work=$mount/.quickstart-proof.$$ job=
 mkdir "$work"
 finish() {
     trap '' INT TERM HUP
