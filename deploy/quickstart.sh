@@ -30,6 +30,12 @@ done
 here=$(cd "$(dirname "$0")/.." && pwd)
 cd "$here"
 step() { printf '\n== %s\n' "$*"; }
+stopped() { # STATUS
+    echo "quickstart.sh: stopped; run it again to go on, or end what runs: aifs-admin demo down --dir $dir --purge" >&2
+    exit "$1"
+}
+trap 'stopped 130' INT
+trap 'stopped 143' TERM HUP
 [ "$(id -u)" = 0 ] || {
     echo "quickstart.sh: run it as root (sudo deploy/quickstart.sh): it installs packages and mounts" >&2
     exit 1
@@ -73,8 +79,6 @@ finish() {
     rm -rf "$work"
 }
 trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
 long() { # CMD...: a signal ends it at once
     "$@" &
     job=$!

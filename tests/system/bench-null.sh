@@ -53,8 +53,11 @@ up
 expect "unmounting" umount "$M"
 wait "$pid" || fail "unmounted: exit status $?"
 expect "what was mounted before stays" umount "$M"
-refuse "a directory that is not there" 1 'none' "$BENCH" null "$T/none"
+refuse "a directory that is not there" 1 'No such file' "$BENCH" null "$T/none"
+echo precious >"$T/file"
+refuse "a file" 1 'Not a directory' "$BENCH" null "$T/file"
+[ "$(cat "$T/file")" = precious ] || fail "the file is hidden"
 refuse "no directory" 2 'directory' "$BENCH" null
-refuse "a network that is not there" 2 'net' "$BENCH" null --net ib "$M"
+refuse "a network that is not there" 2 'net ib' "$BENCH" null --net ib "$M"
 [ -z "$(ls "$M")" ] || fail "left behind: $(ls "$M")"
 true

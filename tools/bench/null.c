@@ -3,9 +3,11 @@
  * `null`: the null file system, mounted for any other program's load, until a signal or until
  * somebody unmounts it. Fails: where it cannot be mounted.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +41,20 @@ static void wait_for_end(const struct null_mount *m, const sigset_t *signals)
     }
 }
 
+/* The kernel would mount over a file as well, and hide it. */
+static bool is_directory(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0) {
+        if (S_ISDIR(st.st_mode))
+            return true;
+        errno = ENOTDIR;
+    }
+    bench_error("null: %s: %m", path);
+    return false;
+}
+
 static int run(struct bench *b UNUSED, int argc, char **argv)
 {
     struct null_fs_options o = {.timeout_ns = NS_PER_S};
@@ -47,11 +63,16 @@ static int run(struct bench *b UNUSED, int argc, char **argv)
     struct null_mount m;
     sigset_t signals;
 
-    if (argc != 1 || strlen(argv[0]) >= sizeof m.dir ||
-        (strcmp(opt.net, "none") != 0 && rpc_load_want(opt.net, &want) < 0)) {
-        bench_error("null: takes a directory, and --net none, auto, tcp or shm");
+    if (argc != 1 || strlen(argv[0]) >= sizeof m.dir) {
+        bench_error("null: takes one directory to mount on");
         return 2;
     }
+    if (strcmp(opt.net, "none") != 0 && rpc_load_want(opt.net, &want) < 0) {
+        bench_error("null: --net %s: none, auto, tcp or shm", opt.net);
+        return 2;
+    }
+    if (!is_directory(argv[0]))
+        return 1;
     o.direct = opt.direct;
     o.writers_direct = true;
     sigemptyset(&signals);
