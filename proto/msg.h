@@ -172,6 +172,10 @@ struct msg_create_req { /* CREATE MKDIR MKNOD SYMLINK: the type is in mode */
     struct msg_bytes target; /* SYMLINK */
     bool has_stripe;
     struct msg_stripe stripe;
+    /* MKNOD of a regular file, answered ahead: its number (proto/number.h; 0: the server takes
+     * one), when, and what has been written since, and when; no data: nothing has been */
+    uint64_t ino, when_ns, wrote_ns;
+    struct msg_bytes data;
 };
 
 /*
@@ -187,6 +191,8 @@ struct msg_batch_item {
     struct msg_bytes name;
     uint32_t mode, masked, rdev; /* as struct msg_create_req */
     uint64_t when_ns;            /* as struct msg_name_req */
+    uint64_t ino, wrote_ns;      /* as struct msg_create_req */
+    struct msg_bytes data;
 };
 
 struct msg_batch_req {

@@ -62,8 +62,9 @@ struct rpc_node_options {
 };
 
 /* What may be used on a link when both ends have it. */
-#define RPC_FEATURE_BATCH 0x1u /* BATCH */
-#define RPC_FEATURES      RPC_FEATURE_BATCH
+#define RPC_FEATURE_BATCH   0x1u /* BATCH */
+#define RPC_FEATURE_NUMBERS 0x2u /* MKNOD with a number of the caller's (proto/number.h) */
+#define RPC_FEATURES        (RPC_FEATURE_BATCH | RPC_FEATURE_NUMBERS)
 
 int rpc_node_create(struct reactor *r, const struct rpc_node_options *o,
                     struct rpc_node **ret_node) MUST_USE;

@@ -75,7 +75,11 @@ static const void *batch_msg(struct arena *a, const struct msg_cred *cred,
                                           .name = i->name,
                                           .mode = i->mode,
                                           .masked = i->masked,
-                                          .rdev = i->rdev};
+                                          .rdev = i->rdev,
+                                          .ino = i->ino,
+                                          .when_ns = i->when_ns,
+                                          .wrote_ns = i->wrote_ns,
+                                          .data = i->data};
     return create;
 }
 
@@ -185,6 +189,15 @@ static void batch_refuse(struct mds_op *o, int status)
     op_reply(o, status, NULL);
 }
 
+/* What was made ahead, by who is alone with the directory, is nobody else's business either. */
+static void batch_keep_alone(struct mds_op *o, const struct shard_item *i, uint64_t dir)
+{
+    const struct msg_create_req *msg = i->msg;
+
+    if (i->op == RPC_OP_MKNOD && msg->ino)
+        (void)o->mds->session_ops->alone_entry(o->mds, o->req->header.session, dir, i->result_ino);
+}
+
 /* What its client may go on believing: as in the header of an answer of its own. */
 static void batch_keep(struct mds_op *o, uint8_t *kept)
 {
@@ -206,8 +219,11 @@ static void batch_keep(struct mds_op *o, uint8_t *kept)
         }
         if (dir_kept)
             kept[k] |= RPC_FLAG_KEPT_DIR;
-        if ((i->result & SHARD_R_CREATED) && s->watch(o->mds, session, i->result_ino, NULL, false))
+        if ((i->result & SHARD_R_CREATED) &&
+            s->watch(o->mds, session, i->result_ino, NULL, false)) {
             kept[k] |= RPC_FLAG_KEPT_INODE;
+            batch_keep_alone(o, i, dir);
+        }
     }
 }
 

@@ -41,6 +41,18 @@ static int create_lookup(struct txn *t, const struct msg_create_req *req,
     return rc < 0 ? rc : ns_may_create(dir, &req->cred);
 }
 
+/* 0: the server takes one. */
+static int new_number(struct txn *t, const struct shard_entry *e, const struct msg_create_req *req,
+                      uint64_t *ret_ino)
+{
+    if (!req->ino)
+        return exec_new_ino(t, req->parent, ret_ino);
+    if (e->op != RPC_OP_MKNOD)
+        return -AIFS_EPROTO;
+    *ret_ino = req->ino;
+    return exec_given_ino(t, e, req->parent, req->ino);
+}
+
 static int new_inode(struct txn *t, struct shard_entry *e, const struct msg_create_req *req,
                      uint32_t mode, struct mds_inode **ret_inode)
 {
@@ -48,7 +60,7 @@ static int new_inode(struct txn *t, struct shard_entry *e, const struct msg_crea
     struct msg_bytes acl;
     struct mds_inode *in;
     uint64_t ino;
-    int rc = exec_new_ino(t, req->parent, &ino);
+    int rc = new_number(t, e, req, &ino);
 
     if (rc == 0)
         rc = txn_inode_new(t, ino, &in);
@@ -188,30 +200,73 @@ int exec_mkdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
     return rc < 0 ? rc : create_reply(t, e, in->ino, req->parent, false, ret_rep);
 }
 
+/* What has been written to a file since it was made, ahead of this. */
+static int create_data(struct txn *t, const struct msg_create_req *req, struct mds_inode *in)
+{
+    int64_t wrote = (int64_t)req->wrote_ns;
+    struct msg_time mtime = {wrote / (int64_t)NS_PER_S, (uint32_t)(wrote % (int64_t)NS_PER_S)};
+    struct key k;
+
+    if (req->data.len == 0)
+        return 0;
+    in->size = req->data.len;
+    if (!ns_is_root(&req->cred))
+        ns_kill_priv(in);
+    ns_written(in, wrote > 0 ? mtime : (struct msg_time){0}, txn_now(t));
+    key_number(&k, KEY_INLINE, in->ino);
+    return txn_record_put(t, &k, req->data.data, req->data.len);
+}
+
+/* It happened when its client has told its own kernel. */
+static int create_time(struct txn *t, struct shard_entry *e, const struct msg_create_req *req)
+{
+    const struct mds_inode *dir;
+    int rc = req->when_ns ? txn_inode_get(t, req->parent, &dir) : 0;
+
+    if (rc == 0 && req->when_ns)
+        exec_take_time(e, dir, req->when_ns);
+    return rc;
+}
+
+/* Only a regular file's creation is answered ahead. */
+static int mknod_check(const struct msg_create_req *req, uint32_t type)
+{
+    if (type != S_IFREG && type != S_IFIFO && type != S_IFSOCK && type != S_IFCHR &&
+        type != S_IFBLK)
+        return type == S_IFDIR ? -EPERM : -EINVAL;
+    if ((type == S_IFCHR || type == S_IFBLK) && !ns_is_root(&req->cred))
+        return -EPERM;
+    return type != S_IFREG && (req->ino || req->data.len) ? -EINVAL : 0;
+}
+
 int exec_mknod(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_create_req *req = e->msg;
     uint32_t type = req->mode & S_IFMT;
     struct mds_dirent d;
     struct mds_inode *in;
+    int64_t now_ns = e->now_ns;
     int rc;
 
     if (type == 0)
         type = S_IFREG;
-    if (type != S_IFREG && type != S_IFIFO && type != S_IFSOCK && type != S_IFCHR &&
-        type != S_IFBLK)
-        return type == S_IFDIR ? -EPERM : -EINVAL;
-    if ((type == S_IFCHR || type == S_IFBLK) && !ns_is_root(&req->cred))
-        return -EPERM;
-    rc = create_lookup(t, req, e, &d);
+    rc = mknod_check(req, type);
+    if (rc == 0)
+        rc = create_lookup(t, req, e, &d);
     if (rc != 0)
         return rc == 1 ? -EEXIST : rc;
+    rc = create_time(t, e, req);
+    if (rc < 0)
+        return rc;
     rc = create_inode(t, e, req, type | (req->mode & 07777), &in);
     if (rc < 0)
         return rc;
     if (type == S_IFCHR || type == S_IFBLK)
         in->rdev = req->rdev;
     rc = type == S_IFREG ? create_layout(e, in) : 0;
+    e->now_ns = now_ns;
+    if (rc == 0)
+        rc = create_data(t, req, in);
     return rc < 0 ? rc : create_reply(t, e, in->ino, req->parent, false, ret_rep);
 }
 

@@ -29,6 +29,12 @@ int exec_expect(const struct shard_entry *e, unsigned i, uint64_t ino) MUST_USE;
 int exec_dir(struct txn *t, uint64_t ino, const struct mds_inode **ret_dir) MUST_USE;
 /* The next number of the directory's run; a new run when it is used up. */
 int exec_new_ino(struct txn *t, uint64_t dir, uint64_t *ret_ino) MUST_USE;
+/* A number that the caller's session has given itself, and not before (mds/session/exec.h). */
+int exec_given_ino(struct txn *t, const struct shard_entry *e, uint64_t dir, uint64_t ino) MUST_USE;
+/* What was answered ahead happened when its client has told its own kernel: for as long as that can
+ * be believed, so that nobody makes a directory look older than it is; nor does one that comes
+ * after others that happened later. */
+void exec_take_time(struct shard_entry *e, const struct mds_inode *dir, uint64_t when_ns);
 /* Adds or removes a name, with what that does to the directory: entry count, link count, times. */
 int exec_name_add(struct txn *t, uint64_t dir, const struct msg_bytes *name, uint64_t ino,
                   uint32_t mode) MUST_USE;

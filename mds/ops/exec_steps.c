@@ -11,6 +11,10 @@
 #include "common/base/err.h"
 #include "mds/ns/ns.h"
 #include "mds/ops/exec.h"
+#include "mds/session/exec.h"
+#include "proto/number.h"
+
+#define AHEAD_MAX_NS (60 * NS_PER_S)
 
 int exec_expect(const struct shard_entry *e, unsigned i, uint64_t ino)
 {
@@ -32,6 +36,20 @@ int exec_dir(struct txn *t, uint64_t ino, const struct mds_inode **ret_dir)
     return exec_acl(t, ret_dir);
 }
 
+void exec_take_time(struct shard_entry *e, const struct mds_inode *dir, uint64_t when_ns)
+{
+    int64_t now = e->now_ns, when = (int64_t)when_ns, changed = when;
+    struct msg_time latest = {now / (int64_t)NS_PER_S, (uint32_t)(now % (int64_t)NS_PER_S)};
+    struct msg_time first = {when / (int64_t)NS_PER_S, 0};
+
+    if (when <= 0 || when > now || now - when > (int64_t)AHEAD_MAX_NS)
+        return;
+    /* it may be any time that somebody has set: no number of nanoseconds then */
+    if (ns_time_compare(first, dir->mtime) <= 0 && ns_time_compare(dir->mtime, latest) <= 0)
+        changed = dir->mtime.sec * (int64_t)NS_PER_S + dir->mtime.nsec;
+    e->now_ns = MAX(when, changed);
+}
+
 int exec_new_ino(struct txn *t, uint64_t dir_ino, uint64_t *ret_ino)
 {
     struct mds_inode *dir;
@@ -46,7 +64,7 @@ int exec_new_ino(struct txn *t, uint64_t dir_ino, uint64_t *ret_ino)
         rc = txn_counter_add(t, COUNTER_INODE, size, &first);
         if (rc < 0)
             return rc;
-        if ((first + size) >> KEY_INODE_BITS)
+        if ((first + size) >= NUMBER_GIVEN)
             return -ENOSPC;
         first |= (uint64_t)txn_shard(t) << KEY_INODE_BITS;
         rc = txn_inodes_unused(t, first, size);
@@ -61,6 +79,13 @@ int exec_new_ino(struct txn *t, uint64_t dir_ino, uint64_t *ret_ino)
     *ret_ino = dir->run_next++;
     dir->run_left--;
     return 0;
+}
+
+int exec_given_ino(struct txn *t, const struct shard_entry *e, uint64_t dir, uint64_t ino)
+{
+    int rc = exec_given_number(t, e, dir, ino);
+
+    return rc < 0 ? rc : txn_counter_add(t, COUNTER_INODES, 1, NULL);
 }
 
 int exec_name_add(struct txn *t, uint64_t dir_ino, const struct msg_bytes *name, uint64_t ino,

@@ -12,25 +12,6 @@
 #include "mds/ns/ns.h"
 #include "mds/ops/exec.h"
 
-#define AHEAD_MAX_NS (60 * NS_PER_S)
-
-/* What was answered ahead happened when its client has told its own kernel: for as long as that can
- * be believed, so that nobody makes a directory look older than it is; nor does one that comes
- * after others that happened later. */
-static void take_time(struct shard_entry *e, const struct mds_inode *dir, uint64_t when_ns)
-{
-    int64_t now = e->now_ns, when = (int64_t)when_ns, changed = when;
-    struct msg_time latest = {now / (int64_t)NS_PER_S, (uint32_t)(now % (int64_t)NS_PER_S)};
-    struct msg_time first = {when / (int64_t)NS_PER_S, 0};
-
-    if (when <= 0 || when > now || now - when > (int64_t)AHEAD_MAX_NS)
-        return;
-    /* it may be any time that somebody has set: no number of nanoseconds then */
-    if (ns_time_compare(first, dir->mtime) <= 0 && ns_time_compare(dir->mtime, latest) <= 0)
-        changed = dir->mtime.sec * (int64_t)NS_PER_S + dir->mtime.nsec;
-    e->now_ns = MAX(when, changed);
-}
-
 /* A name that shall go, its directory and its inode; the caller may remove it. */
 static int remove_lookup(struct txn *t, const struct msg_name_req *req,
                          const struct mds_inode **ret_dir, const struct mds_inode **ret_victim)
@@ -61,7 +42,7 @@ int exec_unlink(struct txn *t, struct shard_entry *e, const void **ret_rep)
 
     if (rc < 0)
         return rc;
-    take_time(e, dir, req->when_ns);
+    exec_take_time(e, dir, req->when_ns);
     if (S_ISDIR(victim->mode))
         return -EISDIR;
     rc = exec_expect(e, 0, victim->ino);
@@ -98,7 +79,7 @@ int exec_rmdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
 
     if (rc < 0)
         return rc;
-    take_time(e, dir, req->when_ns);
+    exec_take_time(e, dir, req->when_ns);
     if (!S_ISDIR(victim->mode))
         return -ENOTDIR;
     if (victim->entries > 0)

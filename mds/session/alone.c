@@ -155,13 +155,21 @@ static int alone_end(struct session_module *mod, struct watch_file *dir)
     return list_empty(&w->invals) ? session_inval_new(mod, w, false, NULL, NULL) : 0;
 }
 
-/* A removal answered ahead before a restart: its session was alone there, so nobody else was. Two
- * that are not settled would wait for each other. */
+/* Answered ahead before a restart: its session was alone there, so nobody else was. Two that are
+ * not settled would wait for each other. */
 static bool settles(const struct session *s, const struct rpc_req *req)
 {
-    bool removes = req->header.op == RPC_OP_UNLINK || req->header.op == RPC_OP_RMDIR;
-
-    return s->unsettled && removes && ((const struct msg_name_req *)req->msg)->when_ns != 0;
+    if (!s->unsettled)
+        return false;
+    switch (req->header.op) {
+    case RPC_OP_UNLINK:
+    case RPC_OP_RMDIR:
+        return ((const struct msg_name_req *)req->msg)->when_ns != 0;
+    case RPC_OP_MKNOD:
+        return ((const struct msg_create_req *)req->msg)->when_ns != 0;
+    default:
+        return false;
+    }
 }
 
 bool session_park(struct mds *m, struct rpc_req *req, uint64_t ino,

@@ -301,6 +301,9 @@ int exec_session_remove(struct txn *t, struct shard_entry *e, const void **ret_r
     key_number(&k, KEY_WRITER, msg->session);
     if (rc == 0)
         rc = txn_record_scan(t, &k, remove_record, t);
+    key_number(&k, KEY_GIVEN, msg->session);
+    if (rc == 0)
+        rc = txn_record_delete(t, &k);
     if (rc < 0)
         return rc;
     *ret_rep = rep;

@@ -48,8 +48,8 @@ struct session_evicted {
     const uint64_t *recover, *punch;
 };
 
-/* SHARD_OP_SESSION_REMOVE: record, slots, marks and locks; an absent one is no error. Reply: struct
- * locks_freed. */
+/* SHARD_OP_SESSION_REMOVE: record, slots, marks, numbers and locks; an absent one is no error.
+ * Reply: struct locks_freed. */
 struct session_remove {
     uint64_t session;
 };
@@ -82,5 +82,11 @@ int exec_session_unmark(struct txn *t, struct shard_entry *e, const void **ret_r
 
 /* A step of opening operations: if the leader says so, the session may be writing ino. */
 int exec_mark_writer(struct txn *t, const struct shard_entry *e, uint64_t ino) MUST_USE;
+
+/* A step of what makes files under given numbers: the caller's session has used this one up.
+ * -AIFS_EPROTO: it is not the session's (in a directory of that shard), or it has been used, or it
+ * is so far behind others that nobody knows. */
+int exec_given_number(struct txn *t, const struct shard_entry *e, uint64_t dir,
+                      uint64_t ino) MUST_USE;
 
 #endif

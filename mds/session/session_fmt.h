@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/number.h"
+
 #define SESSION_REC_VERSION   1u
 #define WRITER_REC_VERSION    1u
 #define SESSION_REC_READ_ONLY 0x1u
@@ -40,6 +42,19 @@ struct writer_rec { /* KEY_WRITER */
     uint64_t id; /* of the open that has put it there: a later one is not taken away by mistake */
 };
 static_assert(sizeof(struct writer_rec) == 16, "writer record");
+
+#define GIVEN_REC_VERSION 1u
+#define GIVEN_REC_BYTES   (NUMBER_WINDOW / 8)
+
+/* Of the numbers that the session gives to its files (proto/number.h), by their counts: bit n %
+ * NUMBER_WINDOW of used is that of n, for the last NUMBER_WINDOW below next. */
+struct given_rec { /* KEY_GIVEN */
+    uint16_t version;
+    uint16_t zero;
+    uint32_t next; /* behind the highest that was used */
+    uint8_t used[GIVEN_REC_BYTES];
+};
+static_assert(sizeof(struct given_rec) == 264, "record of given numbers");
 
 struct fence_rec { /* KEY_FENCE */
     uint64_t session;

@@ -36,6 +36,7 @@ enum key_type {
     KEY_FENCE = 0x22,        /* fence number u64           mds/session */
     KEY_LOCK_SESSION = 0x23, /* session u64, ino u64    u32 LE: how many locks it has there */
     KEY_WRITER = 0x24,       /* session u64, ino u64    mds/session: may be writing that file */
+    KEY_GIVEN = 0x25,        /* session u64             mds/session: the numbers it has used up */
 
     KEY_DESTROY = 0x28,    /* ino u64                    struct queue_rec: chunks to remove */
     KEY_PUNCH = 0x29,      /* ino u64                    struct queue_rec: chunks to cut */

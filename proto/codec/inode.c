@@ -152,12 +152,17 @@ CODEC_MSG(setattr_req, SetattrReq, SETATTR_REQ)
     F(num, open_flags)                                                                             \
     F(bytes, target, MSG_PATH_MAX - 1)                                                             \
     F(opt, stripe, stripe)                                                                         \
-    F(num, masked)
+    F(num, masked)                                                                                 \
+    F(num, ino) F(num, when_ns) F(num, wrote_ns) F(bytes, data, MSG_INLINE_MAX)
 CODEC_MSG(create_req, CreateReq, CREATE_REQ)
 
 #define BATCH_ITEM(F)                                                                              \
     F(num, op)                                                                                     \
-    F(num, parent) F(name, name) F(num, mode) F(num, masked) F(num, rdev) F(num, when_ns)
+    F(num, parent)                                                                                 \
+    F(name, name)                                                                                  \
+    F(num, mode)                                                                                   \
+    F(num, masked)                                                                                 \
+    F(num, rdev) F(num, when_ns) F(num, ino) F(num, wrote_ns) F(bytes, data, MSG_INLINE_MAX)
 CODEC_MSG(batch_item, BatchItem, BATCH_ITEM)
 
 #define BATCH_REQ(F) F(sub, cred, cred) F(subs, batch_item, items, MSG_BATCH_MAX)

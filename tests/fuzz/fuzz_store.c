@@ -18,7 +18,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "mds/locks/lock_fmt.h"
-#include "mds/session/session_fmt.h"
+#include "mds/session/given.h"
 #include "mds/session/session_int.h"
 #include "mds/shard/format.h"
 #include "mds/store/dump_fmt.h"
@@ -264,6 +264,36 @@ static void fuzz_writer(struct rng *g)
     int rc = session_mark_load(&sessions, 10, 11, s.data, s.len);
 
     FUZZ_CHECK(refused(rc) ? !s.sane : s.len == sizeof rec);
+    free(s.data);
+}
+
+/* As a list of all that were used would have it. */
+static void fuzz_given(struct rng *g)
+{
+    static bool used[3 * NUMBER_WINDOW];
+    struct given_rec rec = {.version = htole16(GIVEN_REC_VERSION)};
+    uint32_t around = rng_below(g, 2) ? 0 : NUMBER_COUNT_MAX + 1 - ARRAY_LEN(used), next = 0;
+    struct stored s;
+    int rc;
+
+    memset(used, 0, sizeof used);
+    for (unsigned n = rng_below(g, 200); n > 0; n--) {
+        uint32_t count = next + rng_below(g, rng_below(g, 8) ? 8 : 3000);
+        uint32_t back = rng_below(g, rng_below(g, 8) ? 40 : ARRAY_LEN(used));
+        bool is_new;
+
+        count = MIN(count - MIN(count, back), (uint32_t)ARRAY_LEN(used) - 1);
+        is_new = count >= next || (next - count <= NUMBER_WINDOW && !used[count]);
+        FUZZ_CHECK(given_use(&rec, around + count) == (is_new ? 0 : -AIFS_EPROTO));
+        used[count] = true;
+        next = MAX(next, count + 1);
+    }
+    FUZZ_CHECK(next == 0 || le32toh(rec.next) == around + next);
+    s = stored(g, &rec, sizeof rec);
+    rc = given_decode(s.data, (uint32_t)s.len, &rec);
+    if (!refused(rc))
+        (void)!given_use(&rec, rng_below(g, NUMBER_COUNT_MAX + 1));
+    FUZZ_CHECK(rc ? !s.sane : le32toh(rec.next) <= NUMBER_COUNT_MAX + 1);
     free(s.data);
 }
 
@@ -522,13 +552,23 @@ static void fuzz_node(struct rng *g)
 
 static int run(int argc, char **argv)
 {
-    static const struct fuzz_case cases[] = {
-        {"inode", fuzz_inode},     {"dirent", fuzz_dirent},   {"queue", fuzz_queue},
-        {"trash", fuzz_trash},     {"tree", fuzz_trash_tree}, {"locks", fuzz_locks},
-        {"session", fuzz_session}, {"writer", fuzz_writer},   {"dump", fuzz_dump},
-        {"key", fuzz_key},         {"chunk", fuzz_chunk},     {"chunk-inode", fuzz_chunk_inode},
-        {"log", fuzz_log},         {"fence", fuzz_fence},     {"super", fuzz_super},
-        {"node", fuzz_node}};
+    static const struct fuzz_case cases[] = {{"inode", fuzz_inode},
+                                             {"dirent", fuzz_dirent},
+                                             {"queue", fuzz_queue},
+                                             {"trash", fuzz_trash},
+                                             {"tree", fuzz_trash_tree},
+                                             {"locks", fuzz_locks},
+                                             {"session", fuzz_session},
+                                             {"writer", fuzz_writer},
+                                             {"given", fuzz_given},
+                                             {"dump", fuzz_dump},
+                                             {"key", fuzz_key},
+                                             {"chunk", fuzz_chunk},
+                                             {"chunk-inode", fuzz_chunk_inode},
+                                             {"log", fuzz_log},
+                                             {"fence", fuzz_fence},
+                                             {"super", fuzz_super},
+                                             {"node", fuzz_node}};
 
     return fuzz_main(argc, argv, cases, ARRAY_LEN(cases));
 }

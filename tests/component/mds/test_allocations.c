@@ -15,6 +15,7 @@
 #include "mds/locks/exec.h"
 #include "mds/ops/trash.h"
 #include "mds/session/exec.h"
+#include "proto/number.h"
 #include "tests/component/mds/bed.h"
 
 #define ROOT      KEY_ROOT_INO
@@ -378,6 +379,10 @@ START_TEST(sessions_from_their_opening_to_their_fence)
     struct session_set_alone alone = {.session = SESSION, .alone = true};
     struct session_evict evict = {.session = SESSION};
     struct session_remove gone = {.session = SESSION};
+    struct msg_create_req given = {.parent = dir,
+                                   .name = str("given"),
+                                   .ino = number_given(dir, SESSION, 3),
+                                   .data = str("some bytes")};
     uint64_t fence = 1;
     struct session_fence_forget forget = {.n = 1, .fences = &fence};
 
@@ -388,11 +393,14 @@ START_TEST(sessions_from_their_opening_to_their_fence)
     ck_assert_uint_eq(bed_count(&bed, KEY_WRITER), 0);
     opens_for_writing(file, 6);
     opens_for_writing(large, 7);
+    SWEEP_OF(RPC_OP_MKNOD, given);
+    ck_assert(bed_has(&bed, KEY_INODE, given.ino) && bed_has(&bed, KEY_GIVEN, SESSION));
     locks_two_files();
     SWEEP(SHARD_OP_SESSION_EVICT, evict);
     ck_assert(bed_has(&bed, KEY_PUNCH, file) && bed_has(&bed, KEY_RECOVER, large));
     SWEEP(SHARD_OP_SESSION_REMOVE, gone);
     ck_assert_uint_eq(bed_count(&bed, KEY_SESSION) + bed_count(&bed, KEY_LOCK), 0);
+    ck_assert_uint_eq(bed_count(&bed, KEY_GIVEN), 0);
     SWEEP(SHARD_OP_FENCE_FORGET, forget);
     ck_assert_uint_eq(bed_count(&bed, KEY_FENCE), 0);
 }

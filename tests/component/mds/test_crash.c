@@ -13,10 +13,11 @@
 
 #include "common/base/err.h"
 #include "common/fault/fault.h"
+#include "proto/number.h"
 #include "tests/component/mds/bed.h"
 
 #define ROOT KEY_ROOT_INO
-enum { NAMES = 40, DIRS = 4 };
+enum { NAMES = 40, DIRS = 4, SESSION = 7 };
 
 static struct bed bed;
 static uint64_t dirs[DIRS];
@@ -59,8 +60,10 @@ static int do_step(const struct step *s, unsigned n, bool again)
         bed.sequence++;
     switch (s->kind) {
     case 0:
-    case 1:
         return call(&bed, RPC_OP_CREATE, &create);
+    case 1:
+        create.ino = number_given(create.parent, SESSION, n);
+        return call(&bed, RPC_OP_MKNOD, &create);
     case 2:
         return call(&bed, RPC_OP_MKDIR, &create);
     case 3:
@@ -138,7 +141,7 @@ static void prepare(void)
     char name[8];
 
     bed_open(&bed);
-    bed_session(&bed, 7);
+    bed_session(&bed, SESSION);
     for (unsigned i = 0; i < DIRS; i++) {
         snprintf(name, sizeof(name), "d%u", i);
         bed.slot = 9;
@@ -147,6 +150,20 @@ static void prepare(void)
     bed.slot = 1;
     bed.sequence = 0;
     bed_stop(&bed);
+}
+
+/* By another slot: nobody knows of it but the session's numbers, and they are as durable as it. */
+static void number_is_used(const struct step *s, unsigned n, int status)
+{
+    struct msg_create_req req = {
+        .parent = dirs[s->dir], .name = str("twice"), .ino = number_given(ROOT, SESSION, n)};
+
+    if (s->kind != 1 || status != 0)
+        return;
+    bed.slot = 2;
+    bed.sequence = n;
+    ck_assert_int_eq(bed_call(&bed, RPC_OP_MKNOD, &req), -AIFS_EPROTO);
+    bed.slot = 1;
 }
 
 static void crash_rounds(unsigned rounds, const char *point)
@@ -167,6 +184,7 @@ static void crash_rounds(unsigned rounds, const char *point)
         bed_check_tree(&bed);
         if (last.n != UINT32_MAX) { /* nothing later touches it but the step not acknowledged */
             s = make_step(last.n, seed);
+            number_is_used(&s, last.n, last.status);
             again = do_step(&s, last.n, true);
             if (again != -AIFS_EPROTO) { /* else the next step is in, and its slot has moved on */
                 struct ack now = make_ack(&s, last.n, again);
@@ -181,6 +199,7 @@ static void crash_rounds(unsigned rounds, const char *point)
         rc = do_step(&s, next, true);
         ck_assert_int_eq(do_step(&s, next, true), rc);
         ck_assert(bed.e.result & SHARD_R_DUPLICATE);
+        number_is_used(&s, next, rc);
         next++;
         bed_check_tree(&bed);
         bed_stop(&bed);
