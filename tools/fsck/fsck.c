@@ -7,6 +7,7 @@
  */
 #include "tools/fsck/fsck.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,9 +19,11 @@
 #include "common/base/hmap.h"
 #include "common/base/mem.h"
 #include "mds/ns/acl.h"
+#include "mds/session/given.h"
 #include "mds/store/key_fmt.h"
 #include "mds/store/rec.h"
 #include "proto/layout.h"
+#include "proto/number.h"
 
 struct node {
     struct hmap_node by_ino;
@@ -37,12 +40,20 @@ struct node {
     bool reachable;
 };
 
+/* A session, which gives numbers to its files itself (proto/number.h). */
+struct giver {
+    struct hmap_node by_session;
+    uint64_t session;
+    uint32_t next; /* behind the highest count it has used */
+};
+
 struct fsck {
     const struct cluster_map *map;
     fsck_report_fn *report;
     void *arg;
-    struct hmap nodes;
-    uint64_t highest;
+    struct hmap nodes, givers;
+    uint64_t highest;  /* of the server's own numbers */
+    uint64_t sessions; /* the latest one's number */
     struct fsck_counts counts;
 };
 
@@ -60,8 +71,25 @@ int fsck_create(const struct cluster_map *map, fsck_report_fn *report, void *arg
         mem_free(f);
         return -ENOMEM;
     }
+    if (hmap_init(&f->givers, 64) < 0) {
+        hmap_fini(&f->nodes);
+        mem_free(f);
+        return -ENOMEM;
+    }
     *ret_fsck = f;
     return 0;
+}
+
+static void givers_free(struct fsck *f)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    hmap_for_each (n, next, pos, &f->givers) {
+        hmap_remove(&f->givers, n);
+        mem_free(container_of(n, struct giver, by_session));
+    }
+    hmap_fini(&f->givers);
 }
 
 void fsck_destroy(struct fsck *f)
@@ -79,6 +107,7 @@ void fsck_destroy(struct fsck *f)
         mem_free(node);
     }
     hmap_fini(&f->nodes);
+    givers_free(f);
     mem_free(f);
 }
 
@@ -166,7 +195,8 @@ static int see_inode(struct fsck *f, uint64_t ino, const void *value, size_t len
     node->entries = in.entries;
     node->n_xattrs = in.n_xattrs;
     node->layout = in.layout;
-    f->highest = MAX(f->highest, ino);
+    if (!number_is_given(ino))
+        f->highest = MAX(f->highest, ino);
     f->counts.inodes++;
     if (S_ISDIR(in.mode))
         f->counts.directories++;
@@ -229,6 +259,55 @@ static void see_acl(struct fsck *f, struct node *node, const uint8_t *key, size_
     }
 }
 
+static struct giver *giver_find(struct fsck *f, uint64_t session)
+{
+    for (struct hmap_node *n = hmap_first(&f->givers, hash_u64(session)); n; n = hmap_next(n)) {
+        struct giver *g = container_of(n, struct giver, by_session);
+
+        if (g->session == session)
+            return g;
+    }
+    return NULL;
+}
+
+/* What its record, or that of its numbers, says. */
+static int see_session(struct fsck *f, const uint8_t *key, size_t key_len, const void *value,
+                       size_t value_len)
+{
+    uint64_t session = key_len == 9 ? be64_load(key + 1) : 0;
+    struct giver *g = giver_find(f, session);
+    struct given_rec rec;
+
+    if (!g) {
+        g = mem_zalloc(sizeof *g);
+        if (!g)
+            return -ENOMEM;
+        g->session = session;
+        hmap_insert(&f->givers, &g->by_session, hash_u64(session));
+    }
+    if (key[0] != KEY_GIVEN)
+        return 0;
+    if (value_len > UINT32_MAX || given_decode(value, (uint32_t)value_len, &rec) < 0)
+        finding(f, FSCK_DAMAGE, "numbers-unreadable", 0,
+                "the record of the numbers that session %llu has used cannot be decoded",
+                (unsigned long long)session);
+    else
+        g->next = le32toh(rec.next);
+    return 0;
+}
+
+/* The number was given to a file after the snapshot: none in it is as high, of the server's own or
+ * of the session's. */
+static bool is_later(struct fsck *f, uint64_t ino)
+{
+    const struct giver *g;
+
+    if (!number_is_given(ino))
+        return ino > f->highest;
+    g = giver_find(f, number_session(ino));
+    return g ? number_count(ino) >= g->next : number_session(ino) > f->sessions;
+}
+
 int fsck_record(struct fsck *f, const void *key_data, size_t key_len, const void *value,
                 size_t value_len)
 {
@@ -239,6 +318,10 @@ int fsck_record(struct fsck *f, const void *key_data, size_t key_len, const void
         return 0;
     if (key[0] == KEY_DIRENT)
         return see_name(f, key, key_len, value, value_len);
+    if (key[0] == KEY_SESSION || key[0] == KEY_GIVEN)
+        return see_session(f, key, key_len, value, value_len);
+    if (key[0] == KEY_COUNTER && key_len == 2 && key[1] == COUNTER_SESSION && value_len == 8)
+        f->sessions = le64_load(value);
     if (key[0] < KEY_INODE ||
         (key[0] > KEY_ORPHAN && key[0] != KEY_DESTROY && key[0] != KEY_PUNCH &&
          key[0] != KEY_TRASH) ||
@@ -418,7 +501,7 @@ int fsck_chunk(struct fsck *f, uint32_t target, const struct msg_chunk_info *c)
         if (n && n->queued)
             return 0; /* about to be destroyed */
         f->counts.orphan_chunks++;
-        finding(f, c->ino <= f->highest ? FSCK_DAMAGE : FSCK_NOTE, "chunk-without-inode", c->ino,
+        finding(f, is_later(f, c->ino) ? FSCK_NOTE : FSCK_DAMAGE, "chunk-without-inode", c->ino,
                 "chunk %llu on target %u belongs to inode %llu, which does not exist", chunk,
                 target, ino);
         return 0;
