@@ -6,7 +6,9 @@
 
 #define SLACK_BYTES  (512u * 1024u) /* how far requests of one stream may be out of order */
 #define FALLING_DOWN 3u             /* so many reads before each other: they go on like that */
-#define SURE_RUN     3u             /* so many reads make a run that nobody doubts */
+#define SURE_RUN     3u             /* so many reads make a run that nobody doubts, */
+#define SURE_PART    4u             /* and one more for each so many that have belonged to none */
+#define ALONE_MAX    32u            /* of which so many count */
 #define STALE_READS  32u            /* until so many others have come, */
 #define STALE_LARGE  8u             /* large ones: these come near by chance, their slack is wide */
 #define STRIDE_RUN   2u             /* so many equal distances */
@@ -32,6 +34,13 @@ static bool is_stale(const struct readahead *ra, const struct readahead_stream *
     return ra->clock - s->used >= (is_large(r) ? STALE_LARGE : STALE_READS);
 }
 
+/* A file that is read at random for long has reads behind each other by chance, more and more of
+ * them where nothing is read twice: there a run has to be longer until it is one. */
+static bool is_sure(const struct readahead *ra, const struct readahead_stream *s)
+{
+    return s->run >= SURE_RUN + ra->alone / SURE_PART;
+}
+
 /* How far from the place where it is expected a read may be to be the next one of a run. Of a
  * short run nobody knows that it is one, and readers at random would come near it by chance. */
 static uint64_t slack_of(const struct readahead *ra, const struct readahead_stream *s,
@@ -42,7 +51,7 @@ static uint64_t slack_of(const struct readahead *ra, const struct readahead_stre
 
     if (is_stale(ra, s, r))
         return 0;
-    return s->run >= SURE_RUN ? slack : MIN(slack, r->len);
+    return is_sure(ra, s) ? slack : MIN(slack, r->len);
 }
 
 /* Not to give way to a read at random. */
@@ -101,8 +110,10 @@ static void turn(struct readahead_stream *s, bool down)
     s->fetched = down ? s->low : s->next;
 }
 
-static void follow(struct readahead_stream *s, const struct seen *r, struct readahead_plan *plan)
+static void follow(struct readahead *ra, struct readahead_stream *s, const struct seen *r,
+                   struct readahead_plan *plan)
 {
+    ra->alone -= ra->alone > 0;
     s->falling = r->offset < s->last ? s->falling + 1 : 0;
     s->run += s->run < RUN_MAX;
     s->last = r->offset;
@@ -116,7 +127,7 @@ static void follow(struct readahead_stream *s, const struct seen *r, struct read
         s->low = r->offset;
         turn(s, true);
     }
-    if (s->run < SURE_RUN && r->len < r->unit && !r->eager)
+    if (!is_sure(ra, s) && r->len < r->unit && !r->eager)
         return; /* two that meet by chance must not fetch many times what they ask for */
     plan->sequential = true;
     if (r->max && s->down)
@@ -224,6 +235,7 @@ struct readahead_plan readahead_next(struct readahead *ra, uint64_t offset, uint
         return plan;
     ra->clock++;
     if (!s) {
+        ra->alone += ra->alone < ALONE_MAX;
         s = place(ra, &r);
         *s = (struct readahead_stream){
             .next = r.end, .low = offset, .last = offset, .run = 1, .used = ra->clock};
@@ -238,6 +250,6 @@ struct readahead_plan readahead_next(struct readahead *ra, uint64_t offset, uint
         return plan;
     }
     s->used = ra->clock;
-    follow(s, &r, &plan);
+    follow(ra, s, &r, &plan);
     return plan;
 }

@@ -6,11 +6,12 @@
  * Streams. A read near where one of the last few runs ended (requests of one run may overtake each
  * other a little) continues it; so several readers of one open file, and one that looks something
  * up in between, keep their runs. What may be one read at random has to be met more closely, and
- * reads of less than a block are a stream from the third on: two meet by chance too often. The
- * window starts small and doubles with the run up to the bound, as in Linux's on-demand read-ahead
- * (mm/readahead.c): the next window is asked for when the reader has used half of the last one, so
- * that a stream never stops and requests are large. A run whose reads come one before the other is
- * read ahead downwards.
+ * reads of less than a block are a stream from the third on: two meet by chance too often; and so
+ * do three and more in a file that is read at random and nothing of it twice, so each four reads
+ * that belonged to no run (32 count) make it one read later. The window starts small and doubles
+ * with the run up to the bound, as in Linux's on-demand read-ahead (mm/readahead.c): the next
+ * window is asked for when the reader has used half of the last one, so that a stream never stops
+ * and requests are large. A run whose reads come one before the other is read ahead downwards.
  *
  * Strides. Three reads of one length at equal distances, forwards or backwards, make a stride: the
  * records that come next are fetched, not what lies between.
@@ -52,6 +53,7 @@ struct readahead_stream {
 struct readahead {
     struct readahead_stream streams[READAHEAD_STREAMS];
     uint32_t clock; /* reads so far */
+    uint32_t alone; /* of the last ones, those that belonged to no run less those that did */
     enum readahead_advice advice;
     struct {
         uint64_t last;

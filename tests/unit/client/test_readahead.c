@@ -66,6 +66,58 @@ START_TEST(random_reads_of_many_kib_in_a_small_file_are_no_streams)
 }
 END_TEST
 
+/* Draws a place; one that was read already gives way to the next that was not (fio does so). */
+static unsigned draw_unread(bool *read, unsigned n, unsigned *seed)
+{
+    unsigned k = (unsigned)rand_r(seed) % n;
+
+    while (read[k])
+        k = (k + 1) % n;
+    read[k] = true;
+    return k;
+}
+
+START_TEST(random_reads_of_which_none_comes_twice_bring_little_else)
+{
+    enum { PLACES = 512 };
+    uint64_t fetched = 0;
+
+    for (unsigned seed = 1, job = 0; job < 8; job++) {
+        struct readahead ra = {0};
+        bool read[PLACES] = {false};
+
+        for (int i = 0; i < PLACES; i++) {
+            uint64_t at = ((uint64_t)job * PLACES + draw_unread(read, PLACES, &seed)) * 128 * KIB;
+            struct readahead_plan p = readahead_next(&ra, at, 128 * KIB, SIZE, UNIT, MAX_);
+
+            fetched += (p.end - p.start) * MAX(p.count, 1u);
+        }
+    }
+    ck_assert_uint_lt(fetched, 8ull * PLACES * 128 * KIB / 20);
+}
+END_TEST
+
+START_TEST(a_stream_is_seen_after_many_reads_at_random_too)
+{
+    struct readahead ra = {0};
+    unsigned seed = 11, since = 0;
+    uint64_t at = 600 * UNIT;
+
+    for (int i = 0; i < 1000; i++)
+        readahead_next(&ra, ((uint64_t)rand_r(&seed) * 4096) % SIZE, 4096, SIZE, UNIT, MAX_);
+    while (!readahead_next(&ra, at, 128 * KIB, SIZE, UNIT, MAX_).sequential) {
+        ck_assert_uint_lt(++since, 12);
+        at += 128 * KIB;
+    }
+    for (int k = 0; k < 100; k++) { /* and stays one, whoever looks something up in between */
+        for (int i = 0; i < 3; i++)
+            readahead_next(&ra, ((uint64_t)rand_r(&seed) * 4096) % SIZE, 4096, SIZE, UNIT, MAX_);
+        at += 128 * KIB;
+        ck_assert(readahead_next(&ra, at, 128 * KIB, SIZE, UNIT, MAX_).sequential);
+    }
+}
+END_TEST
+
 START_TEST(a_stream_from_the_beginning_may_be_overtaken_at_once)
 {
     static const int order[] = {0, 4, 1, 2, 3, 5, 8, 6, 7};
@@ -265,6 +317,8 @@ END_TEST
 SUITE_MAIN("client-readahead", NULL, NULL,
            a_stream_is_seen_at_its_first_read_and_its_window_doubles_up_to_the_bound,
            random_reads_are_left_alone, random_reads_of_many_kib_in_a_small_file_are_no_streams,
+           random_reads_of_which_none_comes_twice_bring_little_else,
+           a_stream_is_seen_after_many_reads_at_random_too,
            a_stream_from_the_beginning_may_be_overtaken_at_once,
            requests_of_one_stream_may_overtake_each_other,
            nothing_is_fetched_behind_the_end_of_file,
