@@ -43,8 +43,6 @@ struct oss_cluster {
     uint64_t epoch;
 };
 
-static void cluster_next(struct oss_cluster *c);
-
 /* Of those that are away nothing is told: they count as missing. */
 static uint32_t cluster_stats(struct oss_cluster *c)
 {
@@ -67,12 +65,17 @@ static void cluster_epoch(struct oss_cluster *c, uint64_t epoch)
     rpc_node_set_map_epoch(c->oss->rpc, epoch);
 }
 
-static void cluster_retry(struct oss_cluster *c)
+static void cluster_turn(struct oss_cluster *c, uint64_t in_ns)
 {
     struct reactor *r = c->oss->reactor;
 
     if (!c->oss->stopping)
-        reactor_timer_start(r, &c->timer, reactor_now_ns(r) + HEARTBEAT_NS);
+        reactor_timer_start(r, &c->timer, reactor_now_ns(r) + in_ns);
+}
+
+static void cluster_retry(struct oss_cluster *c)
+{
+    cluster_turn(c, HEARTBEAT_NS);
 }
 
 /* ---- registration ---- */
@@ -151,7 +154,7 @@ static void register_fenced(void *arg, int status)
     if (c->registered_of != o->n_targets) /* one was added meanwhile */
         c->want_register = true;
     if (c->want_register && c->registered)
-        cluster_next(c);
+        cluster_turn(c, 0); /* not within the answer to this one */
     else
         cluster_retry(c);
 }
@@ -271,8 +274,7 @@ static void cluster_tick(struct reactor_timer *t)
     struct oss_cluster *c = container_of(t, struct oss_cluster, timer);
 
     oss_sessions_tick(c->oss);
-    if (oss_targets_look(c->oss))
-        c->want_register = true;
+    oss_targets_look(c->oss);
     cluster_next(c);
 }
 

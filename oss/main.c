@@ -359,6 +359,8 @@ static int start(struct server *v)
     if (!rc)
         rc = oss_targets_open(o, v->err, sizeof v->err);
     if (!rc)
+        rc = oss_targets_look_start(o);
+    if (!rc)
         rc = start_rpc(v);
     if (!rc)
         rc = oss_cluster_start(o);

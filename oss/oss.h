@@ -4,13 +4,14 @@
  *
  *   main       configuration, start and stop
  *   target     the list of open targets
+ *   look       whether their directories are still there
  *   session    fences, incarnations, grants: whether a request may run, and when
  *   dispatch   from rpc to an operation and back, with counters
  *   fan        one request over many chunks
  *   ops/       one file per operation
  *   cluster    registration and heartbeats with the metadata server
  *
- * Everything runs on the one reactor.
+ * Everything runs on the one reactor, but for the calls that look at directories.
  */
 #ifndef AIFS_OSS_OSS_H
 #define AIFS_OSS_OSS_H
@@ -22,6 +23,7 @@
 #include "common/base/list.h"
 #include "common/conf/conf.h"
 #include "common/net/buf.h"
+#include "common/rt/thread.h"
 #include "common/stat/stat.h"
 #include "common/uring/fio.h"
 #include "oss/chunk/store.h"
@@ -29,13 +31,26 @@
 
 #define OSS_TARGETS_MAX 64u
 
+/* The last look at a target's directory, or the one that is under way (look.c). */
+struct oss_look {
+    struct worker_job job;
+    uint64_t since_ns;
+    bool busy;
+    bool hung;       /* it has been busy for so long that the log says so */
+    bool away;       /* as of the last one that has ended */
+    bool found_away; /* of the thread that looks, while busy */
+};
+
 struct oss_target {
+    struct oss *oss;
     struct chunk_store *store;
     uint32_t id;         /* 0: the cluster has not numbered it yet, or has refused it */
     uint32_t instead_of; /* refused: the target that lived here; 0: not refused */
     bool no_pool;        /* not taken, and nobody lived here: its pool does not exist */
     uint64_t granted;    /* promised to sessions and not used yet */
     bool away;           /* its directory is not where it was: not served */
+    bool returns;        /* away, and there again: being given the fences it lacks */
+    struct oss_look look;
     char pool[SUPER_POOL_BYTES];
 };
 
@@ -57,11 +72,12 @@ struct oss {
     uint64_t started_ns;
     struct oss_target targets[OSS_TARGETS_MAX];
     uint32_t n_targets;
-    struct hmap sessions; /* struct oss_session */
-    struct list idle;     /* those without a request, least recently used first */
-    uint64_t fence_seq;   /* known up to here, and nothing of them is in flight any more */
-    struct list fencing;  /* fences that wait for the end of what is in flight */
-    _Atomic bool ready;   /* registered: the fences are known, clients are served */
+    struct hmap sessions;        /* struct oss_session */
+    struct list idle;            /* those without a request, least recently used first */
+    uint64_t fence_seq;          /* known up to here, and nothing of them is in flight any more */
+    struct list fencing;         /* fences that wait for the end of what is in flight */
+    struct worker_pool *lookers; /* NULL: nobody looks whether targets are there */
+    _Atomic bool ready;          /* registered: the fences are known, clients are served */
     bool stopping;
     uint32_t fan_width; /* of the store's operations of one request at a time; 0: OSS_FAN_WIDTH */
     struct oss_cluster *cluster;
@@ -78,10 +94,16 @@ int oss_target_add(struct oss *o, const char *spec, char *err, size_t err_len) M
 int oss_targets_remember(struct oss *o) MUST_USE; /* those that the configuration does not name */
 void oss_targets_close(struct oss *o, void (*done)(void *arg), void *arg);
 struct oss_target *oss_target_find(struct oss *o, uint32_t id); /* NULL; also while it is away */
-/* Are the directories still where they were? True when that has changed for one of them. */
-bool oss_targets_look(struct oss *o);
 /* Its figures, for the metadata server; strings are borrowed from the target. */
 void oss_target_stat(struct oss_target *t, struct msg_target_stat *ret_stat);
+
+/* ---- look.c ---- */
+
+int oss_targets_look_start(struct oss *o) MUST_USE;
+/* Waits for calls under way, also for one to a disk that hangs. */
+void oss_targets_look_stop(struct oss *o);
+/* Are the directories still where they were? What it finds out it acts on. */
+void oss_targets_look(struct oss *o);
 
 /* ---- session.c ---- */
 
@@ -111,6 +133,8 @@ void oss_session_leave(struct oss_request *r);
 int oss_session_fence(struct oss *o, uint64_t session, uint32_t generation) MUST_USE;
 void oss_sessions_tick(struct oss *o); /* now and then: promises to those who went away end */
 bool oss_session_drained(struct oss *o, uint64_t session);
+/* Those that are fenced: how many there are; the first max of them. */
+uint32_t oss_sessions_fenced(const struct oss *o, struct chunk_fence *ret_fences, uint32_t max);
 /* Space promised to r's session on target t: used bytes are taken off, up to want is promised anew.
  * What it has then. */
 uint64_t oss_session_grant(struct oss_request *r, struct oss_target *t, uint64_t used,
@@ -197,6 +221,8 @@ void oss_fences_take(struct oss *o, const struct msg_fence *fences, uint32_t n, 
                      void (*stored)(void *arg, int status), void *arg);
 bool oss_fences_drain(const struct oss *o, uint64_t seq); /* those up to seq wait for that end */
 void oss_fence_poll(struct oss *o);                       /* something in flight has ended */
+/* Every fence in force, durable on t when stored() runs, which it may within. */
+void oss_fences_restore(struct oss_target *t, void (*stored)(void *arg, int status));
 
 /* ---- cluster.c ---- */
 

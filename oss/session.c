@@ -217,6 +217,24 @@ bool oss_session_drained(struct oss *o, uint64_t session)
     return !s || !s->in_flight;
 }
 
+uint32_t oss_sessions_fenced(const struct oss *o, struct chunk_fence *ret_fences, uint32_t max)
+{
+    struct hmap_node *h, *next;
+    uint32_t n = 0;
+    size_t pos;
+
+    hmap_for_each (h, next, pos, &o->sessions) {
+        const struct oss_session *s = container_of(h, const struct oss_session, node);
+
+        if (!s->is_fenced)
+            continue;
+        if (n < max)
+            ret_fences[n] = (struct chunk_fence){s->id, s->fenced};
+        n++;
+    }
+    return n;
+}
+
 uint64_t oss_session_grant(struct oss_request *r, struct oss_target *t, uint64_t used,
                            uint64_t want)
 {

@@ -26,30 +26,6 @@ struct oss_target *oss_target_find(struct oss *o, uint32_t id)
     return NULL;
 }
 
-bool oss_targets_look(struct oss *o)
-{
-    bool changed = false;
-
-    for (uint32_t i = 0; i < o->n_targets; i++) {
-        struct oss_target *t = &o->targets[i];
-        bool away = chunk_store_is_away(t->store);
-
-        if (away == t->away)
-            continue;
-        t->away = away;
-        changed = true;
-        if (away)
-            LOG_ERROR("oss",
-                      "target %u: its directory %s was renamed or removed, or its disk is gone: it "
-                      "is not served until it is there again",
-                      t->id, chunk_store_path(t->store));
-        else
-            LOG_INFO("oss", "target %u: its directory %s is there again", t->id,
-                     chunk_store_path(t->store));
-    }
-    return changed;
-}
-
 void oss_target_stat(struct oss_target *t, struct msg_target_stat *ret_stat)
 {
     const struct super *super = chunk_store_super(t->store);
@@ -171,6 +147,7 @@ int oss_target_add(struct oss *o, const char *spec, char *err, size_t err_len)
                  rc == -EBUSY ? "another server has it open" : err_text(rc));
         return rc;
     }
+    t->oss = o;
     t->id = chunk_store_super(t->store)->target_id;
     snprintf(t->pool, sizeof t->pool, "%s", chunk_store_super(t->store)->pool);
     o->n_targets++;
@@ -292,5 +269,6 @@ void oss_targets_close(struct oss *o, void (*done)(void *arg), void *arg)
         return;
     }
     *c = (struct closing){o, done, arg};
+    oss_targets_look_stop(o); /* it looks at what is to be closed */
     target_closed(c, 0);
 }

@@ -180,7 +180,6 @@ static int store_init(struct chunk_store *s, const struct chunk_store_options *o
 
     s->reactor = o->reactor;
     s->fio = o->fio;
-    s->lock_fd = -1;
     s->zero_crc = crc32c(zero, sizeof zero);
     s->log_blocks_max = MAX(o->log_bytes / CHUNK_BLOCK, 16u);
     list_init(&s->lru);
@@ -258,6 +257,8 @@ static void store_free(struct chunk_store *s)
         buf_pool_destroy(s->copies);
     if (s->lock_fd >= 0)
         close(s->lock_fd);
+    if (s->dir_fd >= 0)
+        close(s->dir_fd);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     mem_free(s->encode);
@@ -268,8 +269,10 @@ static void store_free(struct chunk_store *s)
 static int store_find_dir(struct chunk_store *s)
 {
     struct stat st;
-    int rc = stat(s->path, &st) < 0 ? -errno : 0;
+    int rc;
 
+    s->dir_fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    rc = s->dir_fd < 0 || fstat(s->dir_fd, &st) < 0 ? -errno : 0;
     if (rc) {
         LOG_ERROR(s->tag, "%s: %s", s->path, err_text(rc));
         return rc;
@@ -331,7 +334,7 @@ int chunk_store_open(const struct chunk_store_options *o, struct chunk_store **r
     if (!s)
         return -ENOMEM;
     s->options = *o;
-    s->lock_fd = -1;
+    s->lock_fd = s->dir_fd = -1;
     s->path = mem_strdup(o->path);
     if (!s->path) {
         mem_free(s);
@@ -426,7 +429,7 @@ int chunk_store_set_id(struct chunk_store *s, uint32_t id)
     if (super.target_id == id)
         return 0;
     super.target_id = id;
-    rc = super_save(s->path, &super);
+    rc = super_save_at(s->dir_fd, s->path, &super); /* its path may lead elsewhere by now */
     if (rc)
         return rc;
     s->super = super;

@@ -66,7 +66,8 @@ void chunk_store_close(struct chunk_store *s, void (*done)(void *arg, int status
 const struct super *chunk_store_super(const struct chunk_store *s);
 const char *chunk_store_path(const struct chunk_store *s);
 /* Its path leads elsewhere, or nowhere: the directory was renamed, or its file system detached.
- * What is open goes on, but nothing new can be opened in it. */
+ * What is open goes on, but nothing new can be opened in it. Any thread; blocks as long as its disk
+ * does not answer. */
 bool chunk_store_is_away(const struct chunk_store *s);
 int chunk_store_set_id(struct chunk_store *s,
                        uint32_t id) MUST_USE; /* the cluster numbered it; blocks */

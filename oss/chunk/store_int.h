@@ -122,7 +122,7 @@ struct chunk_store {
     char *path;
     char tag[64];
     struct super super;
-    int lock_fd;
+    int lock_fd, dir_fd;
     dev_t dir_dev; /* the directory that was opened */
     ino_t dir_ino;
     struct reactor *reactor;

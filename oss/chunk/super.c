@@ -21,16 +21,21 @@
 
 #define SUPER_BYTES_MAX 1024
 
-int super_sync_dir(const char *dir)
+static int super_sync_fd(int fd, const char *dir)
 {
-    AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
     if (fd < 0 || fsync(fd) < 0) {
         int rc = -errno;
         LOG_ERROR("target", "%s: cannot sync the directory: %m", dir);
         return rc;
     }
     return 0;
+}
+
+int super_sync_dir(const char *dir)
+{
+    AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return super_sync_fd(fd, dir);
 }
 
 static int super_parse(char *text, struct super *ret_super, char *err, size_t err_len)
@@ -99,34 +104,50 @@ static int super_write_all(int fd, const char *text, size_t len)
     return fsync(fd) < 0 ? -errno : 0;
 }
 
-int super_save(const char *dir, const struct super *s)
+static int super_text(const struct super *s, char *text, size_t size)
 {
-    char path[4096], tmp[4096], text[SUPER_BYTES_MAX];
     char target[UUID_TEXT_BYTES], cluster[UUID_TEXT_BYTES], node[UUID_TEXT_BYTES];
-    int len, rc;
+    int len;
 
     uuid_format(&s->target, target);
     uuid_format(&s->cluster, cluster);
     uuid_format(&s->node, node);
-    snprintf(path, sizeof path, "%s/target", dir);
-    snprintf(tmp, sizeof tmp, "%s/target.new", dir);
-    len = snprintf(text, sizeof text,
-                   "aifs-target %u\nuuid %s\ncluster %s\nnode %s\nid %u\npool %s\n",
+    len = snprintf(text, size, "aifs-target %u\nuuid %s\ncluster %s\nnode %s\nid %u\npool %s\n",
                    SUPER_FORMAT_VERSION, target, cluster, node, s->target_id, s->pool);
-    len += snprintf(text + len, sizeof text - (size_t)len, "checksum %08x\n",
-                    crc32c(text, (size_t)len));
+    return len +
+           snprintf(text + len, size - (size_t)len, "checksum %08x\n", crc32c(text, (size_t)len));
+}
+
+int super_save_at(int dir_fd, const char *dir, const struct super *s)
+{
+    char text[SUPER_BYTES_MAX];
+    int len = super_text(s, text, sizeof text), rc;
+
     {
-        AUTO_CLOSE int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+        AUTO_CLOSE int fd =
+            openat(dir_fd, "target.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
 
         rc = fd < 0 ? -errno : super_write_all(fd, text, (size_t)len);
     }
-    if (!rc && rename(tmp, path) < 0)
+    if (!rc && renameat(dir_fd, "target.new", dir_fd, "target") < 0)
         rc = -errno;
     if (rc) {
-        LOG_ERROR("target", "%s: cannot write the superblock: %s", path, err_text(rc));
+        LOG_ERROR("target", "%s/target: cannot write the superblock: %s", dir, err_text(rc));
         return rc;
     }
-    return super_sync_dir(dir);
+    return super_sync_fd(dir_fd, dir);
+}
+
+int super_save(const char *dir, const struct super *s)
+{
+    AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0) {
+        int rc = -errno;
+        LOG_ERROR("target", "%s: %m", dir);
+        return rc;
+    }
+    return super_save_at(fd, dir, s);
 }
 
 /* Empty but for what belongs to a file system's own root, and our lock. */

@@ -27,6 +27,8 @@ struct super {
  */
 int super_load(const char *dir, struct super *ret_super, char *err, size_t err_len) MUST_USE;
 int super_save(const char *dir, const struct super *s) MUST_USE;
+/* The same in a directory that is open, wherever it is by now; dir is for the log. */
+int super_save_at(int dir_fd, const char *dir, const struct super *s) MUST_USE;
 /*
  * Makes dir a target: the directory (created when missing, else empty), seg/, index/ and the
  * superblock. -ENOTEMPTY: there is something else in it. -EEXIST: it is a target already.

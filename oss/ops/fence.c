@@ -3,8 +3,11 @@
  * OSS_FENCE: these generations of sessions are refused from now on. The reply promises that none of
  * their requests is in flight any more and that every target remembers the fence across a restart.
  *
- * In force in memory -> committed on all targets -> what was in flight has ended -> fence_seq says
- * so -> reply. The same way for the fences that come with a registration or a heartbeat: there
+ * In force in memory -> committed on the targets -> what was in flight has ended -> fence_seq says
+ * so -> reply. A target that cannot be written is not waited for: one whose directory is away is
+ * given the fences when it is back and before it is served (oss_fences_restore()), one whose store
+ * has failed is not written before the server restarts, and then the registration brings them.
+ * The same way for the fences that come with a registration or a heartbeat: there
  * whoever took them goes on when they are committed, and fence_seq, which the next heartbeat tells,
  * stays behind until the end. Out of memory, or not stored: fence_seq stays, and they come again.
  */
@@ -25,7 +28,7 @@ struct fencing {
     int status;
     void (*stored)(void *arg, int status); /* NULL: nobody goes on before the end */
     void *arg;
-    struct chunk_op ops[];
+    struct chunk_op ops[]; /* of the target with the same index */
 };
 
 static void fencing_end(struct fencing *f)
@@ -84,11 +87,19 @@ static void fencing_committed(struct fencing *f)
         stored(arg, status);
 }
 
+static bool target_remembers(const struct oss_target *t)
+{
+    struct chunk_stat st;
+
+    chunk_store_stat(t->store, &st);
+    return (!t->away || t->returns) && !st.failed;
+}
+
 static void fence_stored(struct chunk_op *op, int status)
 {
     struct fencing *f = op->arg;
 
-    if (status && !f->status)
+    if (status && !f->status && target_remembers(&f->oss->targets[op - f->ops]))
         f->status = status;
     if (--f->running == 0)
         fencing_committed(f);
@@ -122,6 +133,8 @@ static void fencing_run(struct fencing *f)
         f->status = oss_session_fence(o, f->fences[i].session, f->fences[i].generation);
     f->running = 1;
     for (uint32_t i = 0; i < o->n_targets && f->n && !f->status; i++) {
+        if (!target_remembers(&o->targets[i]))
+            continue;
         f->running++;
         f->ops[i] = (struct chunk_op){.kind = CHUNK_FENCE,
                                       .fences = f->fences,
@@ -159,4 +172,39 @@ void oss_op_fence(struct oss_request *r)
     }
     f->request = r;
     fencing_run(f);
+}
+
+/* ---- for one that was away ---- */
+
+struct restoring {
+    struct chunk_op op;
+    struct oss_target *target;
+    void (*stored)(void *arg, int status);
+    struct chunk_fence fences[];
+};
+
+static void restored(struct chunk_op *op, int status)
+{
+    struct restoring *r = op->arg;
+
+    r->stored(r->target, status);
+    mem_free(r);
+}
+
+void oss_fences_restore(struct oss_target *t, void (*stored)(void *arg, int status))
+{
+    uint32_t n = oss_sessions_fenced(t->oss, NULL, 0);
+    struct restoring *r = mem_zalloc(sizeof *r + n * sizeof r->fences[0]);
+
+    if (!r || !n) {
+        mem_free(r);
+        stored(t, n ? -ENOMEM : 0);
+        return;
+    }
+    r->target = t;
+    r->stored = stored;
+    (void)oss_sessions_fenced(t->oss, r->fences, n);
+    r->op = (struct chunk_op){
+        .kind = CHUNK_FENCE, .fences = r->fences, .n_fences = n, .done = restored, .arg = r};
+    chunk_store_submit(t->store, &r->op);
 }

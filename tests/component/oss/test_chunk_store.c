@@ -488,6 +488,23 @@ START_TEST(requests_out_of_bounds_are_refused)
 }
 END_TEST
 
+START_TEST(its_number_is_written_into_its_own_directory_wherever_that_is)
+{
+    char away[300], err[300];
+    struct super super;
+
+    rig_open(&rig);
+    snprintf(away, sizeof away, "%s.away", rig.dir);
+    ck_assert_int_eq(rename(rig.dir, away), 0);
+    ck_assert_int_eq(mkdir(rig.dir, 0755), 0); /* somebody else's */
+    ck_assert_int_eq(chunk_store_set_id(rig.store, 7), 0);
+    ck_assert_int_eq(rmdir(rig.dir), 0); /* empty still */
+    ck_assert_int_eq(rename(away, rig.dir), 0);
+    ck_assert_int_eq(super_load(rig.dir, &super, err, sizeof err), 0);
+    ck_assert_uint_eq(super.target_id, 7);
+}
+END_TEST
+
 SUITE_MAIN("chunk store", setup, target_teardown,
            a_damaged_block_is_an_error_and_its_neighbours_are_not,
            a_damaged_block_is_never_merged_into_a_new_one,
@@ -508,4 +525,5 @@ SUITE_MAIN("chunk store", setup, target_teardown,
            a_directory_with_something_in_it_is_not_formatted,
            chunks_are_listed_in_order_and_in_pages, many_stable_writes_share_a_commit,
            a_long_queue_behind_a_truncate_is_served_without_deep_recursion,
-           unstable_data_is_committed_in_the_background, requests_out_of_bounds_are_refused)
+           unstable_data_is_committed_in_the_background, requests_out_of_bounds_are_refused,
+           its_number_is_written_into_its_own_directory_wherever_that_is)

@@ -161,10 +161,74 @@ START_TEST(a_new_connection_waits_for_what_the_old_one_left_in_flight)
 }
 END_TEST
 
+static int fence(uint64_t session, uint64_t seq)
+{
+    struct msg_fence fence = {.session = session, .generation = 1};
+    struct msg_fence_req m = {.fence_seq = seq, .n_fences = 1, .fences = &fence};
+    struct caller k;
+    int rc = server_call(&k, RPC_OP_OSS_FENCE, &m);
+
+    rpc_call_fini(&k.call);
+    return rc;
+}
+
+static void restart(const char *extra)
+{
+    char path[200];
+
+    server_end(SIGKILL, 0);
+    snprintf(path, sizeof path, "%s/run/port", bed->dir);
+    unlink(path);
+    server_start(extra);
+    server_connect();
+}
+
+START_TEST(a_fence_does_not_wait_for_a_target_that_cannot_be_written)
+{
+    setenv("AIFS_FAULT", "chunk.commit.index=error@1", 1);
+    restart(NULL);
+    unsetenv("AIFS_FAULT");
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, NULL), -EIO);
+    ck_assert_int_eq(fence(bed->session, 1), 0);
+    ck_assert_int_eq(server_write(101, 9, 0, 0, bed->buf, 10, true, NULL), -AIFS_EFENCED);
+    restart(NULL); /* the other target has it on its disk */
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, NULL), -AIFS_EFENCED);
+}
+END_TEST
+
+static void until_it_has(uint32_t n_targets)
+{
+    for (uint32_t before = bed->registrations;
+         bed->registrations == before || bed->n_targets != n_targets;)
+        reactor_run_once(bed->reactor, NS_PER_S);
+}
+
+START_TEST(a_target_is_given_the_fences_it_missed_before_it_serves_again)
+{
+    char path[200], away[200], only[300];
+
+    snprintf(path, sizeof path, "%s/t1", bed->dir);
+    snprintf(away, sizeof away, "%s/away", bed->dir);
+    snprintf(only, sizeof only, "--oss.targets=%s", path);
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, NULL), 0);
+    ck_assert_int_eq(rename(path, away), 0);
+    until_it_has(1);
+    ck_assert_int_eq(fence(bed->session, 1), 0);
+    ck_assert_int_eq(rename(away, path), 0);
+    until_it_has(2);
+    restart(only); /* nobody else can tell it of the fence */
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, NULL), -AIFS_EFENCED);
+    bed->session++;
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, NULL), 0);
+}
+END_TEST
+
 SUITE_MAIN("oss fences", server_make_bed, server_end_bed,
            a_fenced_session_is_refused_also_after_a_restart,
            a_fence_of_a_heartbeat_is_acknowledged_when_nothing_is_under_way,
            a_fence_of_a_registration_is_acknowledged_when_nothing_is_under_way,
            clients_are_not_served_before_the_fences_are_known,
            an_older_connection_of_a_session_is_refused,
-           a_new_connection_waits_for_what_the_old_one_left_in_flight)
+           a_new_connection_waits_for_what_the_old_one_left_in_flight,
+           a_fence_does_not_wait_for_a_target_that_cannot_be_written,
+           a_target_is_given_the_fences_it_missed_before_it_serves_again)

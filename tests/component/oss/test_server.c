@@ -309,6 +309,24 @@ START_TEST(a_server_all_of_whose_directories_are_renamed_ends_in_order)
 }
 END_TEST
 
+START_TEST(a_directory_that_does_not_answer_keeps_nobody_waiting)
+{
+    uint32_t len, beats;
+
+    server_end(SIGTERM, 0);
+    setenv("AIFS_FAULT", "oss.look=delay:3600000", 1);
+    server_start(NULL);
+    unsetenv("AIFS_FAULT");
+    server_connect();
+    beats = bed->beats;
+    while (bed->beats < beats + 2)
+        reactor_run_once(bed->reactor, NS_PER_S);
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10000, true, NULL), 0);
+    ck_assert_int_eq(server_read(100, 9, 0, 0, bed->buf, 4096, &len), 0);
+    server_end(SIGKILL, 0); /* in order it would wait for that directory */
+}
+END_TEST
+
 START_TEST(it_registers_once_and_then_beats)
 {
     while (bed->beats < 2)
@@ -326,4 +344,4 @@ SUITE_MAIN("oss server", server_make_bed, server_end_bed, what_was_written_is_re
            a_target_whose_directory_is_renamed_serves_again_when_it_is_back,
            nothing_is_written_where_the_directory_of_a_target_was,
            a_server_all_of_whose_directories_are_renamed_ends_in_order,
-           it_registers_once_and_then_beats)
+           a_directory_that_does_not_answer_keeps_nobody_waiting, it_registers_once_and_then_beats)
