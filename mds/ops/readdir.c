@@ -8,6 +8,10 @@
  * from, whatever happened to the entry it was taken from. Failure modes: -ENOTDIR, -EACCES; -EINVAL
  * when not even one entry fits. An entry whose inode is missing or whose attributes somebody else
  * is changing under a lease comes without attributes.
+ *
+ * Attributes cost us, the client and its kernel ten times what a name does, and the kernel asks for
+ * them first, whoever reads. So the first page of a large directory with attributes is short: who
+ * goes on with them loses one round trip, who reads names has them sooner.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +22,9 @@
 #include "mds/ops/readdir.h"
 #include "proto/dirent_fmt.h"
 
-#define READDIR_MIN_BYTES 512u
+#define READDIR_MIN_BYTES   512u
+#define READDIR_LARGE       4096u       /* entries of a directory, from which on its first page */
+#define READDIR_FIRST_BYTES (16u * KIB) /* of attributes is no longer than this */
 
 struct group_name {
     struct mds_dirent d;
@@ -279,7 +285,15 @@ static bool keep_alone(struct mds_op *o, const struct msg_readdir_req *req)
            s->alone_dir(o->mds, session, req->ino);
 }
 
-static int readdir_check(struct view *v, struct rpc_req *r, uint64_t *ret_parent)
+uint32_t readdir_page_bytes(const struct msg_readdir_req *req, uint64_t entries)
+{
+    uint32_t max = MIN(MAX(req->max_bytes, READDIR_MIN_BYTES), MSG_BULK_MAX);
+    bool first = req->cookie == 0 && req->plus && !req->alone;
+
+    return first && entries > READDIR_LARGE ? MIN(max, READDIR_FIRST_BYTES) : max;
+}
+
+static int readdir_check(struct view *v, struct rpc_req *r, uint64_t *ret_parent, uint32_t *ret_max)
 {
     const struct msg_readdir_req *req = r->msg;
     struct mds_inode dir;
@@ -296,6 +310,7 @@ static int readdir_check(struct view *v, struct rpc_req *r, uint64_t *ret_parent
         rc = view_parent(v, req->ino, ret_parent);
     if (rc == 0 && *ret_parent == 0)
         *ret_parent = req->ino;
+    *ret_max = readdir_page_bytes(req, dir.entries);
     return rc;
 }
 
@@ -309,12 +324,8 @@ void op_readdir(struct mds *m, struct rpc_req *r)
     const struct msg_readdir_req *req = r->msg;
     struct mds_op *o = op_begin(m, r);
     struct unsure_arg u = {.mds = m, .session = r->header.session};
-    struct readdir_page p = {.cookie = req->cookie,
-                             .max = MIN(MAX(req->max_bytes, READDIR_MIN_BYTES), MSG_BULK_MAX),
-                             .plus = req->plus,
-                             .unsure = is_unsure,
-                             .keep = may_keep,
-                             .arg = &u};
+    struct readdir_page p = {
+        .cookie = req->cookie, .plus = req->plus, .unsure = is_unsure, .keep = may_keep, .arg = &u};
     struct msg_readdir_rep rep = {0};
     struct iovec iov;
     struct view v;
@@ -328,7 +339,7 @@ void op_readdir(struct mds *m, struct rpc_req *r)
         return;
     }
     view_pin(o->shard, &v);
-    rc = readdir_check(&v, r, &rep.parent);
+    rc = readdir_check(&v, r, &rep.parent, &p.max);
     rep.alone = rc == 0 && keep_alone(o, req);
     u.dir = rep.alone ? req->ino : 0;
     if (rc == 0)

@@ -36,6 +36,8 @@ struct readdir_page {
     uint32_t n_group, group_cap;
 };
 
+/* What a page of a directory with so many entries may take. */
+uint32_t readdir_page_bytes(const struct msg_readdir_req *req, uint64_t entries);
 int readdir_page_fill(struct readdir_page *p, struct view *v, uint64_t dir) MUST_USE;
 void readdir_page_fini(struct readdir_page *p); /* also after a failure */
 

@@ -11,8 +11,8 @@
  * The kernel's first request wants attributes, whatever the application does, and each costs the
  * server, us and the kernel ten times what a name does. The page for it is no longer than the
  * reply: those who list first and look at the files afterwards get all of a directory of ordinary
- * size with attributes. The page behind it is short and without: a reader who goes on with
- * attributes throws it away.
+ * size with attributes (the server cuts it short where the directory is large). The page behind it
+ * is short and without: a reader who goes on with attributes throws it away.
  *
  * Many directories that are read in part and stay open would hold all memory there is: beyond what
  * the core grants for that, those that have not been read for longest lose their pages.
@@ -27,10 +27,13 @@
 #include "client/fuse/fs.h"
 #include "common/base/mem.h"
 
-#define PAGE_BYTES       (256u * KIB)
-#define PAGE_FIRST_BYTES (32u * KIB)       /* at least */
-#define PAGE_GUESS_BYTES (64u * KIB)       /* while it is not known what the reader wants */
-#define DOTS_BYTES       320u              /* "." and ".." in the kernel's reply */
+#define PAGE_BYTES (256u * KIB) /* of attributes */
+#define PAGE_NAMES_BYTES                                                                           \
+    (128u * KIB)                     /* the sooner one is here, the sooner the next is asked for   \
+                                      */
+#define PAGE_FIRST_BYTES (32u * KIB) /* at least */
+#define PAGE_GUESS_BYTES (64u * KIB) /* while it is not known what the reader wants */
+#define DOTS_BYTES       320u        /* "." and ".." in the kernel's reply */
 #define AHEAD_NS         (200 * NS_PER_MS) /* older pages are not begun */
 #define COOKIE_DOT       1u
 #define COOKIE_DOTDOT    2u
@@ -174,6 +177,11 @@ static unsigned ahead_max(const struct fs_dir *d)
     return d->begun || d->plus || d->fs->dir_pages >= FS_DIR_PAGES_DEEP ? 1 : FS_DIR_PAGES - 1;
 }
 
+static uint32_t page_bytes(bool plus)
+{
+    return plus ? PAGE_BYTES : PAGE_NAMES_BYTES;
+}
+
 /* Behind the last page that has been asked for, once it is here and its last entry is known. */
 static bool page_ask_ahead(struct fs_dir *d)
 {
@@ -191,7 +199,8 @@ static bool page_ask_ahead(struct fs_dir *d)
         return false;
     p = page_behind(d, n + 1);
     p->req.cred = (struct msg_cred){.uid = d->uid, .gid = d->gid};
-    page_ask(d, p, to_kernel(last), d->begun ? PAGE_GUESS_BYTES : PAGE_BYTES, d->plus && !d->begun);
+    page_ask(d, p, to_kernel(last), d->begun ? PAGE_GUESS_BYTES : page_bytes(d->plus),
+             d->plus && !d->begun);
     return true;
 }
 
@@ -335,7 +344,7 @@ static void run(struct op *o)
     if (p->state != FS_PAGE_NONE)
         return;
     p->req.cred = o->req.cred;
-    page_ask(d, p, q->io.offset, d->begun ? first_bytes(q) : PAGE_BYTES, q->io.plus);
+    page_ask(d, p, q->io.offset, d->begun ? first_bytes(q) : page_bytes(q->io.plus), q->io.plus);
 }
 
 static void page_begin(struct fs_dir *d)

@@ -100,6 +100,29 @@ START_TEST(every_entry_comes_once_whatever_the_size_of_the_page)
 }
 END_TEST
 
+START_TEST(the_first_page_of_attributes_of_a_large_directory_is_short)
+{
+    struct msg_readdir_req req = {.max_bytes = 256 * KIB, .plus = true};
+
+    ck_assert_uint_eq(readdir_page_bytes(&req, 4096), 256 * KIB);
+    ck_assert_uint_eq(readdir_page_bytes(&req, 4097), 16 * KIB);
+    req.max_bytes = 8 * KIB;
+    ck_assert_uint_eq(readdir_page_bytes(&req, 4097), 8 * KIB);
+    req.max_bytes = 256 * KIB;
+    req.cookie = 65537; /* who goes on wants them */
+    ck_assert_uint_eq(readdir_page_bytes(&req, 4097), 256 * KIB);
+    req.cookie = 0;
+    req.alone = true;
+    ck_assert_uint_eq(readdir_page_bytes(&req, 4097), 256 * KIB);
+    req.plus = req.alone = false;
+    ck_assert_uint_eq(readdir_page_bytes(&req, 4097), 256 * KIB);
+    req.max_bytes = 0;
+    ck_assert_uint_gt(readdir_page_bytes(&req, 1), 0);
+    req.max_bytes = UINT32_MAX;
+    ck_assert_uint_eq(readdir_page_bytes(&req, 1), MSG_BULK_MAX);
+}
+END_TEST
+
 START_TEST(an_empty_directory_has_an_empty_page)
 {
     uint64_t d = bed_dir(&bed, ROOT, "empty");
@@ -287,6 +310,7 @@ static Suite *readdir_suite(void)
     tcase_set_timeout(t, 100);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, every_entry_comes_once_whatever_the_size_of_the_page, 0, 4);
+    tcase_add_test(t, the_first_page_of_attributes_of_a_large_directory_is_short);
     tcase_add_test(t, an_empty_directory_has_an_empty_page);
     tcase_add_test(t, what_stays_is_listed_once_while_others_come_and_go);
     tcase_add_test(t, names_with_one_hash_come_in_the_order_of_their_ordinals);

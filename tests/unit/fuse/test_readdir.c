@@ -168,6 +168,7 @@ START_TEST(several_pages_of_names_are_under_way)
     read_dir(fh, 0, 64); /* with "." and ".." all of the first page */
     fake.calls[0] = '\0';
     read_names(fh, 0x98001, 1); /* the second; behind it three */
+    ck_assert_uint_eq(fake.page_bytes, 128 * KIB);
     ck_assert_str_eq(fake.calls, "readdir 9 0x130001;readdir 9 0x130001;readdir 9 0x130001;");
     close_dir(fh);
     ck_assert_uint_eq(fake.page_done, 5);
