@@ -27,6 +27,8 @@ enum rpc_kind { RPC_REQUEST = 1, RPC_REPLY = 2 };
 #define RPC_FLAG_KEPT_DIR2  0x08u /* RENAME: the new one */
 /* The session has the file of the reply open, and an INVALIDATE comes before it is cut. */
 #define RPC_FLAG_CUTS_TOLD 0x10u
+/* MKDIR that asks for it: the session is alone with the new directory. */
+#define RPC_FLAG_ALONE 0x20u
 
 struct rpc_header_wire {
     uint32_t magic;

@@ -160,6 +160,12 @@ struct msg_setattr_req {
     0x8u /* with OPEN: a file without a name, which lives as long as it is open or until LINK      \
             gives it one (never, with EXCL). name is not looked at */
 
+struct msg_set_since { /* as in struct msg_setattr_req; MODE, UID, GID, ATIME, MTIME only */
+    uint32_t set, mode, uid, gid;
+    struct msg_time atime, mtime;
+    uint64_t when_ns; /* the last of it */
+};
+
 struct msg_create_req { /* CREATE MKDIR MKNOD SYMLINK: the type is in mode */
     struct msg_cred cred;
     uint64_t parent;
@@ -172,10 +178,13 @@ struct msg_create_req { /* CREATE MKDIR MKNOD SYMLINK: the type is in mode */
     struct msg_bytes target; /* SYMLINK */
     bool has_stripe;
     struct msg_stripe stripe;
-    /* MKNOD of a regular file, answered ahead: its number (proto/number.h; 0: the server takes
-     * one), when, and what has been written since, and when; no data: nothing has been */
+    /* MKNOD of a regular file and MKDIR, answered ahead: its number (proto/number.h; 0: the server
+     * takes one), when, and what has been written since, and when (no data: nothing has been), and
+     * what has been set. MKDIR: asks to be told whether the session is alone with it. */
     uint64_t ino, when_ns, wrote_ns;
     struct msg_bytes data;
+    bool has_since, alone;
+    struct msg_set_since since;
 };
 
 /*
@@ -193,6 +202,8 @@ struct msg_batch_item {
     uint64_t when_ns;            /* as struct msg_name_req */
     uint64_t ino, wrote_ns;      /* as struct msg_create_req */
     struct msg_bytes data;
+    bool has_since, alone;
+    struct msg_set_since since;
 };
 
 struct msg_batch_req {

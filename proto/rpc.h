@@ -105,7 +105,8 @@ struct rpc_req {
     } placed;
     uint64_t received_ns, deadline_ns; /* reactor clock; 0: none */
     void *handler_arg;
-    uint8_t reply_flags; /* RPC_FLAG_KEPT_*, _CUTS_TOLD: of the reply, set before it is sent */
+    uint8_t
+        reply_flags; /* RPC_FLAG_KEPT_*, _CUTS_TOLD, _ALONE: of the reply, set before it is sent */
 };
 
 /* Called on the reactor. Must lead to exactly one rpc_reply(), now or later. Role, session presence

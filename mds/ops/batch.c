@@ -25,7 +25,7 @@ struct batch_part {
 };
 
 struct mds_batch {
-    uint32_t n;
+    uint32_t n, at; /* the one that is being resolved */
     struct shard_item *items;
     struct batch_part *parts;
 };
@@ -79,7 +79,10 @@ static const void *batch_msg(struct arena *a, const struct msg_cred *cred,
                                           .ino = i->ino,
                                           .when_ns = i->when_ns,
                                           .wrote_ns = i->wrote_ns,
-                                          .data = i->data};
+                                          .data = i->data,
+                                          .has_since = i->has_since,
+                                          .alone = i->alone,
+                                          .since = i->since};
     return create;
 }
 
@@ -124,6 +127,17 @@ static int batch_resolve_one(struct mds_op *o, struct view *v, const struct msg_
     return 0;
 }
 
+uint64_t op_batch_above(const struct mds_op *o, uint64_t dir)
+{
+    const struct msg_batch_req *req = o->req->msg;
+
+    for (uint32_t k = o->batch ? o->batch->at : 0; k-- > 0;) {
+        if (req->items[k].op == RPC_OP_MKDIR && req->items[k].ino == dir)
+            dir = req->items[k].parent;
+    }
+    return dir;
+}
+
 static void batch_resolve(struct mds_op *o)
 {
     const struct msg_batch_req *req = o->req->msg;
@@ -131,7 +145,7 @@ static void batch_resolve(struct mds_op *o)
     struct view v;
 
     view_begin(o->shard, &v);
-    for (uint32_t k = 0; k < b->n; k++)
+    for (uint32_t k = b->at = 0; k < b->n; b->at = ++k)
         b->items[k].status = batch_resolve_one(o, &v, &req->items[k], &b->items[k], &b->parts[k]);
     view_end(&v);
 }
@@ -190,12 +204,15 @@ static void batch_refuse(struct mds_op *o, int status)
 }
 
 /* What was made ahead, by who is alone with the directory, is nobody else's business either. */
-static void batch_keep_alone(struct mds_op *o, const struct shard_item *i, uint64_t dir)
+static uint8_t batch_keep_alone(struct mds_op *o, const struct shard_item *i, uint64_t dir)
 {
     const struct msg_create_req *msg = i->msg;
 
-    if (i->op == RPC_OP_MKNOD && msg->ino)
+    if (op_made_alone(o, i->op, msg, i->result_ino))
+        return RPC_FLAG_ALONE;
+    if (msg->ino)
         (void)o->mds->session_ops->alone_entry(o->mds, o->req->header.session, dir, i->result_ino);
+    return 0;
 }
 
 /* What its client may go on believing: as in the header of an answer of its own. */
@@ -222,7 +239,7 @@ static void batch_keep(struct mds_op *o, uint8_t *kept)
         if ((i->result & SHARD_R_CREATED) &&
             s->watch(o->mds, session, i->result_ino, NULL, false)) {
             kept[k] |= RPC_FLAG_KEPT_INODE;
-            batch_keep_alone(o, i, dir);
+            kept[k] |= batch_keep_alone(o, i, dir);
         }
     }
 }

@@ -41,14 +41,20 @@ static int create_lookup(struct txn *t, const struct msg_create_req *req,
     return rc < 0 ? rc : ns_may_create(dir, &req->cred);
 }
 
+/* Only regular files and directories are made ahead. */
+static int ahead_check(const struct shard_entry *e, const struct msg_create_req *req)
+{
+    bool ahead = req->ino || req->when_ns || req->data.len || req->has_since;
+
+    return ahead && e->op != RPC_OP_MKNOD && e->op != RPC_OP_MKDIR ? -AIFS_EPROTO : 0;
+}
+
 /* 0: the server takes one. */
 static int new_number(struct txn *t, const struct shard_entry *e, const struct msg_create_req *req,
                       uint64_t *ret_ino)
 {
     if (!req->ino)
         return exec_new_ino(t, req->parent, ret_ino);
-    if (e->op != RPC_OP_MKNOD)
-        return -AIFS_EPROTO;
     *ret_ino = req->ino;
     return exec_given_ino(t, e, req->parent, req->ino);
 }
@@ -60,8 +66,10 @@ static int new_inode(struct txn *t, struct shard_entry *e, const struct msg_crea
     struct msg_bytes acl;
     struct mds_inode *in;
     uint64_t ino;
-    int rc = new_number(t, e, req, &ino);
+    int rc = ahead_check(e, req);
 
+    if (rc == 0)
+        rc = new_number(t, e, req, &ino);
     if (rc == 0)
         rc = txn_inode_new(t, ino, &in);
     if (rc == 0)
@@ -92,8 +100,8 @@ static int create_inode(struct txn *t, struct shard_entry *e, const struct msg_c
 
 static int create_layout(const struct shard_entry *e, struct mds_inode *in)
 {
-    if (!e->has_layout)
-        return e->layout_status < 0 ? e->layout_status : -ENOSPC;
+    if (!e->has_layout) /* 0: the directory was not there yet when the leader looked */
+        return e->layout_status < 0 ? e->layout_status : -AIFS_ERETRY;
     in->layout = e->layout;
     return 0;
 }
@@ -180,26 +188,6 @@ int exec_create(struct txn *t, struct shard_entry *e, const void **ret_rep)
                   : create_reply(t, e, in->ino, req->parent, req->flags & MSG_CREATE_OPEN, ret_rep);
 }
 
-int exec_mkdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
-{
-    const struct msg_create_req *req = e->msg;
-    struct mds_dirent d;
-    struct mds_inode *in;
-    int rc = create_lookup(t, req, e, &d);
-
-    if (rc != 0)
-        return rc == 1 ? -EEXIST : rc;
-    rc = create_inode(t, e, req, S_IFDIR | (req->mode & 07777), &in);
-    if (rc < 0)
-        return rc;
-    if (e->has_stripe)
-        in->stripe = e->stripe;
-    else if (req->has_stripe)
-        return e->layout_status < 0 ? e->layout_status : -EINVAL;
-    rc = exec_parent_set(t, in->ino, req->parent, &req->name, true);
-    return rc < 0 ? rc : create_reply(t, e, in->ino, req->parent, false, ret_rep);
-}
-
 /* What has been written to a file since it was made, ahead of this. */
 static int create_data(struct txn *t, const struct msg_create_req *req, struct mds_inode *in)
 {
@@ -228,7 +216,60 @@ static int create_time(struct txn *t, struct shard_entry *e, const struct msg_cr
     return rc;
 }
 
-/* Only a regular file's creation is answered ahead. */
+#define SET_SINCE (MSG_SET_MODE | MSG_SET_UID | MSG_SET_GID | MSG_SET_ATIME | MSG_SET_MTIME)
+
+/* What has been set since it was made, and written to it: as by a SETATTR of its maker. */
+static int create_set(const struct shard_entry *e, const struct msg_create_req *req,
+                      struct mds_inode *in)
+{
+    const struct msg_set_since *s = &req->since;
+    const struct msg_setattr_req set = {.cred = req->cred,
+                                        .set = s->set,
+                                        .mode = s->mode,
+                                        .uid = s->uid,
+                                        .gid = s->gid,
+                                        .atime = s->atime,
+                                        .mtime = s->mtime};
+    int64_t when = exec_when(e, s->when_ns);
+    int rc;
+
+    if (!req->has_since)
+        return 0;
+    rc = s->set & ~SET_SINCE ? -EINVAL : ns_setattr_check(in, &set);
+    if (rc < 0)
+        return rc;
+    ns_setattr_apply(
+        in, &set,
+        (struct msg_time){when / (int64_t)NS_PER_S, (uint32_t)(when % (int64_t)NS_PER_S)});
+    return 0;
+}
+
+int exec_mkdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
+{
+    const struct msg_create_req *req = e->msg;
+    int64_t now_ns = e->now_ns;
+    struct mds_dirent d;
+    struct mds_inode *in;
+    int rc = req->data.len ? -EINVAL : create_lookup(t, req, e, &d);
+
+    if (rc != 0)
+        return rc == 1 ? -EEXIST : rc;
+    rc = create_time(t, e, req);
+    if (rc == 0)
+        rc = create_inode(t, e, req, S_IFDIR | (req->mode & 07777), &in);
+    e->now_ns = now_ns;
+    if (rc < 0)
+        return rc;
+    if (e->has_stripe)
+        in->stripe = e->stripe;
+    else if (req->has_stripe)
+        return e->layout_status < 0 ? e->layout_status : -EINVAL;
+    rc = create_set(e, req, in);
+    if (rc == 0)
+        rc = exec_parent_set(t, in->ino, req->parent, &req->name, true);
+    return rc < 0 ? rc : create_reply(t, e, in->ino, req->parent, false, ret_rep);
+}
+
 static int mknod_check(const struct msg_create_req *req, uint32_t type)
 {
     if (type != S_IFREG && type != S_IFIFO && type != S_IFSOCK && type != S_IFCHR &&
@@ -236,7 +277,7 @@ static int mknod_check(const struct msg_create_req *req, uint32_t type)
         return type == S_IFDIR ? -EPERM : -EINVAL;
     if ((type == S_IFCHR || type == S_IFBLK) && !ns_is_root(&req->cred))
         return -EPERM;
-    return type != S_IFREG && (req->ino || req->data.len) ? -EINVAL : 0;
+    return type != S_IFREG && (req->ino || req->data.len || req->has_since) ? -EINVAL : 0;
 }
 
 int exec_mknod(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -267,6 +308,8 @@ int exec_mknod(struct txn *t, struct shard_entry *e, const void **ret_rep)
     e->now_ns = now_ns;
     if (rc == 0)
         rc = create_data(t, req, in);
+    if (rc == 0)
+        rc = create_set(e, req, in);
     return rc < 0 ? rc : create_reply(t, e, in->ino, req->parent, false, ret_rep);
 }
 

@@ -32,8 +32,9 @@ int exec_new_ino(struct txn *t, uint64_t dir, uint64_t *ret_ino) MUST_USE;
 /* A number that the caller's session has given itself, and not before (mds/session/exec.h). */
 int exec_given_ino(struct txn *t, const struct shard_entry *e, uint64_t dir, uint64_t ino) MUST_USE;
 /* What was answered ahead happened when its client has told its own kernel: for as long as that can
- * be believed, so that nobody makes a directory look older than it is; nor does one that comes
- * after others that happened later. */
+ * be believed, so that nobody makes a file or directory look older than it is; else now. */
+int64_t exec_when(const struct shard_entry *e, uint64_t when_ns);
+/* The entry happened then; but not before what has happened in that directory already. */
 void exec_take_time(struct shard_entry *e, const struct mds_inode *dir, uint64_t when_ns);
 /* Adds or removes a name, with what that does to the directory: entry count, link count, times. */
 int exec_name_add(struct txn *t, uint64_t dir, const struct msg_bytes *name, uint64_t ino,

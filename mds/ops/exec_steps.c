@@ -36,13 +36,20 @@ int exec_dir(struct txn *t, uint64_t ino, const struct mds_inode **ret_dir)
     return exec_acl(t, ret_dir);
 }
 
+int64_t exec_when(const struct shard_entry *e, uint64_t when_ns)
+{
+    int64_t now = e->now_ns, when = (int64_t)when_ns;
+
+    return when <= 0 || when > now || now - when > (int64_t)AHEAD_MAX_NS ? now : when;
+}
+
 void exec_take_time(struct shard_entry *e, const struct mds_inode *dir, uint64_t when_ns)
 {
-    int64_t now = e->now_ns, when = (int64_t)when_ns, changed = when;
+    int64_t now = e->now_ns, when = exec_when(e, when_ns), changed = when;
     struct msg_time latest = {now / (int64_t)NS_PER_S, (uint32_t)(now % (int64_t)NS_PER_S)};
     struct msg_time first = {when / (int64_t)NS_PER_S, 0};
 
-    if (when <= 0 || when > now || now - when > (int64_t)AHEAD_MAX_NS)
+    if (when == now)
         return;
     /* it may be any time that somebody has set: no number of nanoseconds then */
     if (ns_time_compare(first, dir->mtime) <= 0 && ns_time_compare(dir->mtime, latest) <= 0)

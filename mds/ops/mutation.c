@@ -143,6 +143,8 @@ static void mutate_keep(struct mds_op *o)
         if (!(((const struct msg_create_req *)msg)->flags & MSG_CREATE_UNNAMED))
             op_keep_dir(o, ((const struct msg_create_req *)msg)->parent, RPC_FLAG_KEPT_DIR);
         op_keep(o, o->entry.result_ino, RPC_FLAG_KEPT_INODE, NULL);
+        if (op_made_alone(o, o->op, msg, o->entry.result_ino))
+            o->req->reply_flags |= RPC_FLAG_ALONE;
         break;
     case RPC_OP_UNLINK:
     case RPC_OP_RMDIR:

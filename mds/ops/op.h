@@ -66,6 +66,9 @@ mds_resolve_fn resolve_create, resolve_make, resolve_unlink, resolve_rmdir, reso
 
 /* BATCH (batch.c) */
 void op_batch(struct mds *m, struct rpc_req *req);
+/* While one is resolved: the directory in which dir is being made, before it in the same batch;
+ * else dir. */
+uint64_t op_batch_above(const struct mds_op *o, uint64_t dir);
 
 /* ---- reads, one function each: the request is checked, the session is known ---- */
 typedef void mds_read_fn(struct mds *m, struct rpc_req *req);
@@ -88,6 +91,8 @@ void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag, const struct msg_time
 void op_keep_size(struct mds_op *o, uint64_t ino);
 /* Of a directory that o has changed: what its answer tells may be believed (own). */
 void op_keep_dir(struct mds_op *o, uint64_t dir, uint8_t flag);
+/* MKDIR, whose session believes the new directory: it is alone with it, as it has asked. */
+bool op_made_alone(struct mds_op *o, unsigned op, const struct msg_create_req *req, uint64_t ino);
 /* OPEN without O_TRUNC, when its lease is granted: the reply, or the error. */
 int op_open_reply(struct mds_op *o, struct msg_inode_rep *ret_rep) MUST_USE;
 /* The access list of an inode that has one, into in->acl. */

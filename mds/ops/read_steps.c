@@ -36,6 +36,12 @@ void op_keep_dir(struct mds_op *o, uint64_t dir, uint8_t flag)
         o->req->reply_flags |= flag;
 }
 
+bool op_made_alone(struct mds_op *o, unsigned op, const struct msg_create_req *req, uint64_t ino)
+{
+    return op == RPC_OP_MKDIR && req->alone &&
+           o->mds->session_ops->alone_dir(o->mds, o->req->header.session, ino);
+}
+
 /* A record of the inode as its data; absent: empty. */
 int op_fill_data(struct view *v, struct rpc_req *req, enum key_type type,
                  const struct mds_inode *in, struct msg_inode *out)

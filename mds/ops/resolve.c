@@ -88,7 +88,9 @@ static void new_layout(struct mds_op *o, struct view *v, const struct msg_create
 {
     struct mds_inode dir;
 
-    if (view_inode(v, req->parent, &dir) < 0)
+    /* one that the same batch makes will have the wishes of the one above it */
+    if (view_inode(v, req->parent, &dir) < 0 &&
+        view_inode(v, op_batch_above(o, req->parent), &dir) < 0)
         return;
     ask_layout(o, &dir, req->has_stripe ? &req->stripe : NULL);
 }

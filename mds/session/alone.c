@@ -166,6 +166,7 @@ static bool settles(const struct session *s, const struct rpc_req *req)
     case RPC_OP_RMDIR:
         return ((const struct msg_name_req *)req->msg)->when_ns != 0;
     case RPC_OP_MKNOD:
+    case RPC_OP_MKDIR:
         return ((const struct msg_create_req *)req->msg)->when_ns != 0;
     default:
         return false;

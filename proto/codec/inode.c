@@ -142,6 +142,11 @@ CODEC_MSG(ino_req, InoReq, INO_REQ)
     F(num, open_id)
 CODEC_MSG(setattr_req, SetattrReq, SETATTR_REQ)
 
+#define SET_SINCE(F)                                                                               \
+    F(num, set)                                                                                    \
+    F(num, mode) F(num, uid) F(num, gid) F(time, atime) F(time, mtime) F(num, when_ns)
+CODEC_MSG(set_since, SetSince, SET_SINCE)
+
 #define CREATE_REQ(F)                                                                              \
     F(sub, cred, cred)                                                                             \
     F(num, parent)                                                                                 \
@@ -153,7 +158,10 @@ CODEC_MSG(setattr_req, SetattrReq, SETATTR_REQ)
     F(bytes, target, MSG_PATH_MAX - 1)                                                             \
     F(opt, stripe, stripe)                                                                         \
     F(num, masked)                                                                                 \
-    F(num, ino) F(num, when_ns) F(num, wrote_ns) F(bytes, data, MSG_INLINE_MAX)
+    F(num, ino)                                                                                    \
+    F(num, when_ns)                                                                                \
+    F(num, wrote_ns)                                                                               \
+    F(bytes, data, MSG_INLINE_MAX) F(opt, set_since, since) F(flag, alone)
 CODEC_MSG(create_req, CreateReq, CREATE_REQ)
 
 #define BATCH_ITEM(F)                                                                              \
@@ -162,7 +170,11 @@ CODEC_MSG(create_req, CreateReq, CREATE_REQ)
     F(name, name)                                                                                  \
     F(num, mode)                                                                                   \
     F(num, masked)                                                                                 \
-    F(num, rdev) F(num, when_ns) F(num, ino) F(num, wrote_ns) F(bytes, data, MSG_INLINE_MAX)
+    F(num, rdev)                                                                                   \
+    F(num, when_ns)                                                                                \
+    F(num, ino)                                                                                    \
+    F(num, wrote_ns)                                                                               \
+    F(bytes, data, MSG_INLINE_MAX) F(opt, set_since, since) F(flag, alone)
 CODEC_MSG(batch_item, BatchItem, BATCH_ITEM)
 
 #define BATCH_REQ(F) F(sub, cred, cred) F(subs, batch_item, items, MSG_BATCH_MAX)

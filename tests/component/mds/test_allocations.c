@@ -382,7 +382,9 @@ START_TEST(sessions_from_their_opening_to_their_fence)
     struct msg_create_req given = {.parent = dir,
                                    .name = str("given"),
                                    .ino = number_given(dir, SESSION, 3),
-                                   .data = str("some bytes")};
+                                   .data = str("some bytes"),
+                                   .has_since = true,
+                                   .since = {.set = MSG_SET_MODE, .mode = 0600}};
     uint64_t fence = 1;
     struct session_fence_forget forget = {.n = 1, .fences = &fence};
 
