@@ -67,7 +67,7 @@ struct mds_touch {
     bool is_open;         /* out: any session has it open */
     bool marks_writer;    /* out: OPEN for writing: the entry has to put that into the store before
                              the answer; done when finish() is told of its success */
-    bool holds_write;     /* out: WRITE: the session has a write lease on it by now */
+    bool holds_write;     /* out: WRITE, REPORT: the session has a write lease on it by now */
     void *hook;           /* the session module's */
 };
 

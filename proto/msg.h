@@ -309,6 +309,7 @@ struct msg_size_req { /* SIZE: what a writer has written; GROW: chunks are writt
     struct msg_time mtime;
     uint64_t truncate_gen;
     uint32_t layout_generation;
+    bool give_up; /* SIZE of a small file: it could not grow, what its targets have of it is void */
 };
 
 struct msg_append_req { /* APPEND_RANGE: reserve [size, size+len) at the end of file for a writer

@@ -15,6 +15,7 @@
  */
 #include <linux/falloc.h>
 
+#include "client/core/growth.h"
 #include "client/core/span.h"
 
 #define ALLOC_KEEPS_SIZE 0x1u
@@ -327,7 +328,7 @@ static void alloc_run(struct core_req *q)
         req_refresh(q, alloc_run);
         return;
     }
-    if (i->attr.flags & MSG_ATTR_PUNCH_PENDING && alloc_grows(q)) {
+    if (growth_must_wait(i, alloc_grows(q) ? alloc_end_of(q) : 0)) {
         punch_wait(q, alloc_run);
         return;
     }

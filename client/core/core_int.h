@@ -204,6 +204,7 @@ struct core_inode {
     /* contents */
     bool in_line;   /* contents are at the metadata server, block 0 holds all of them when cached */
     bool need_grow; /* contents outgrew the server's inline record: GROW is due */
+    uint8_t giving_up; /* its tries + 1, until the server has heard that it does not: growth.c */
     bool server_has_inline;  /* that record is not empty: commit before GROW */
     uint32_t grow_error_seq; /* error_seq when need_grow was set */
     uint64_t data_change;    /* attr.change for which the cached blocks are right; 0: none */
@@ -477,7 +478,6 @@ void inline_fetch(
     struct core_req *q,
     void (*resume)(struct core_req *q)); /* then inline_cached(), unless memory is short */
 void inline_read(struct core_req *q);
-void inline_grow(struct core_inode *i); /* from now on striped; contents are cached */
 void inline_write_direct(struct core_req *q);
 /* Asks for a write lease that lasts for this request; then resume. */
 void inline_lease(struct core_req *q, void (*resume)(struct core_req *q));

@@ -202,7 +202,7 @@ void core_release(struct core *c, struct core_file *f)
     if (c->ahead_bytes && !any_user(i))
         unread(i);
     if (i->attr_known && i->attr.nlink == 0 && !any_user(i) && i->lease == MSG_LEASE_WRITE &&
-        list_empty(&i->flushers)) {
+        !i->need_grow && !i->giving_up && list_empty(&i->flushers)) {
         blocks_drop_all(i, true); /* nobody can ever read it again */
         i->meta_done = i->meta_seq;
         i->ctime_due = i->mtime_due = false;

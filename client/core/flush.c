@@ -16,6 +16,7 @@
  * target that restarts sends the waiting flushes back to (1).
  */
 #include "client/core/core_int.h"
+#include "client/core/growth.h"
 
 #define ROUNDS_BACKGROUND 1u
 #define ROUNDS_REQUEST    16u
@@ -44,7 +45,8 @@ uint64_t inode_open_id(const struct core_inode *i)
 void inode_settle(struct core_inode *i)
 {
     if (i->dirty_bytes || i->meta_seq != i->meta_done || i->meta_busy || !list_empty(&i->ios) ||
-        !list_empty(&i->targets) || !list_empty(&i->flushers) || i->ctime_due || i->ctime_busy)
+        !list_empty(&i->targets) || !list_empty(&i->flushers) || i->ctime_due || i->ctime_busy ||
+        i->giving_up)
         return;
     i->dirty_since_ns = 0;
     files_reap(i);
@@ -83,45 +85,6 @@ void flush_meta_over(struct core_inode *i, uint64_t seq)
     }
 }
 
-/* What was written since the growth was given up has a report of its own to come, and a later
- * session its own word. */
-static void grow_undone(struct mds_op *op, int status)
-{
-    struct core_inode *i = op->inode;
-    const struct msg_inode_rep *rep = op->call.rep;
-    bool same_session = op->n2 == i->core->session.epoch;
-
-    i->meta_busy = false;
-    flush_meta_over(i, op->n1);
-    if (!status && same_session && i->meta_seq == op->n1) {
-        inode_merge(i, &rep->inode, true);
-        i->attr.size = i->acked_size = rep->inode.attr.size;
-        i->attr.mtime = i->wrote_at = rep->inode.attr.mtime;
-    }
-    flush_step(i);
-}
-
-/* The file is again what the server has: its inline record is the only good copy, and stays. That
- * the rest is lost has been noted as an error. The size is what the server has said last; it is
- * asked for the times, and in case. */
-static void grow_undo(struct core_inode *i)
-{
-    struct mds_op *op = mds_op_new(i->core, RPC_OP_GETATTR, NULL, grow_undone);
-
-    if (!op)
-        return; /* the tick comes here again */
-    i->need_grow = false;
-    i->in_line = true;
-    blocks_drop_all(i, true);
-    i->attr.size = i->acked_size = i->server_size;
-    op->n1 = i->meta_seq;
-    op->n2 = i->core->session.epoch;
-    op->msg.ino.ino = i->ino;
-    op->inode = inode_ref(i);
-    i->meta_busy = true;
-    mds_op_start(op);
-}
-
 static void meta_failed(struct core_inode *i, struct mds_op *op, int status)
 {
     if (status == -AIFS_EINLINE_FULL && i->in_line) {
@@ -132,7 +95,7 @@ static void meta_failed(struct core_inode *i, struct mds_op *op, int status)
         status != -AIFS_EFENCED) /* the end of the session has been noted */
         inode_set_error(i, status, rpc_op_name(op->call.op));
     if (op->call.op == RPC_OP_GROW && i->need_grow)
-        grow_undo(i);
+        growth_give_up(i);
     else
         flush_meta_over(i, op->n1);
 }
@@ -321,8 +284,12 @@ static void meta_send(struct core_inode *i, uint64_t ahead)
     unsigned opcode = i->need_grow ? RPC_OP_GROW : i->in_line ? RPC_OP_WRITE_INLINE : RPC_OP_SIZE;
     struct mds_op *op;
 
+    if (i->giving_up) {
+        growth_tell(i);
+        return;
+    }
     if (i->need_grow && i->server_has_inline && i->error_seq != i->grow_error_seq) {
-        grow_undo(i);
+        growth_give_up(i);
         return;
     }
     op = mds_op_new(i->core, opcode, NULL, meta_called);
@@ -449,6 +416,8 @@ static bool reported(const struct core_inode *i, const struct flush_wait *w)
 {
     uint64_t size = w->below && !i->in_line ? i->acked_size : w->size;
 
+    if (i->giving_up)
+        return false;
     if (i->in_line && i->lease != MSG_LEASE_WRITE)
         return true; /* each write has gone to the server by itself, or is lost with the lease */
     return i->meta_done >= w->meta_seq &&

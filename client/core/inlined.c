@@ -162,19 +162,6 @@ void inline_read(struct core_req *q)
 
 /* ---- writing ---- */
 
-void inline_grow(struct core_inode *i)
-{
-    struct block *b = block_find(i->core, i, 0);
-
-    i->in_line = false;
-    i->need_grow = true;
-    i->grow_error_seq = i->error_seq;
-    i->meta_seq++;
-    inode_mark_dirty(i);
-    if (b && i->attr.size)
-        block_dirty_valid(b);
-}
-
 static void leased(struct mds_op *op, int status)
 {
     struct core_req *q = op->q;

@@ -211,7 +211,8 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
     i->attr = *a;
     i->attr_known = true;
     i->server_size = a->size;
-    if (ours && a->truncate_gen > was.truncate_gen) { /* a cut of ours, whose answer is to come */
+    if (ours && a->truncate_gen > was.truncate_gen &&
+        !i->giving_up) { /* a cut of ours, whose answer is to come */
         i->known_size = a->size;
         i->acked_size = MIN(i->acked_size, a->size);
         i->wrote_at = a->mtime;

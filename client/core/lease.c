@@ -51,7 +51,7 @@ void lease_reply(struct core_inode *i, const struct msg_inode *m)
         now = MIN(now, i->release.keep); /* the server is about to hear of it */
     if (was == MSG_LEASE_WRITE && now != MSG_LEASE_WRITE &&
         (i->dirty_bytes || !list_empty(&i->ios) || !list_empty(&i->targets) ||
-         i->meta_seq != i->meta_done))
+         i->meta_seq != i->meta_done || i->giving_up))
         return; /* the server asks for it with a recall; until then there is something to write */
     if (was == MSG_LEASE_NONE && i->data_change != m->attr.change)
         blocks_drop_all(i, true);
@@ -300,6 +300,7 @@ void lease_lost(struct core_inode *i)
         inode_set_error(i, -EIO, "write-back of a lost session");
     flush_meta_over(i, i->meta_seq);
     i->need_grow = i->ctime_due = i->mtime_due = false;
+    i->giving_up = 0;
     i->in_line = (i->attr.flags & MSG_ATTR_INLINE) != 0;
     blocks_drop_all(i, true);
     list_for_each (l, &i->ios) {

@@ -144,7 +144,8 @@ static void truncation_begin(struct truncation *t)
 {
     struct core_inode *i = t->inode;
 
-    if (i->lease == MSG_LEASE_WRITE && i->in_line && t->set.size == 0 && !i->meta_busy) {
+    if (i->lease == MSG_LEASE_WRITE && i->in_line && t->set.size == 0 && !i->meta_busy &&
+        !i->giving_up) {
         t->unflushed = true;
         send_setattr(t);
         return;

@@ -11,6 +11,7 @@
  * A request that has to wait goes on in write_run() from q->p.progress.
  */
 #include "client/core/core_int.h"
+#include "client/core/growth.h"
 
 #define WRITE_THROUGH  0x2u
 #define WRITE_FLUSHING 0x4u
@@ -336,8 +337,7 @@ void write_run(struct core_req *q)
     }
     if (append && i->lease == MSG_LEASE_WRITE && !append_place(q))
         return;
-    if (i->attr.flags & MSG_ATTR_PUNCH_PENDING && q->p.offset + q->p.len > i->attr.size &&
-        !append) {
+    if ((!append || i->lease == MSG_LEASE_WRITE) && growth_must_wait(i, q->p.offset + q->p.len)) {
         punch_wait(q, write_run);
         return;
     }

@@ -120,6 +120,8 @@ int exec_grow(struct txn *t, struct shard_entry *e, const void **ret_rep)
         return rc;
     if (in->layout.table_len == 0)
         return -ENOSPC;
+    if (in->flags & INODE_PUNCH_PENDING)
+        return -EIO; /* its chunks were written ahead of the cut, and would go with it */
     if (req->size > NS_SIZE_MAX)
         return -EFBIG;
     key_number(&k, KEY_INLINE, in->ino);
@@ -133,12 +135,32 @@ int exec_grow(struct txn *t, struct shard_entry *e, const void **ret_rep)
     return rc < 0 ? rc : exec_reply_inode(t, e, req->ino, false, ret_rep);
 }
 
+/* Only who holds the write lease can have been growing it: a word that comes too late must not cut
+ * what the next one writes. */
+static int growth_given_up(struct txn *t, struct shard_entry *e, const struct msg_size_req *req,
+                           const void **ret_rep)
+{
+    struct mds_inode *in;
+    int rc = data_inode(t, req->ino, true, &req->layout_generation, req->truncate_gen, &in);
+
+    if (rc == 0)
+        rc = e->holds_write ? txn_inode_cut_strays(t, in, 0) : -AIFS_ELEASE;
+    if (rc < 0)
+        return rc;
+    e->result |= SHARD_R_PUNCH;
+    e->result_ino = in->ino;
+    return exec_reply_inode(t, e, req->ino, false, ret_rep);
+}
+
 int exec_size(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_size_req *req = e->msg;
     struct mds_inode *in;
-    int rc = data_inode(t, req->ino, false, &req->layout_generation, req->truncate_gen, &in);
+    int rc;
 
+    if (req->give_up)
+        return growth_given_up(t, e, req, ret_rep);
+    rc = data_inode(t, req->ino, false, &req->layout_generation, req->truncate_gen, &in);
     if (rc < 0)
         return rc;
     if (req->size > NS_SIZE_MAX)

@@ -262,7 +262,7 @@ static void mutate_append(struct mds_op *o)
 
         if (o->place_of[i] >= 0)
             e->is_open[o->place_of[i]] = t->is_open;
-        e->holds_write |= t->access == MDS_ACCESS_WRITE && t->holds_write;
+        e->holds_write |= t->holds_write;
     }
     if (o->open_touch >= 0) {
         const struct mds_touch *t = &o->prepare.touch[o->open_touch];

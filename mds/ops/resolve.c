@@ -220,7 +220,7 @@ uint64_t resolve_setattr(struct mds_op *o, struct view *v)
     if (ns_setattr_check(&in, req) < 0)
         return 0; /* nobody gives up a lease for somebody who may not */
     if (req->set & MSG_SET_SIZE) {
-        if (req->size > in.size && (in.flags & INODE_PUNCH_PENDING))
+        if (req->size > in.size && (in.flags & INODE_PUNCH_PENDING) && !(in.flags & INODE_INLINE))
             return req->ino;
         op_touch(o, req->ino, MDS_ACCESS_CUT, -1)->open_id = req->open_id;
     } else {

@@ -150,20 +150,6 @@ int exec_session_unmark(struct txn *t, struct shard_entry *e, const void **ret_r
 
 /* ---- eviction ---- */
 
-/* A growth may have left chunks that no size speaks of: a raised truncate generation makes the
- * targets drop all of them and refuse what is still under way. */
-static int evict_inline(struct txn *t, struct mds_inode *in, uint64_t session)
-{
-    struct mds_inode nothing;
-
-    in->truncate_gen++;
-    in->change++;
-    in->flags |= INODE_STRAY_CHUNKS | INODE_PUNCH_PENDING;
-    nothing = *in;
-    nothing.size = 0;
-    return txn_queue_put(t, KEY_PUNCH, &nothing, session);
-}
-
 struct evict {
     struct txn *t;
     uint64_t session;
@@ -193,7 +179,7 @@ static int evict_ino(struct evict *v, uint64_t ino)
         return rc;
     if (in->flags & INODE_INLINE) {
         v->punch[v->n_punch++] = ino;
-        return evict_inline(v->t, in, v->session);
+        return txn_inode_cut_strays(v->t, in, v->session);
     }
     in->flags |= INODE_SIZE_UNSURE;
     v->recover[v->n_recover++] = ino;

@@ -232,7 +232,7 @@ static int decide(struct session_module *mod, struct session *s, struct mds_prep
         } else if (t->access == MDS_ACCESS_UNLINK) {
             f = session_file_find(mod, t->ino);
             t->is_open = f && f->n_open_uses;
-        } else if (t->access == MDS_ACCESS_WRITE) {
+        } else if (t->access == MDS_ACCESS_WRITE || t->access == MDS_ACCESS_REPORT) {
             t->holds_write = session_open_holds_write(mod, t->open_id);
         }
     }

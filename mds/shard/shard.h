@@ -147,7 +147,7 @@ struct shard_entry {
     /* Numbers handed out by the leader (mds/session). */
     uint64_t open_id, lease_seq;
     enum msg_lease lease;
-    bool holds_write;  /* WRITE_INLINE: the session has got a write lease since it sent this */
+    bool holds_write;  /* WRITE_INLINE, SIZE, GROW: the session has a write lease by now */
     bool marks_writer; /* the open is to be remembered: the session may be writing that file */
     /*
      * What the leader resolved and froze: execution compares it and returns -AIFS_ERETRY when it is

@@ -76,6 +76,10 @@ txn_alloc(struct txn *t,
 /* Queues work on the chunks of a file; ino's older item of the same kind is replaced. */
 int txn_queue_put(struct txn *t, enum key_type queue, const struct mds_inode *in,
                   uint64_t session) MUST_USE;
+/* A growth of a small file may have left chunks that no size speaks of: a raised truncate
+ * generation makes the targets drop all of them and refuse what is still under way. in: of
+ * txn_inode_modify(); session: the evicted one, or 0. */
+int txn_inode_cut_strays(struct txn *t, struct mds_inode *in, uint64_t session) MUST_USE;
 /* The inode and everything that belongs to it is gone; chunks, if any, are queued for destruction.
  * For orphans whose last opener has closed, and unlinked files nobody has open. tree: the removed
  * tree it was part of, which has to wait for these chunks; or 0. */

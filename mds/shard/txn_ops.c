@@ -23,6 +23,18 @@ int txn_queue_put(struct txn *t, enum key_type queue, const struct mds_inode *in
     return txn_record_put(t, &k, &rec, sizeof(rec));
 }
 
+int txn_inode_cut_strays(struct txn *t, struct mds_inode *in, uint64_t session)
+{
+    struct mds_inode nothing;
+
+    in->truncate_gen++;
+    in->change++;
+    in->flags |= INODE_STRAY_CHUNKS | INODE_PUNCH_PENDING;
+    nothing = *in;
+    nothing.size = 0;
+    return txn_queue_put(t, KEY_PUNCH, &nothing, session);
+}
+
 static int remove_record(void *arg, const struct key *k, const void *value, uint32_t len)
 {
     (void)value;

@@ -237,7 +237,8 @@ CODEC_MSG(write_inline_req, WriteInlineReq, WRITE_INLINE_REQ)
 
 #define SIZE_REQ(F)                                                                                \
     F(num, ino)                                                                                    \
-    F(num, open_id) F(num, size) F(time, mtime) F(num, truncate_gen) F(num, layout_generation)
+    F(num, open_id)                                                                                \
+    F(num, size) F(time, mtime) F(num, truncate_gen) F(num, layout_generation) F(flag, give_up)
 CODEC_MSG(size_req, SizeReq, SIZE_REQ)
 
 #define APPEND_REQ(F) F(num, ino) F(num, open_id) F(num, len) F(num, truncate_gen)

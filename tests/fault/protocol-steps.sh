@@ -99,6 +99,40 @@ client_grows() { # FAULT: the client dies in its growth; the next one grows to l
     whole
 }
 
+gives_up() { # client|mds|oss1 FAULT|none: a target refuses its part of a growth; somebody dies while what the other one has taken is cut
+    local at=$M/d
+    expect "a file on both servers" dd if="$a" of="$M/d/both" bs=1M conv=fsync status=none
+    expect "write" dd if="$small" of="$M/d/grow" conv=fsync status=none
+    kill_daemon oss2
+    AIFS_FAULT=chunk.write=error "$ADMIN" -q demo up --dir "$C" || fail "oss2 does not come up"
+    case $1.$2 in
+    *.none) fault="a growth that is given up" ;;
+    client.*) mount_by_hand "$T/hand" "$2" && at=$T/hand/d ;;
+    *) arm "$@" ;;
+    esac
+    timeout 60 dd if="$at/both" of=/dev/null bs=1M iflag=direct status=none || fail "$fault: reading from both servers" # it is connected to them
+    timeout 60 dd if="$grown" of="$at/grow" bs=1000000 count=1 seek=600000 oflag=seek_bytes conv=notrunc,fsync status=none >"$T/op" 2>&1 & # one write, two chunks
+    op=$!
+    case $1.$2 in
+    *.none) ;;
+    client.*) gone ;;
+    *) crashed ;;
+    esac
+    tail -s 0.05 --pid="$op" -f /dev/null
+    wait "$op" && fail "$fault: nobody was told that a target has not taken it"
+    kill_daemon oss2
+    start_again
+    timeout 60 cmp "$small" "$M/d/grow" || fail "$fault: not the old contents: $(stat -c %s "$M/d/grow") $(cat "$T/op")"
+    whole
+    no_chunks_left
+    head -c 30000 /dev/urandom >"$T/other"
+    expect "grow again" timeout 60 dd if="$T/other" of="$M/d/grow" conv=notrunc,fsync status=none
+    expect "extend" truncate -s 1500000 "$M/d/grow"
+    cmp <(cat "$T/other" && head -c 1470000 /dev/zero) "$M/d/grow" || fail "$fault: bytes of the growth that did not happen"
+    rm "$M/d/grow" "$M/d/both"
+    whole
+}
+
 destroys() { # DAEMON FAULT
     expect "write" dd if="$a" of="$M/d/gone" bs=1M conv=fsync status=none
     arm "$@"
@@ -180,7 +214,7 @@ writers_die_too() { # the MDS dies when a client reports the size of what it has
 # shellcheck disable=SC2317 # called by at_exit
 cleanup() { [ -n "${victim:-}" ] && umount -l "$T/hand" 2>/dev/null; }
 
-[ $# -gt 0 ] || set -- truncate growth destroy eviction together
+[ $# -gt 0 ] || set -- truncate growth given-up destroy eviction together
 for protocol; do
     case $protocol in
     truncate)
@@ -191,6 +225,12 @@ for protocol; do
         for f in rpc.GROW.before rpc.GROW.after; do grows mds "$f"; done
         for f in rpc.OSS_WRITE.before rpc.OSS_WRITE.after chunk.commit.before_index rpc.OSS_COMMIT.after; do grows oss1 "$f"; done
         for f in client.grow.after_chunks client.grow.after_commit; do client_grows "$f"; done
+        ;;
+    given-up)
+        gives_up client none
+        gives_up client client.grow.before_give_up
+        for f in rpc.SIZE.before rpc.SIZE.after mds.gc.punch.before_send mds.gc.punch.before_done; do gives_up mds "$f"; done
+        for f in rpc.OSS_TRUNCATE.before rpc.OSS_TRUNCATE.after; do gives_up oss1 "$f"; done
         ;;
     destroy)
         for f in rpc.UNLINK.before mds.gc.destroy.before_send mds.gc.destroy.before_done rpc.UNLINK.after; do destroys mds "$f"; done

@@ -156,6 +156,8 @@ void fake_targets_hold(struct fake_cluster *f);
 void fake_targets_release(struct fake_cluster *f);
 void fake_targets_restart(struct fake_cluster *f);
 void fake_targets_fail_writes(struct fake_cluster *f, int status); /* every one, until 0 */
+/* What they have of the file behind this goes, as with a truncate of the next generation. */
+void fake_targets_cut(struct fake_cluster *f, struct fake_inode *i, uint64_t size);
 void fake_targets_corrupt_reads(struct fake_cluster *f, unsigned n);
 struct fake_inode *fake_inode(struct fake_cluster *f, const char *name);
 /* What a reader would find on the targets, or inline: to compare with. */

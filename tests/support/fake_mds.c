@@ -277,7 +277,6 @@ static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_setattr_req *m = req->msg;
     struct fake_inode *i = inode_of(f, m->ino);
-    unsigned k;
 
     if (!i || f->fail_setattr) {
         answer(f, req, i ? f->fail_setattr : -ENOENT, NULL, 0, false);
@@ -295,25 +294,7 @@ static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
         if (i->attr.flags & MSG_ATTR_INLINE) {
             i->data_len = (uint32_t)MIN(i->data_len, m->size);
         } else if (m->size < i->attr.size) {
-            i->attr.truncate_gen++;
-            for (k = 0; k < f->n_oss; k++) {
-                struct hmap_node *h, *next;
-                size_t pos;
-
-                f->oss[k].truncate_gen[m->ino] = i->attr.truncate_gen;
-                hmap_for_each (h, next, pos, &f->oss[k].chunks) {
-                    struct fake_chunk *c = container_of(h, struct fake_chunk, node);
-                    uint64_t base = c->chunk * FAKE_CHUNK;
-                    uint32_t keep = base >= m->size ? 0 : (uint32_t)MIN(m->size - base, FAKE_CHUNK);
-
-                    if (c->ino != m->ino)
-                        continue;
-                    c->now_len = MIN(c->now_len, keep);
-                    c->durable_len = MIN(c->durable_len, keep);
-                    memset(c->now + keep, 0, FAKE_CHUNK - keep);
-                    memset(c->durable + keep, 0, FAKE_CHUNK - keep);
-                }
-            }
+            fake_targets_cut(f, i, m->size);
         }
         i->attr.size = m->size;
     }
@@ -383,13 +364,19 @@ static void do_size(struct fake_cluster *f, struct rpc_req *req)
         answer(f, req, i ? -EBADF : -ENOENT, NULL, 0, false);
         return;
     }
-    if (!!(i->attr.flags & MSG_ATTR_INLINE) != (req->header.op == RPC_OP_GROW) ||
+    if (!!(i->attr.flags & MSG_ATTR_INLINE) != (req->header.op == RPC_OP_GROW || m->give_up) ||
         m->layout_generation != i->layout.generation) {
         answer(f, req, -AIFS_ESTALE_LAYOUT, NULL, 0, false);
         return;
     }
     if (m->truncate_gen != i->attr.truncate_gen || stale(f)) {
         answer(f, req, -AIFS_ESTALE_TRUNC, NULL, 0, false);
+        return;
+    }
+    if (m->give_up) {
+        fake_targets_cut(f, i, 0);
+        i->attr.change = ++f->change;
+        answer(f, req, 0, i, 0, false);
         return;
     }
     if (req->header.op == RPC_OP_GROW) {

@@ -298,6 +298,34 @@ void fake_targets_fail_writes(struct fake_cluster *f, int status)
     }
 }
 
+static void chunk_keep(struct fake_chunk *c, uint64_t size)
+{
+    uint64_t base = c->chunk * FAKE_CHUNK;
+    uint32_t keep = base >= size ? 0 : (uint32_t)MIN(size - base, FAKE_CHUNK);
+
+    c->now_len = MIN(c->now_len, keep);
+    c->durable_len = MIN(c->durable_len, keep);
+    memset(c->now + keep, 0, FAKE_CHUNK - keep);
+    memset(c->durable + keep, 0, FAKE_CHUNK - keep);
+}
+
+void fake_targets_cut(struct fake_cluster *f, struct fake_inode *i, uint64_t size)
+{
+    i->attr.truncate_gen++;
+    for (unsigned k = 0; k < f->n_oss; k++) {
+        struct hmap_node *h, *next;
+        size_t pos;
+
+        f->oss[k].truncate_gen[i->attr.ino] = i->attr.truncate_gen;
+        hmap_for_each (h, next, pos, &f->oss[k].chunks) {
+            struct fake_chunk *c = container_of(h, struct fake_chunk, node);
+
+            if (c->ino == i->attr.ino)
+                chunk_keep(c, size);
+        }
+    }
+}
+
 void fake_targets_corrupt_reads(struct fake_cluster *f, unsigned n)
 {
     for (unsigned k = 0; k < f->n_oss; k++)

@@ -8,7 +8,7 @@
 #include "tests/support/file_bed.h"
 #include "tests/support/suite.h"
 
-#define ROOM (1u * MIB)
+#define ROOM (4u * MIB)
 
 static void setup(void)
 {
@@ -76,7 +76,7 @@ START_TEST(what_is_written_while_a_growth_is_undone_is_kept)
     bed.cluster.refuse = -EIO;
     fake_mds_release(&bed.cluster);
     bed.cluster.refuse = 0;
-    bed.cluster.mds_hold = true; /* GETATTR: what does the server have? */
+    bed.cluster.mds_hold = true; /* SIZE: it does not grow */
     bed_spin(&bed, 100 * NS_PER_MS);
     ck_assert(bed.cluster.inodes[core_file_ino(f)].attr.flags & MSG_ATTR_INLINE);
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 10), 0);
@@ -89,7 +89,155 @@ START_TEST(what_is_written_while_a_growth_is_undone_is_kept)
 }
 END_TEST
 
+/* The first server is full; what the second one takes of a growth is of no file. */
+static void grow_in_vain(struct core_file *f, uint32_t len)
+{
+    bed.cluster.oss[0].fail_writes = -ENOSPC;
+    bed.cluster.oss[0].fail_writes_n = UINT32_MAX;
+    (void)bed_write(&bed, c, f, 1000, data + 1000, len - 1000);
+    (void)bed_fsync(&bed, c, f);
+    fake_targets_fail_writes(&bed.cluster, 0);
+}
+
+static unsigned chunks_of(uint64_t ino)
+{
+    unsigned n = 0;
+
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++) {
+        struct hmap_node *h, *next;
+        size_t pos;
+
+        hmap_for_each (h, next, pos, &bed.cluster.oss[k].chunks) {
+            const struct fake_chunk *chunk = container_of(h, struct fake_chunk, node);
+
+            n += chunk->ino == ino && (chunk->now_len || chunk->durable_len);
+        }
+    }
+    return n;
+}
+
+START_TEST(nothing_is_left_of_a_growth_that_was_given_up)
+{
+    struct core_file *f = stored_file("grow", 1000);
+    struct fake_inode *i = fake_inode(&bed.cluster, "grow");
+
+    grow_in_vain(f, ROOM);
+    ck_assert(i->attr.flags & MSG_ATTR_INLINE);
+    ck_assert_uint_eq(chunks_of(i->attr.ino), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 20000), 0); /* it grows to less */
+    ck_assert_int_eq(bed_truncate(&bed, c, f, ROOM), 0);
+    memset(data + 21000, 0, ROOM - 21000);
+    expect_read(f, 0, data, ROOM);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "grow", data, ROOM);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_growth_that_is_given_up_is_told_until_the_server_has_heard)
+{
+    struct core_file *f = stored_file("grow", 1000);
+    struct fake_inode *i = fake_inode(&bed.cluster, "grow");
+    struct iovec first = {data + 1000, 100000}, again = {data + 1000, 30000};
+    struct bed_op write, sync;
+
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
+    bed.cluster.refuse = -ENOMEM;
+    bed_op_init(&write);
+    core_write(c, &write.q, f, 1000, &first, 1, 100000);
+    fsync_later(&sync, f);
+    bed_spin(&bed, NS_PER_S);
+    ck_assert(!sync.done);
+    fake_targets_fail_writes(&bed.cluster, 0);
+    bed_spin(&bed, NS_PER_S);
+    ck_assert_uint_eq(chunks_of(i->attr.ino), 0); /* nothing goes to the targets before */
+    bed.cluster.refuse = 0;
+    (void)bed_wait(&bed, &sync);
+    (void)bed_wait(&bed, &write);
+    ck_assert_uint_eq(i->attr.truncate_gen, 1);
+    bed_op_init(&write);
+    core_write(c, &write.q, f, 1000, &again, 1, 30000);
+    ck_assert_int_eq(bed_wait(&bed, &write), 0);
+    (void)bed_fsync(&bed, c, f);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, ROOM), 0);
+    memset(data + 31000, 0, ROOM - 31000);
+    bed_expect_durable(&bed, "grow", data, ROOM);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_file_without_a_name_grows_or_gives_it_up_before_it_is_closed)
+{
+    struct core_file *f = stored_file("grow", 1000);
+    struct fake_inode *i = fake_inode(&bed.cluster, "grow");
+    uint64_t ino = i->attr.ino;
+
+    bed.cluster.oss[0].fail_writes = -ENOSPC;
+    bed.cluster.oss[0].fail_writes_n = UINT32_MAX;
+    (void)bed_write(&bed, c, f, 1000, data + 1000, ROOM - 1000);
+    i->attr.nlink = 0;
+    core_release(c, f);
+    bed_spin(&bed, 3 * NS_PER_S);
+    ck_assert_uint_eq(chunks_of(ino), 0);
+}
+END_TEST
+
+START_TEST(a_growth_waits_until_what_was_given_up_is_cut_everywhere)
+{
+    struct core_file *f = stored_file("grow", 1000);
+    struct fake_inode *i = fake_inode(&bed.cluster, "grow");
+    struct iovec iov = {data + 1010, 30000};
+    struct bed_op write;
+
+    i->attr.flags |= MSG_ATTR_PUNCH_PENDING;
+    i->attr.change = ++bed.cluster.change;
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 1000), 0);               /* brings the attributes */
+    ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 10), 0); /* small: at once */
+    bed_op_init(&write);
+    core_write(c, &write.q, f, 1010, &iov, 1, 30000);
+    bed_spin(&bed, 2 * NS_PER_S);
+    ck_assert(!write.done);
+    ck_assert_uint_eq(chunks_of(i->attr.ino), 0);
+    i->attr.flags &= ~MSG_ATTR_PUNCH_PENDING;
+    i->attr.change = ++bed.cluster.change;
+    ck_assert_int_eq(bed_wait(&bed, &write), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "grow", data, 31010);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(an_append_waits_until_a_cut_is_everywhere)
+{
+    struct core_file *f = stored_file("cut", 100000), *end;
+    struct fake_inode *i = fake_inode(&bed.cluster, "cut");
+    struct iovec iov = {data + 50000, 1000};
+    struct bed_op write;
+
+    i->attr.flags |= MSG_ATTR_PUNCH_PENDING; /* a target is away */
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 50000), 0);
+    end = bed_open(&bed, c, "cut", O_WRONLY | O_APPEND, NULL);
+    bed_op_init(&write);
+    core_write(c, &write.q, end, 0, &iov, 1, 1000);
+    bed_spin(&bed, NS_PER_S);
+    ck_assert(!write.done);
+    i->attr.flags &= ~MSG_ATTR_PUNCH_PENDING;
+    i->attr.change = ++bed.cluster.change;
+    ck_assert_int_eq(bed_wait(&bed, &write), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, end), 0);
+    bed_expect_durable(&bed, "cut", data, 51000);
+    core_release(c, end);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-growth", setup, file_bed_teardown,
            a_small_file_that_cannot_grow_keeps_what_it_had,
            a_growth_that_fails_while_nobody_can_be_asked_leaves_the_old_size,
-           what_is_written_while_a_growth_is_undone_is_kept)
+           what_is_written_while_a_growth_is_undone_is_kept,
+           nothing_is_left_of_a_growth_that_was_given_up,
+           a_growth_that_is_given_up_is_told_until_the_server_has_heard,
+           a_file_without_a_name_grows_or_gives_it_up_before_it_is_closed,
+           a_growth_waits_until_what_was_given_up_is_cut_everywhere,
+           an_append_waits_until_a_cut_is_everywhere)

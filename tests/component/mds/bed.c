@@ -114,6 +114,7 @@ static int call(struct bed *b, unsigned op, const void *msg)
     memcpy(b->e.is_open, b->is_open, sizeof(b->is_open));
     memcpy(b->e.resolved, b->resolved, sizeof(b->resolved));
     b->e.check_resolved = b->check_resolved;
+    b->e.holds_write = b->holds_write;
     b->e.bulk = b->bulk;
     b->e.bulk_len = b->bulk_len;
     b->e.has_layout = true;
@@ -125,7 +126,7 @@ static int call(struct bed *b, unsigned op, const void *msg)
         b->rep = rep;
     }
     memset(b->is_open, 0, sizeof(b->is_open));
-    b->check_resolved = false;
+    b->check_resolved = b->holds_write = false;
     b->bulk = NULL;
     b->bulk_len = 0;
     return rc;

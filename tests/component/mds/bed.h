@@ -24,6 +24,7 @@ struct bed {
     struct shard *shard;
     uint64_t session; /* 0: calls have no slot */
     uint32_t slot, sequence;
+    bool holds_write; /* of the next call: its session has a write lease on the file */
     struct msg_cred cred;
     /* of the last call */
     struct shard_entry e;

@@ -211,6 +211,38 @@ START_TEST(a_cut_of_chunks_is_pending_until_the_targets_have_it)
 }
 END_TEST
 
+static int give_up(bool holds_write)
+{
+    struct mds_inode in = inode();
+    struct msg_size_req req = {.ino = file,
+                               .truncate_gen = in.truncate_gen,
+                               .layout_generation = in.layout.generation,
+                               .give_up = true};
+
+    bed.holds_write = holds_write;
+    return bed_call(&bed, RPC_OP_SIZE, &req);
+}
+
+START_TEST(a_growth_that_is_given_up_is_cut_off_the_targets)
+{
+    ck_ok(bed_write(&bed, file, 0, "hello", 5, 0));
+    ck_assert_int_eq(give_up(false), -AIFS_ELEASE); /* somebody else may be growing it by now */
+    ck_assert_uint_eq(inode().truncate_gen, 0);
+    ck_ok(give_up(true));
+    ck_assert(bed.e.result & SHARD_R_PUNCH);
+    ck_assert_uint_eq(bed.rep->inode.attr.truncate_gen, 1);
+    ck_assert(bed.rep->inode.attr.flags & MSG_ATTR_PUNCH_PENDING);
+    ck_assert_uint_eq(inode().size, 5);
+    ck_assert_str_eq(content(), "hello");
+    ck_assert_int_eq(grow(100000), -EIO); /* it was written ahead of the cut */
+    ck_ok(set_size(10));                  /* small files need not wait for it */
+    ck_ok(punched());
+    ck_assert(inode().flags & INODE_STRAY_CHUNKS); /* its removal looks for what is left */
+    ck_ok(grow(100000));
+    ck_assert_int_eq(give_up(true), -AIFS_ESTALE_LAYOUT);
+}
+END_TEST
+
 START_TEST(an_old_confirmation_does_not_remove_a_newer_cut)
 {
     struct shard_queue_done old = {.queue = KEY_PUNCH, .ino = file, .index = 1};
@@ -362,6 +394,7 @@ static Suite *data_suite(void)
     tcase_add_test(t, truncate_of_an_inline_file_cuts_its_bytes);
     tcase_add_test(t, a_file_grows_once_and_its_generation_tells);
     tcase_add_test(t, a_cut_of_chunks_is_pending_until_the_targets_have_it);
+    tcase_add_test(t, a_growth_that_is_given_up_is_cut_off_the_targets);
     tcase_add_test(t, an_old_confirmation_does_not_remove_a_newer_cut);
     tcase_add_test(t, the_size_of_a_dead_writers_file_is_found_again);
     tcase_add_test(t, appends_without_a_lease_get_ranges_of_their_own);

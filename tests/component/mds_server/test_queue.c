@@ -302,6 +302,81 @@ START_TEST(a_truncate_that_can_not_reach_a_target_is_answered_with_the_flag_set)
 }
 END_TEST
 
+static const struct msg_inode_rep *given_up(uint64_t ino, uint64_t open_id, struct rig_call *call)
+{
+    struct msg_size_req req = {.ino = ino, .open_id = open_id, .give_up = true};
+    struct mds_inode in;
+
+    ck_ok(rig_inode(&rig, ino, &in));
+    req.layout_generation = in.layout.generation;
+    req.truncate_gen = in.truncate_gen;
+    rig_send(&rig, 0, 1, call, RPC_OP_SIZE, &req);
+    ck_assert(rig_until(&rig, 3000, rig_is_done, call));
+    ck_ok(call->status);
+    return call->c.rep;
+}
+
+START_TEST(a_growth_that_is_given_up_is_cut_on_every_target)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "small", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id;
+    struct rig_call call = {0};
+
+    rep = given_up(ino, open_id, &call);
+    ck_assert_uint_eq(rep->inode.attr.truncate_gen, 1);
+    ck_assert_uint_eq(rep->inode.attr.flags & MSG_ATTR_PUNCH_PENDING, 0);
+    for (unsigned k = 0; k < 2; k++) {
+        ck_assert_uint_eq(rig_oss_last(&rig.oss[k], RPC_OP_OSS_TRUNCATE)->size, 0);
+        ck_assert_uint_eq(rig_oss_last(&rig.oss[k], RPC_OP_OSS_TRUNCATE)->seq, 1);
+    }
+    rig_forget(&call);
+    rig_close_file(&rig, 0, ino, open_id);
+    ck_ok(rig_unlink(&rig, 0, "small"));
+    ck_assert(rig_until(&rig, 3000, queue_empty, &ino));
+    ck_assert_uint_gt(rig_oss_count(&rig.oss[0], RPC_OP_OSS_DESTROY, ino), 0);
+}
+END_TEST
+
+START_TEST(a_growth_that_is_given_up_is_cut_after_a_restart_too)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "small", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+    struct rig_call call = {0};
+    struct mds_inode in;
+
+    rig.oss[1].alive = false;
+    rig_pass(&rig, 4000);
+    rep = given_up(ino, rep->open_id, &call);
+    ck_assert(rep->inode.attr.flags & MSG_ATTR_PUNCH_PENDING);
+    rig_forget(&call);
+    rig_mds_stop(&rig);
+    rig_mds_start(&rig);
+    rig_oss_restart(&rig, 0);
+    rig_oss_restart(&rig, 1);
+    ck_assert(rig_until(&rig, 30000, queue_empty, &ino));
+    ck_ok(rig_inode(&rig, ino, &in));
+    ck_assert_uint_eq(in.flags & INODE_PUNCH_PENDING, 0);
+    ck_assert_uint_eq(rig_oss_last(&rig.oss[1], RPC_OP_OSS_TRUNCATE)->seq, 1);
+}
+END_TEST
+
+START_TEST(a_growth_is_not_given_up_by_who_does_not_hold_the_file)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "small", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id;
+    struct msg_lease_req back = {
+        .ino = ino, .lease = MSG_LEASE_NONE, .lease_seq = rep->inode.lease_seq};
+    struct msg_size_req req = {.ino = ino,
+                               .open_id = open_id,
+                               .layout_generation = rep->inode.layout.generation,
+                               .give_up = true};
+
+    ck_ok(rig_do(&rig, 0, RPC_OP_LEASE_RELEASE, &back, NULL));
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SIZE, &req, NULL), -AIFS_ELEASE);
+    ck_assert(queue_empty(&ino));
+}
+END_TEST
+
 START_TEST(a_second_cut_while_the_first_is_under_way_is_not_forgotten)
 {
     uint64_t open_id, ino = make_large("f", &open_id);
@@ -343,6 +418,9 @@ static void add(TCase *t)
     tcase_add_test(t, destruction_does_not_wait_for_a_pause_when_a_target_is_short_of_space);
     tcase_add_test(t, a_truncate_is_answered_when_every_target_has_cut);
     tcase_add_test(t, a_truncate_that_can_not_reach_a_target_is_answered_with_the_flag_set);
+    tcase_add_test(t, a_growth_that_is_given_up_is_cut_on_every_target);
+    tcase_add_test(t, a_growth_that_is_given_up_is_cut_after_a_restart_too);
+    tcase_add_test(t, a_growth_is_not_given_up_by_who_does_not_hold_the_file);
     tcase_add_test(t, a_second_cut_while_the_first_is_under_way_is_not_forgotten);
 }
 
