@@ -100,8 +100,8 @@ broken() { # DIR: why it could not be built
 # From meson's log: how many, the reasons of skips, the output of failures.
 report() { # DIR KIND STATUS
     local log=$1/meson-logs/testlog.json n
-    # shellcheck disable=SC2016 # jq's variables
-    local output='((.stdout // "") + (.stderr // "") | split("\n") | map(select(. != "")))'
+    local lines='split("\n") | map(select(. != ""))'
+    local output="((.stdout // \"\") + (.stderr // \"\") | $lines)"
     local good='(.result == "OK" or .result == "EXPECTEDFAIL")'
     touch "$log"
     passed=$((passed + $(jq -s "map(select($good)) | length" "$log")))
@@ -116,7 +116,7 @@ report() { # DIR KIND STATUS
     jq -r --arg build "$2" "select(.result == \"SKIP\") | \"SKIP \(\$build) \(.name): \($output | last // \"no reason given\")\"" "$log"
     jq -r --arg build "$2" "select($good or .result == \"SKIP\" | not) |
         \"FAIL \(\$build) \(.name): \(if .result == \"TIMEOUT\" then \"did not end in time\" else .result end) after \(.duration | floor) s\",
-        ($output | .[-60:][] | \"    \" + .)" "$log"
+        ((.stdout // \"\") | $lines | .[-30:][] | \"    \" + .), ((.stderr // \"\") | $lines | .[-60:][] | \"    \" + .)" "$log"
 }
 
 follow() { # PID LOG: meson's lines of results as they come

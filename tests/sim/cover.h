@@ -30,6 +30,7 @@
     X(SIM_FAULT_REMOVING, "fault: client or metadata server goes with removals answered ahead")    \
     X(SIM_FAULT_ABSENT, "fault: storage servers away while a client is evicted")                   \
     X(SIM_FAULT_LATE, "fault: client comes late to a restart of the metadata server")              \
+    X(SIM_FAULT_OPENING, "fault: metadata server dies with a session not answered")                \
     X(SIM_FAULT_PAUSE_OFFERED, "fault: client stopped when a lock is kept for it")                 \
     X(SIM_FAULT_SLOW_DISK, "fault: slow disks")                                                    \
     X(SIM_BATCHED, "names: change that shared a message with others")                              \

@@ -26,11 +26,13 @@ struct faults {
     bool crash_uncommitted;  /* the next storage server that has data not committed */
     struct sim_node *doomed; /* it, found; it crashes at doomed_ns, if it still has some */
     uint64_t doomed_ns;
-    bool hinder_writing;   /* the next one with a write of several pieces under way */
-    bool hinder_offered;   /* the next one that has waited for one */
-    bool hinder_reporting; /* the next one that tells a size */
-    bool hinder_asking;    /* the next one that asks for one */
-    bool restart_dirty;    /* the metadata server, when the next client has something to write */
+    bool hinder_writing;      /* the next one with a write of several pieces under way */
+    bool hinder_offered;      /* the next one that has waited for one */
+    bool hinder_reporting;    /* the next one that tells a size */
+    bool hinder_asking;       /* the next one that asks for one */
+    bool restart_dirty;       /* the metadata server, when the next client has something to write */
+    struct sim_node *opening; /* it restarts when this one's new session is made */
+    uint64_t opened_ns;       /* then */
 };
 
 static struct faults faults;
@@ -343,6 +345,29 @@ static void restart_when_dirty(void)
     }
 }
 
+/* A client that never hears of its session opens another one while others have yet to reclaim. */
+static void restart_when_opening(void)
+{
+    struct sim_node *n = faults.opening;
+    unsigned other = (unsigned)(n - sim_client(0) + 1) % SIM_CLIENTS;
+
+    if (!n->up || !n->core || !sim_mds()->up)
+        return;
+    if (!faults.opened_ns && states_opens(sim_mds()->mds, n->core)) { /* its answer is lost */
+        faults.opened_ns = sim_now() + sim_between(NS_PER_MS, 1500 * NS_PER_MS);
+        wires_cut(0, (unsigned)(n - sim.node), faults.opened_ns);
+    }
+    if (!faults.opened_ns || sim_now() < faults.opened_ns)
+        return;
+    faults.opening = NULL;
+    if (!states_unheard(sim_mds()->mds, n->core))
+        return;
+    sim_hit(SIM_FAULT_OPENING);
+    sim_say("%s does not know of its session", n->name);
+    crash_mds(sim_client(other), true);
+    sim_mds()->restart_ns = sim_now() + sim_between(NS_PER_MS, 2 * NS_PER_S);
+}
+
 static uint64_t uncommitted(const struct sim_node *n)
 {
     return n->up ? sim_chunks_uncommitted(n->oss->targets[0].store) : 0;
@@ -433,6 +458,10 @@ static void event(void)
         break;
     case EVENT_CRASH_CLIENT:
         crash(client);
+        if (sim_chance(300)) {
+            faults.opening = client;
+            faults.opened_ns = 0;
+        }
         break;
     case EVENT_PAUSE:
         pause_client(client);
@@ -511,6 +540,8 @@ void sim_faults_tick(void)
         doom_who_has_uncommitted();
     if (faults.restart_dirty)
         restart_when_dirty();
+    if (faults.opening)
+        restart_when_opening();
     if (faults.doomed && faults.doomed_ns <= sim_now())
         crash_the_doomed();
     for (unsigned i = 0; i < SIM_NODES; i++) {

@@ -17,7 +17,9 @@ uint64_t states_dirty_inode(const struct core *c); /* that has something to writ
 
 /* Is a lock kept for this client, which has waited for it? */
 bool states_offered(const struct mds *m, const struct core *c);
-unsigned states_changes(const struct core *c); /* how many are under way */
+bool states_opens(const struct mds *m, const struct core *c);   /* a session */
+bool states_unheard(const struct mds *m, const struct core *c); /* its session is made */
+unsigned states_changes(const struct core *c);                  /* how many are under way */
 /* The inode of which a removal that was answered ahead is under way; 0: there is none. */
 uint64_t states_removal(const struct core *c, uint64_t dir, char name);
 uint32_t states_removals(const struct core *c); /* how many */
@@ -25,6 +27,7 @@ uint64_t states_reports(const struct core *c);  /* the size of which inode is on
 /* An inode of which it believes the attributes; 0: none. */
 uint64_t states_believed(const struct core *c);
 uint64_t states_session(const struct core *c);
+const struct uuid *states_client_id(const struct core *c);
 bool states_believes(const struct core *c); /* in its session */
 
 static inline void hit_if(bool is, enum sim_cover what)

@@ -130,6 +130,11 @@ uint64_t states_session(const struct core *c)
     return c->session.id;
 }
 
+const struct uuid *states_client_id(const struct core *c)
+{
+    return &c->client;
+}
+
 bool states_believes(const struct core *c)
 {
     return session_believed(c);

@@ -98,6 +98,18 @@ bool states_offered(const struct mds *m, const struct core *c)
     return false;
 }
 
+bool states_opens(const struct mds *m, const struct core *c)
+{
+    return ((const struct session_module *)m->session)->n_openings && !states_session(c);
+}
+
+bool states_unheard(const struct mds *m, const struct core *c)
+{
+    const struct session *s = session_find_client(m->session, states_client_id(c));
+
+    return s && s->phase == PHASE_LIVE && s->id != states_session(c);
+}
+
 void states_look_at_mds(const struct mds *m)
 {
     const struct cluster *c = cluster_of((struct mds *)m);
