@@ -161,9 +161,11 @@ struct msg_time core_now(const struct core *c)
     return (struct msg_time){ns / (int64_t)NS_PER_S, (uint32_t)(ns % (int64_t)NS_PER_S)};
 }
 
+/* Of a truncation under way others may see the end before it is answered here. */
 bool inode_attr_fresh(const struct core_inode *i)
 {
-    return i->attr_known && i->attr_kept && session_believed(i->core) && atime_trust_ns(i);
+    return i->attr_known && i->attr_kept && list_empty(&i->truncations) &&
+           session_believed(i->core) && atime_trust_ns(i);
 }
 
 void inode_keep(struct core_inode *i, const struct answer *a, uint8_t flag,

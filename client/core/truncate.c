@@ -34,12 +34,12 @@ static void truncation_end(struct truncation *t, int status)
     struct core_req *q = t->q;
     struct core_inode *i = t->inode;
 
+    list_remove(&t->link);
+    mem_free(t);
     if (status) /* it may have been made all the same */
         inode_doubt_size(i);
     if (q && !status)
         inode_entry(i, &q->entry);
-    list_remove(&t->link);
-    mem_free(t);
     i->held_from = UINT64_MAX;
     if (!list_empty(&i->truncations))
         truncation_begin(list_entry(i->truncations.next, struct truncation, link));

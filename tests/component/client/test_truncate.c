@@ -114,6 +114,39 @@ START_TEST(a_flush_during_a_truncate_ends_after_it)
 }
 END_TEST
 
+/* Others may be told the new size while the answer is on its way here. */
+START_TEST(a_size_that_is_being_cut_is_asked_for)
+{
+    struct core_file *f = stored_file("asked", 2 * MIB);
+    struct msg_setattr_req set = {.ino = core_file_ino(f), .set = MSG_SET_SIZE, .size = 5000};
+    struct bed_op cut, before, during, after;
+
+    bed.cluster.mds_hold = true;
+    bed_op_init(&before);
+    core_getattr(c, &before.q, core_file_ino(f));
+    ck_assert(before.done);
+    ck_assert_uint_eq(before.q.entry.attr.size, 2 * MIB);
+    bed_op_init(&cut);
+    core_setattr(c, &cut.q, &set, f);
+    bed_op_init(&during);
+    core_getattr(c, &during.q, core_file_ino(f));
+    bed_spin(&bed, 20 * NS_PER_MS);
+    ck_assert(!cut.done && !during.done);
+    fake_mds_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &cut), 0);
+    ck_assert_int_eq(bed_wait(&bed, &during), 0);
+    ck_assert_uint_eq(during.q.entry.attr.size, 5000);
+    bed.cluster.mds_hold = true;
+    bed_op_init(&after);
+    core_getattr(c, &after.q, core_file_ino(f));
+    ck_assert(after.done);
+    ck_assert_uint_eq(after.q.entry.attr.size, 5000);
+    ck_assert(after.q.entry.attr_valid_ns > 0);
+    fake_mds_release(&bed.cluster);
+    core_release(c, f);
+}
+END_TEST
+
 START_TEST(a_small_file_is_sent_as_it_was_when_its_flush_began)
 {
     struct core_file *f = bed_create(&bed, c, "pinned");
@@ -206,7 +239,7 @@ END_TEST
 SUITE_MAIN("client-truncate", setup, file_bed_teardown,
            what_a_truncate_has_cut_is_not_written_again_after_a_restart,
            a_truncate_that_fails_loses_nothing, what_a_truncate_will_cut_is_not_written_before_it,
-           a_flush_during_a_truncate_ends_after_it,
+           a_flush_during_a_truncate_ends_after_it, a_size_that_is_being_cut_is_asked_for,
            a_small_file_is_sent_as_it_was_when_its_flush_began,
            an_answer_from_behind_a_cut_brings_its_size_too,
            a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_lease_has_come)
