@@ -187,6 +187,19 @@ static bool do_restore(struct model *m, const struct op *o)
     return true;
 }
 
+/* It has had no other name: whatever gives it one waits until it is made. */
+static bool do_unmake(struct model *m, const struct op *o)
+{
+    int status;
+    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = model_by_ino(m, o->ino2);
+
+    if (status || !i || i->nlink != 1 || entry(m, d, o->name) != i)
+        return false;
+    set_entry(m, d, o->name, NULL);
+    i->nlink = 0;
+    return true;
+}
+
 static int rename_status(const struct model *m, const struct op *o, const struct model_inode *from,
                          const struct model_inode *to, const struct model_inode *d2)
 {
@@ -444,6 +457,8 @@ bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir)
         return do_open(m, o);
     case OP_RESTORE:
         return do_restore(m, o);
+    case OP_UNMAKE:
+        return do_unmake(m, o);
     case OP_LOSE:
         return do_lose(m, o);
     default:
