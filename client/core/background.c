@@ -5,6 +5,7 @@
  * one at a time; what it cannot send or report the next one does.
  */
 #include "client/core/core_int.h"
+#include "client/core/growth.h"
 
 static void background_done(struct flush_wait *w)
 {
@@ -52,4 +53,14 @@ void flush_ahead(struct core_inode *i)
     i->background_busy = true;
     i->background.q = NULL;
     flush_start(i, &i->background, false, background_done);
+}
+
+void flush_growth(struct core_inode *i)
+{
+    if (i->lease != MSG_LEASE_WRITE || i->recalling || i->meta_busy || i->background_busy ||
+        !list_empty(&i->flushers) || !list_empty(&i->truncations))
+        return;
+    i->background_busy = true;
+    i->background.q = NULL;
+    flush_start(i, &i->background, true, background_done);
 }

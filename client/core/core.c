@@ -47,6 +47,8 @@ static int copy_options(struct core *c, const struct core_options *o)
     c->o = *o;
     if (!c->o.memory_limit)
         c->o.memory_limit = GIB;
+    if (!c->o.straight_bytes)
+        c->o.straight_bytes = CORE_LARGE_BYTES;
     if (c->o.memory_limit < 32 * MIB)
         return -EINVAL;
     if (!c->o.hung_log_ns)
@@ -97,7 +99,6 @@ static void tick(struct reactor_timer *t)
         return;
     reactor_timer_start(c->reactor, t, now + CORE_TICK_NS);
     session_tick(c, now);
-    creating_tick(c);
     mds_tick(c, now);
     oss_tick(c, now);
     lease_tick(c, now);

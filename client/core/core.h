@@ -107,13 +107,14 @@ struct core_options {
     uint64_t readahead_bytes; /* upper bound per open file. 0: computed from stripes and memory */
     bool read_only;
     bool ahead;         /* removals may be answered ahead (core_req.ahead); the default */
-    bool create_ahead;  /* so may creations; not the default */
     bool relatime;      /* reading moves atime, by the rule of proto/atime.h; else it never does */
     bool no_dir_time;   /* not that of directories */
     bool readers_cache; /* readers of files not opened with O_DIRECT keep what they have read: the
                            kernel's page cache */
-    unsigned connect_max; /* mounting connects to the storage servers, if they are no more than
-                             these; 0, the default: they are connected to when they are needed */
+    uint64_t straight_bytes; /* a core_req.direct write of so much may leave from the caller's
+                                memory. 0: CORE_IO_MAX */
+    unsigned connect_max;    /* mounting connects to the storage servers, if they are no more than
+                                these; 0, the default: they are connected to when they are needed */
     struct core_events events;
 };
 void core_options_default(struct core_options *o);
@@ -171,16 +172,17 @@ struct core_req {
     struct msg_cred cred;
     core_done_fn *done;
     void *arg;
-    bool in_place;   /* write: at its offset through O_APPEND files too: pages of a mapping */
-    bool direct;     /* read into dst: the caller keeps many requests going itself, so what is not
-                      * cached comes straight into its memory and nothing is read ahead */
-    uint32_t masked; /* create, mkdir, mknod: what the umask took from mode; a default ACL of the
-                        directory counts instead of the umask */
-    uint32_t pid;    /* of who asks, to be told when it waits; 0: not known */
+    bool in_place;      /* write: at its offset through O_APPEND files too: pages of a mapping */
+    bool direct;        /* the caller keeps many requests going itself. Read into dst: what is not
+                         * cached comes straight into its memory and nothing is read ahead. Write: may
+                         * leave from its memory, and end when it is durable (straight.c) */
+    uint32_t masked;    /* create, mkdir, mknod: what the umask took from mode; a default ACL of the
+                           directory counts instead of the umask */
+    uint32_t pid;       /* of who asks, to be told when it waits; 0: not known */
     bool want_negative; /* lookup: a name that does not exist is status 0 with out.entry.ino 0 */
-    bool ahead; /* unlink, create, mknod: may be over before the server has it, where nobody can
-                   tell the difference: behind.h. It is durable when core_fsync_ino() of the
-                   directory, or core_unmount(), has said so */
+    bool ahead;         /* unlink: may be over before the server has it, where nobody can tell the
+                           difference: behind.h. It is durable when core_fsync_ino() of the directory, or
+                           core_unmount(), has said so */
 
     /* out */
     struct core_entry entry; /* lookup, getattr, setattr, create, mkdir, mknod, symlink, link */
@@ -386,13 +388,13 @@ struct core_stats {
     uint64_t ahead_bytes; /* read ahead, and nobody has asked for them yet */
     uint64_t memory_limit, memory_used, dirty_bytes, uncommitted_bytes;
     uint64_t inodes, names, open_files, in_flight, memory_waits;
-    uint64_t paced_writes; /* how often one waited for memory under way instead of taking more */
+    uint64_t paced_writes;    /* how often one waited for memory under way instead of taking more */
+    uint64_t straight_writes; /* large ones that left from the caller's memory */
     uint64_t prelists, prereads; /* what came in advance: pages of directories, small files */
     uint64_t removed_ahead;      /* removals answered before the server had them */
     uint64_t removals_under_way; /* of these: the server has not answered yet */
     uint64_t removal_waits;      /* how often something waited for such an answer */
     uint64_t removals_refused;   /* the server did not execute them after all */
-    uint64_t created_ahead, creations_under_way, creations_refused; /* the same of files made */
 };
 bool core_holds_writes(const struct core *c); /* not yet durable */
 /* Of writes that were sent, or wait for a server: not among the dirty ones any more. */

@@ -21,8 +21,8 @@
  *   atime.c     reads that move atime
  *   span.c      one request to the target of each stripe of a range
  *
- * and, by their names, the operations and mechanisms: read.c write.c direct.c inlined.c flush.c
- * truncate.c allocate.c seek.c copy.c lease.c lock.c file.c ns.c dir.c xattr.c
+ * and, by their names, the operations and mechanisms: read.c write.c straight.c direct.c inlined.c
+ * flush.c truncate.c allocate.c seek.c copy.c lease.c lock.c file.c ns.c dir.c xattr.c
  */
 #ifndef AIFS_CLIENT_CORE_CORE_INT_H
 #define AIFS_CLIENT_CORE_CORE_INT_H
@@ -44,6 +44,7 @@
 #include "client/core/readahead.h"
 #include "client/core/retry.h"
 #include "client/core/scatter.h"
+#include "client/core/straight.h"
 #include "client/core/stripe.h"
 #include "common/base/assert.h"
 #include "common/base/crc.h"
@@ -235,14 +236,14 @@ struct core_inode {
     struct flush_wait background;
     /* open files, gate */
     struct list files;
-    unsigned active;           /* data requests being worked on */
-    unsigned gate;             /* > 0: new ones wait */
-    struct list gate_queue;    /* struct core_req.p.wait */
-    struct list drain_queue;   /* struct gate_waiter */
-    struct core_req *alone;    /* has closed the gate behind itself */
-    bool alone_waits;          /* until it is the only one active */
-    struct core_req *appender; /* appends go one after the other */
-    struct list append_queue;
+    unsigned active;                                      /* data requests being worked on */
+    unsigned gate;                                        /* > 0: new ones wait */
+    struct list gate_queue;                               /* struct core_req.p.wait */
+    struct list drain_queue;                              /* struct gate_waiter */
+    struct core_req *alone;                               /* has closed the gate behind itself */
+    bool alone_waits;                                     /* until it is the only one active */
+    struct core_req *appender;                            /* appends go one after the other */
+    struct list append_queue, straight, straight_waiters; /* struct core_req.p.wait */
     int error;
     uint32_t error_seq;
 };
@@ -256,9 +257,9 @@ struct core_file {
     int flags;
     uint32_t error_seen;
     struct readahead ra;
-    struct msg_cred cred;                      /* groups point behind the struct */
-    unsigned busy;                             /* requests */
-    bool released, wrote, reopening, creating; /* creating: the server has not heard of it */
+    struct msg_cred cred; /* groups point behind the struct */
+    unsigned busy;        /* requests */
+    bool released, wrote, reopening;
     bool judged;                   /* whether it is read whole tells of its neighbours */
     uint64_t bytes_read, wrote_to; /* wrote_to: the end of its last write */
     struct list lock_holders;
@@ -560,9 +561,8 @@ struct core {
     struct list releases;      /* core_inode.release */
     struct hmap oss_nodes, oss_targets;
     struct list ios, free_ios;
-    unsigned n_free_ios;
     struct list free_shares; /* struct oss_share */
-    unsigned n_free_shares;
+    unsigned n_free_ios, n_free_shares;
     uint64_t op_ids, commit_clock;
     struct list lock_waiters; /* struct core_req.p.wait */
     struct list locks_behind; /* the same: an earlier request of their owner is under way */

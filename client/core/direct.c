@@ -195,9 +195,13 @@ static void write_called(struct oss_io *io, int status)
     struct core_req *q = io->q;
 
     q->p.error = io_status(q, status == -EINTR ? -AIFS_ETIMEOUT : status);
+    if (!status && !io->stable)
+        q->p.flags |= WRITE_COPIED;
     if (--q->p.pending)
         return;
     q->p.cancel = NULL;
+    if (straight_over(q))
+        return;
     if (q->p.error == -AIFS_ESTALE_TRUNC) /* an append, cut before it was there: at the new end */
         req_outdated(q, q->p.error, write_run);
     else if (q->p.error)
@@ -250,9 +254,11 @@ static void write_pieces(struct core_req *q, uint64_t gen)
             err = -EINVAL; /* more pieces than a transfer takes */
         io->q = q;
         io->len = p.len;
-        io->stable = true;
-        io->placed = io->alone = write_appends(q);
+        io->stable = !(q->p.flags & WRITE_STRAIGHT);
+        io->placed = write_appends(q);
         io->placed_gen = gen;
+        io->fickle = q->p.flags & WRITE_STRAIGHT;
+        io->alone = io->placed || io->fickle;
         io->range = (struct msg_range){p.chunk, p.chunk_offset + p.start, p.len};
         io->done = write_called;
         at += p.len;

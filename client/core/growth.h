@@ -14,5 +14,7 @@ void growth_give_up(struct core_inode *i);
 void growth_tell(struct core_inode *i); /* the server, of that; i->giving_up until it has heard */
 /* A write up to end would reach what the targets have yet to cut: punch_wait(). */
 bool growth_must_wait(const struct core_inode *i, uint64_t end);
+/* Flushes it now: large writes wait for its growth to be over. background.c */
+void flush_growth(struct core_inode *i);
 
 #endif

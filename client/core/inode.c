@@ -131,6 +131,8 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->gate_queue);
     list_init(&i->drain_queue);
     list_init(&i->append_queue);
+    list_init(&i->straight);
+    list_init(&i->straight_waiters);
     list_init(&i->recall_gate.link);
     list_init(&i->recall_wait.link);
     list_init(&i->walk);
@@ -138,7 +140,6 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->truncations);
     list_init(&i->release.link);
     list_init(&i->behind.waiters);
-    list_init(&i->behind.reqs);
     list_init(&i->read.link);
     hmap_insert(&c->inodes, &i->node, hash_u64(ino));
     return i;

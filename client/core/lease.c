@@ -51,7 +51,7 @@ void lease_reply(struct core_inode *i, const struct msg_inode *m)
         now = MIN(now, i->release.keep); /* the server is about to hear of it */
     if (was == MSG_LEASE_WRITE && now != MSG_LEASE_WRITE &&
         (i->dirty_bytes || !list_empty(&i->ios) || !list_empty(&i->targets) ||
-         i->meta_seq != i->meta_done || i->giving_up))
+         !list_empty(&i->straight) || i->meta_seq != i->meta_done || i->giving_up))
         return; /* the server asks for it with a recall; until then there is something to write */
     if (was == MSG_LEASE_NONE && i->data_change != m->attr.change)
         blocks_drop_all(i, true);
@@ -306,6 +306,7 @@ void lease_lost(struct core_inode *i)
     list_for_each (l, &i->ios) {
         oss_io_cancel(list_entry(l, struct oss_io, by_inode));
     }
+    straight_lost(i);
     if (i->recalling) {
         i->recalling = false;
         list_remove(&i->recall_gate.link);

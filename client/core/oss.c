@@ -201,8 +201,10 @@ void oss_write_noted(struct oss_target *t, const struct msg_write_rep *rep)
 /* Durable without a COMMIT? Large ones tell what to expect of the next. */
 static void commit_spared(struct oss_io *io, bool committed)
 {
-    if (!io->stable && io->len == CORE_LARGE_BYTES)
+    if (!io->stable && io->len >= io->core->o.straight_bytes) {
+        io->target->told = true;
         io->target->at_once = committed;
+    }
     io->stable |= committed;
 }
 
@@ -277,7 +279,8 @@ static void io_failed(struct oss_io *io, int status)
     }
     if (status == -AIFS_EFENCED || status == -AIFS_ESESSION)
         session_lost(c, io->session_epoch, status);
-    if (io->placed && status == -AIFS_ESTALE_TRUNC) /* so is its place */
+    if ((io->placed && status == -AIFS_ESTALE_TRUNC) || /* so is its place */
+        (io->fickle && status == -AIFS_ECHECKSUM))
         r = (struct retry){.action = RETRY_FAIL, .status = status};
     if (r.action == RETRY_FAIL) {
         io_finish(io, r.status);

@@ -52,7 +52,8 @@ struct oss_target {
     uint64_t unsent;     /* dirty bytes in our cache that will go there */
     uint64_t flying;     /* unstable bytes sent and not yet answered */
     uint64_t under_way;  /* of blocks: queued or sent, and not yet answered */
-    bool at_once; /* the last large write was durable with its answer, though not asked to be */
+    bool told;           /* of a large write whether it was durable with its answer unasked: */
+    bool at_once;        /* the last was */
     /* commit */
     struct list commit_queue; /* struct inode_target */
     struct list committing;
@@ -105,6 +106,7 @@ struct oss_io {
     uint32_t session_epoch;
     bool stable, sent, cancelled, queued, hung_logged, ahead;
     bool alone;  /* not in a shared call: one has failed */
+    bool fickle; /* its memory may change while it is sent: a wrong sum goes to who asked */
     bool placed; /* an append: its place in the file is of this truncate generation */
     uint64_t placed_gen;
     uint32_t got;      /* bytes that exist, of a read; the rest of iov has been zeroed */

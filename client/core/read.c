@@ -104,7 +104,8 @@ static bool fetch_range(struct core_inode *i, uint64_t at, uint64_t range_end, b
     while (at < range_end) {
         struct stripe_piece p = stripe_cut(&i->layout, at, range_end);
         uint32_t end = fetch_end(i, &p, whole);
-        struct block *b = block_get(i, p.block, end, MEM_GROW);
+        struct block *b =
+            straight_touches(i, p.block) ? NULL : block_get(i, p.block, end, MEM_GROW);
 
         if (!b || block_fill(b, whole ? 0 : p.start, end, true))
             return false;
@@ -236,6 +237,12 @@ static uint64_t readahead_max(const struct core_inode *i)
     return MAX(MIN(max, left), stripe_block_bytes(&i->layout));
 }
 
+/* Takes what is cached, and brings nothing there but what it needs. */
+static bool passes_cache(const struct core_req *q)
+{
+    return q->direct && q->p.dst;
+}
+
 static void plan(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
@@ -289,8 +296,7 @@ void read_run(struct core_req *q)
         read_end(q, q->p.error);
         return;
     }
-    if ((!creating_serves(q->p.file) && !file_ready(q, read_run)) ||
-        !gate_wait_growth(q, read_enter))
+    if (!file_ready(q, read_run) || !gate_wait_growth(q, read_enter) || straight_wait(q, read_run))
         return;
     if (i->lease == MSG_LEASE_NONE && !(q->p.flags & READ_REFRESHED) &&
         (end > i->attr.size || (!i->cuts_told && !i->in_line))) {
@@ -307,11 +313,11 @@ void read_run(struct core_req *q)
         inline_read(q);
         return;
     }
-    if (q->p.flags & READ_ALONE || (q->direct && q->p.dst && !any_cached(q, end))) {
+    if (q->p.flags & READ_ALONE || (passes_cache(q) && !any_cached(q, end))) {
         direct_read(q);
         return;
     }
-    if (!(q->p.flags & READ_PLANNED))
+    if (!(q->p.flags & READ_PLANNED) && !passes_cache(q))
         plan(q);
     if (i->lease != MSG_LEASE_NONE &&
         (q->p.flags & READ_SEQUENTIAL || i->attr.size <= stripe_block_bytes(&i->layout) ||
@@ -341,7 +347,7 @@ void core_read(struct core *c, struct core_req *q, struct core_file *f, uint64_t
         req_end(q, (f->flags & O_ACCMODE) == O_WRONLY ? -EBADF : -EINVAL);
         return;
     }
-    if (!f->inode->layout_known && !f->creating) {
+    if (!f->inode->layout_known) {
         req_end(q, -EISDIR);
         return;
     }

@@ -5,8 +5,8 @@
  * Happy path, under a write lease: bytes are copied into blocks, size and mtime change here, blocks
  * that are full go out at once, the rest with a flush or after half a second. A write to a target
  * that has promised no room waits until it is stored (so that ENOSPC reaches the writer), and so
- * does O_SYNC. Without a write lease: straight to the targets or, small files, to the metadata
- * server.
+ * does O_SYNC. Large writes of those who keep many going may leave from their memory (straight.c).
+ * Without a write lease: straight to the targets or, small files, to the metadata server.
  *
  * A request that has to wait goes on in write_run() from q->p.progress.
  */
@@ -15,6 +15,7 @@
 
 #define WRITE_THROUGH  0x2u
 #define WRITE_FLUSHING 0x4u
+#define WRITE_PLACED   0x8u        /* an append, under a lease */
 #define SCATTERED_MAX  (16u * KIB) /* as much as a target overwrites without moving it */
 
 /* A target that has so much to do will not be idle before more memory is free. */
@@ -31,21 +32,24 @@ static void append_over(struct core_req *q)
     req_resume_list(&i->append_queue);
 }
 
-/* Appends under a lease take their place at the end of file one after the other: false, it
- * waits. */
+/* Appends under a lease take their place at the end of file one after the other, when nothing under
+ * way makes it longer: false, it waits. */
 static bool append_place(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
 
-    if (i->appender == q)
+    if (i->appender == q && q->p.flags & WRITE_PLACED)
         return true;
-    if (i->appender) {
+    if (i->appender && i->appender != q) {
         q->p.resume = write_run;
         req_wait(q, "waits for another append", req_finish);
         list_push_back(&i->append_queue, &q->p.wait);
         return false;
     }
     i->appender = q;
+    if (straight_wait_all(q, write_run))
+        return false;
+    q->p.flags |= WRITE_PLACED;
     q->p.offset = i->attr.size;
     return true;
 }
@@ -298,10 +302,6 @@ static void write_inline(struct core_req *q)
         wait_memory(q);
         return;
     }
-    if (q->p.file->creating && MAX(end, old) > q->p.core->session.inline_max) {
-        creating_wait(q, write_run);
-        return;
-    }
     if (MAX(end, old) > q->p.core->session.inline_max) {
         if (!i->layout.table_len) {
             write_end(q, -ENOSPC);
@@ -333,13 +333,15 @@ void write_run(struct core_req *q)
     bool append = write_appends(q);
 
     q->p.error = 0;
-    if (!creating_serves(q->p.file) && !file_ready(q, write_run))
+    if (!file_ready(q, write_run))
         return;
     if (i->lease != MSG_LEASE_WRITE && q->p.progress) { /* the lease went while it waited */
         write_end(q, -EIO);
         return;
     }
     if (append && i->lease == MSG_LEASE_WRITE && !append_place(q))
+        return;
+    if (straight_wait(q, write_run))
         return;
     if ((!append || i->lease == MSG_LEASE_WRITE) && growth_must_wait(i, q->p.offset + q->p.len)) {
         punch_wait(q, write_run);
@@ -352,6 +354,9 @@ void write_run(struct core_req *q)
             direct_write(q);
     } else if (i->in_line) {
         write_inline(q);
+    } else if (straight_may(q)) {
+        straight_enter(q);
+        direct_write(q);
     } else {
         write_striped(q);
     }

@@ -12,6 +12,8 @@
 #define PIECE_BYTES  CORE_IO_MAX
 #define LARGE_BYTES  (64u * KIB)
 #define DIRECT_BYTES (2u * MIB) /* so large a read keeps all servers busy by itself */
+#define FLYING_BYTES (4u * MIB) /* so do large ones with so much under way together, */
+#define WRITE_BYTES  (8u * MIB) /* or one write of so much */
 
 static void go_on(struct lib_io *io);
 
@@ -55,6 +57,16 @@ static void piece_over(struct core_req *q, int status)
         go_on(io);
 }
 
+/* Does the caller keep all servers busy, with this one and what else is under way? */
+static bool keeps_busy(const struct lib_io *io)
+{
+    uint64_t flying = atomic_load_explicit(&io->file->fs->drive.flying, memory_order_relaxed);
+
+    if (io->op == AIFS_READ ? io->many || io->len >= DIRECT_BYTES : io->len >= WRITE_BYTES)
+        return true;
+    return io->len >= PIECE_BYTES && flying >= FLYING_BYTES;
+}
+
 static void piece_start(struct lib_io *io, struct lib_piece *p)
 {
     struct aifs *fs = io->file->fs;
@@ -67,8 +79,8 @@ static void piece_start(struct lib_io *io, struct lib_piece *p)
     io->next += p->len;
     io->pending++;
     lib_req(fs, &p->q, piece_over, p);
+    p->q.direct = keeps_busy(io);
     if (io->op == AIFS_READ) {
-        p->q.direct = io->len >= DIRECT_BYTES || io->many;
         core_read(fs->core, &p->q, io->file->file, at, p->len, io->buf + p->offset);
         return;
     }

@@ -37,8 +37,6 @@
     X(SIM_REMOVED_AHEAD, "names: removal answered before the server had it")                       \
     X(SIM_DIR_REMOVED_AHEAD, "names: the same of a directory")                                     \
     X(SIM_REMOVAL_LOST, "names: such a removal under way when its session ends")                   \
-    X(SIM_CREATED_AHEAD, "names: creation answered before the server had it")                      \
-    X(SIM_CREATION_LOST, "names: such a creation under way when its session ends")                 \
     X(SIM_READLINK, "names: symlink read")                                                         \
     X(SIM_LINK_UNNAMED, "names: file made without a name gets one")                                \
     X(SIM_LOCK_GRANTED, "locks: granted")                                                          \
@@ -138,6 +136,9 @@
     X(SIM_CLIENT_REPORTS, "client: report of size under way")                                      \
     X(SIM_CLIENT_WRITES_BACK, "client: write-back under way")                                      \
     X(SIM_CLIENT_UNCOMMITTED, "client: uncommitted data")                                          \
+    X(SIM_CLIENT_STRAIGHT, "client: write from the caller's memory")                               \
+    X(SIM_CLIENT_STRAIGHT_WAITS, "client: waits for such a write")                                 \
+    X(SIM_CLIENT_STRAIGHT_RECALLED, "client: gives a lease back during one")                       \
     X(SIM_CLIENT_COMMITS, "client: commit under way")                                              \
     X(SIM_CLIENT_ORPHAN, "client: file open without a name")                                       \
     X(SIM_CLIENT_LOCK_WAITS, "client: waits for a lock")                                           \

@@ -122,6 +122,13 @@ uint64_t sim_faults_due(void); /* when the next one is */
 void sim_faults_end(void);     /* none any more; everything is repaired */
 uint64_t sim_disk_ns(void);
 
+/* In one of four runs targets commit writes before they answer, as those in memory do, most of the
+ * time; and clients send most of theirs from the caller's memory. */
+static inline bool sim_commits_at_once(void)
+{
+    return sim.seed % 4 == 3;
+}
+
 /* ---- run.c ---- */
 /* Time passes until the condition holds (true), or max_ns are over. */
 bool sim_run_until(bool (*until)(void *arg), void *arg, uint64_t max_ns);

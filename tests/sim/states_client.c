@@ -24,6 +24,9 @@ static void look_at_file(const struct core_file *f)
     hit_if(i->meta_busy, SIM_CLIENT_REPORTS);
     hit_list(&i->ios, SIM_CLIENT_WRITES_BACK);
     hit_list(&i->targets, SIM_CLIENT_UNCOMMITTED);
+    hit_list(&i->straight, SIM_CLIENT_STRAIGHT);
+    hit_list(&i->straight_waiters, SIM_CLIENT_STRAIGHT_WAITS);
+    hit_if(!list_empty(&i->straight) && i->recalling, SIM_CLIENT_STRAIGHT_RECALLED);
     hit_if(i->attr.nlink == 0, SIM_CLIENT_ORPHAN);
     hit_if(f->locks_lost, SIM_CLIENT_LOCKS_LOST);
 }
@@ -78,19 +81,16 @@ unsigned states_changes(const struct core *c)
     return n;
 }
 
-uint64_t states_removal(const struct core *c, bool made, uint64_t dir, char name)
+uint64_t states_removal(const struct core *c, uint64_t dir, char name)
 {
-    struct msg_bytes n = {&name, 1};
     struct list *l;
 
     list_for_each (l, &c->ops) {
         const struct mds_op *op = list_entry(l, const struct mds_op, link);
         const struct msg_name_req *m = &op->msg.name;
 
-        if (made && creating_is(op, dir, &n))
-            return op->n1;
-        if (!made && op->ahead && (op->call.op == RPC_OP_UNLINK || op->call.op == RPC_OP_RMDIR) &&
-            m->parent == dir && m->name.len == 1 && *(const char *)m->name.data == name)
+        if (op->ahead && op->call.op != RPC_OP_BATCH && m->parent == dir && m->name.len == 1 &&
+            *(const char *)m->name.data == name)
             return op->n1;
     }
     return 0;
