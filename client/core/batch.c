@@ -14,6 +14,8 @@
  */
 #include "client/core/core_int.h"
 
+#define BATCH_DATA_MAX (256u * KIB) /* of files that are made ahead */
+
 static bool is_removal(const struct mds_op *op)
 {
     return op->call.op == RPC_OP_UNLINK || op->call.op == RPC_OP_RMDIR;
@@ -159,7 +161,11 @@ static void fill_item(const struct mds_op *op, struct msg_batch_item *i)
                                      .name = m->name,
                                      .mode = m->mode,
                                      .masked = m->masked,
-                                     .rdev = m->rdev};
+                                     .rdev = m->rdev,
+                                     .when_ns = m->when_ns,
+                                     .ino = m->ino,
+                                     .wrote_ns = m->wrote_ns,
+                                     .data = m->data};
 }
 
 /* Moves the first, and what may go with it, to the list; how many. */
@@ -167,13 +173,16 @@ static uint32_t pick(struct list *from, struct list *picked)
 {
     const struct mds_op *first = list_entry(from->next, struct mds_op, wait);
     struct list *l, *next;
-    uint32_t n = 0;
+    uint32_t n = 0, bytes = 0;
 
     list_init(picked);
     list_for_each_safe (l, next, from) {
         struct mds_op *op = list_entry(l, struct mds_op, wait);
+        bool fits = n < MSG_BATCH_MAX && bytes + creating_bytes(op) <= BATCH_DATA_MAX;
 
-        if (n < MSG_BATCH_MAX && (op == first || go_together(first, op))) {
+        if (op == first || (fits && go_together(first, op))) {
+            bytes += creating_bytes(op);
+            creating_load(op);
             list_remove(l);
             list_push_back(picked, l);
             n++;

@@ -32,7 +32,17 @@ void behind_init(struct core *c)
     list_init(&c->behind.invalidates);
 }
 
-/* ---- who removes names ---- */
+/* ---- who changes names ---- */
+
+static bool removes(const struct mds_op *op)
+{
+    return op->call.op == RPC_OP_UNLINK || op->call.op == RPC_OP_RMDIR;
+}
+
+static const struct msg_cred *cred_of(const struct mds_op *op)
+{
+    return removes(op) ? &op->msg.name.cred : &op->msg.create.cred;
+}
 
 static uint64_t groups_of(const struct msg_cred *cred)
 {
@@ -74,7 +84,7 @@ bool behind_removes(const struct core *c, const struct msg_cred *cred)
 void behind_executed(const struct mds_op *op)
 {
     struct core *c = op->core;
-    const struct msg_cred *cred = &op->msg.name.cred;
+    const struct msg_cred *cred = cred_of(op);
     struct behind_caller *k = caller_find(c, cred);
 
     if (op->generation != c->session.epoch)
@@ -92,7 +102,8 @@ void behind_executed(const struct mds_op *op)
 
 bool behind_wishes(const struct core *c, const struct msg_cred *cred)
 {
-    const struct behind_caller *k = c->o.ahead && !c->o.read_only ? caller_find(c, cred) : NULL;
+    bool ahead = (c->o.ahead || c->o.create_ahead) && !c->o.read_only;
+    const struct behind_caller *k = ahead ? caller_find(c, cred) : NULL;
 
     return k && k->removed >= 2 && reactor_now_ns(c->reactor) - k->last_ns < REMOVING_NS;
 }
@@ -101,8 +112,8 @@ bool behind_wishes(const struct core *c, const struct msg_cred *cred)
 
 static bool believes(const struct core_inode *i, const struct answer *a)
 {
-    return i->core->o.ahead && session_believed(i->core) && answer_current(i->core, a) &&
-           a->event >= i->inval_event;
+    return (i->core->o.ahead || i->core->o.create_ahead) && session_believed(i->core) &&
+           answer_current(i->core, a) && a->event >= i->inval_event;
 }
 
 void behind_told_dir(struct core_inode *dir, const struct answer *a)
@@ -172,7 +183,7 @@ bool behind_holds(struct mds_op *op)
     for (unsigned k = 0; k < d.n; k++) {
         struct core_inode *i = inode_find(c, d.ino[k]);
 
-        if (i && i->behind.n) {
+        if (i && behind_busy(i)) {
             wait_on(op, &i->behind.waiters);
             return true;
         }
@@ -190,7 +201,7 @@ bool behind_overtaken(struct mds_op *op)
     if (!op->q || (op->call.op != RPC_OP_LOOKUP && op->call.op != RPC_OP_GETATTR))
         return false;
     i = inode_find(op->core, rep->inode.attr.ino);
-    if (!i || !i->behind.n)
+    if (!i || !behind_busy(i))
         return false;
     wait_on(op, &i->behind.waiters);
     return true;
@@ -252,7 +263,7 @@ static bool as_foreseen(const struct msg_attr *a, const struct msg_attr *b)
 }
 
 /* The last of those under way has been executed. The kernel has what was foreseen. */
-static void take_dir(const struct mds_op *op, struct core_inode *dir)
+void behind_take_dir(const struct mds_op *op, struct core_inode *dir)
 {
     const struct core_events *e = &dir->core->o.events;
     struct msg_attr foreseen = dir->attr;
@@ -262,13 +273,19 @@ static void take_dir(const struct mds_op *op, struct core_inode *dir)
         e->inval_attr(e->arg, dir->ino);
 }
 
+bool behind_busy(const struct core_inode *i)
+{
+    return i->behind.n || i->behind.opens;
+}
+
 /* The caller holds a reference too. */
 static void settle(struct core_inode *i)
 {
-    if (i->behind.n)
+    if (behind_busy(i))
         return;
     invalidate_drained(i->core, i->ino);
     resume_list(&i->behind.waiters);
+    req_resume_list(&i->behind.reqs);
 }
 
 /* Its own removal may follow those in it. */
@@ -290,14 +307,42 @@ static void uncount(struct core_inode *i)
         inode_put(i);
 }
 
-static void refused(struct mds_op *op, struct core_inode *dir, int status)
+void behind_answered(struct core_inode *dir, struct core_inode *i)
+{
+    uncount(dir);
+    uncount(i);
+}
+
+void behind_over(struct core *c, struct core_inode *dir, struct core_inode *i)
+{
+    c->behind.n--;
+    settle(i);
+    settle(dir);
+    emptied(dir);
+    inode_put(i);
+    inode_put(dir);
+    if (!c->behind.n) {
+        resume_list(&c->behind.room);
+        resume_list(&c->behind.all);
+        session_settle(c);
+    }
+    if (c->behind.n < c->behind.max && !list_empty(&c->behind.room))
+        resume(list_entry(list_pop_front(&c->behind.room), struct mds_op, wait));
+}
+
+void behind_refused(struct mds_op *op, struct core_inode *dir, int status)
 {
     struct core *c = op->core;
-    const struct msg_bytes *name = &op->msg.name.name;
+    bool removal = removes(op);
+    const struct msg_bytes *name = removal ? &op->msg.name.name : &op->msg.create.name;
 
-    LOG_ERROR("client", "\"%.*s\" of directory %llu is not removed after all: %s", (int)name->len,
-              (const char *)name->data, (unsigned long long)dir->ino, err_text(status));
-    c->stats.removals_refused++;
+    LOG_ERROR("client", "\"%.*s\" of directory %llu is not %s after all: %s", (int)name->len,
+              (const char *)name->data, (unsigned long long)dir->ino, removal ? "removed" : "made",
+              err_text(status));
+    if (removal)
+        c->stats.removals_refused++;
+    else
+        c->stats.creations_refused++;
     behind_end(dir);
     mistaken(dir);
     invalidate_doubt_dir(c, dir);
@@ -324,11 +369,11 @@ static void took_place(struct mds_op *op, struct core_inode *dir, struct core_in
     }
     behind_executed(op);
     if (!dir->behind.n) /* else it is known what becomes of it */
-        take_dir(op, dir);
+        behind_take_dir(op, dir);
     if (rep->inode.attr.ino == victim->ino)
         inode_merge_attr(victim, &rep->inode.attr); /* its link count */
     if (dir->behind.term)
-        names_removed(dir, name->data, name->len);
+        names_set(dir, name->data, name->len, 0);
     else
         (void)names_changed(c, &a, RPC_FLAG_KEPT_DIR, dir->ino, name->data, name->len, 0);
 }
@@ -338,12 +383,10 @@ static void answered(struct mds_op *op, int status)
     struct core *c = op->core;
     struct core_inode *dir = inode_find(c, op->msg.name.parent), *victim = inode_find(c, op->n1);
 
-    uncount(dir);
-    uncount(victim);
+    behind_answered(dir, victim);
     victim->behind.leaving = false;
     if (victim->behind.last == op) /* never sent */
         victim->behind.last = NULL;
-    c->behind.n--;
     c->stats.removals_under_way--;
     if (!status || status == -ENOENT) {
         took_place(op, dir, victim, status);
@@ -351,25 +394,14 @@ static void answered(struct mds_op *op, int status)
         outdate(victim);
         behind_end(victim);
         names_drop_dir(victim);
-        refused(op, dir, status);
+        behind_refused(op, dir, status);
     }
-    settle(victim);
-    settle(dir);
-    emptied(dir);
-    inode_put(victim);
-    inode_put(dir);
-    if (!c->behind.n) {
-        resume_list(&c->behind.room);
-        resume_list(&c->behind.all);
-        session_settle(c);
-    }
-    if (c->behind.n < c->behind.max && !list_empty(&c->behind.room))
-        resume(list_entry(list_pop_front(&c->behind.room), struct mds_op, wait));
+    behind_over(c, dir, victim);
 }
 
 /* The directory as the server will have it: the kernel asks for its attributes before the next
  * removal, to see whether it is allowed. Answers that are older are told by their change number. */
-static void changed_now(struct core_inode *dir, struct msg_name_req *m, bool of_dir)
+struct msg_time behind_dir_changed(struct core_inode *dir)
 {
     struct core *c = dir->core;
     struct msg_time now = time_later(core_now(c), c->behind.last), changed = dir->attr.mtime;
@@ -377,38 +409,45 @@ static void changed_now(struct core_inode *dir, struct msg_name_req *m, bool of_
     if (changed.sec <= now.sec + 1) /* our clock is behind; later than that, somebody has set it */
         now = time_later(now, changed);
     c->behind.last = now;
-    m->when_ns = (uint64_t)now.sec * NS_PER_S + now.nsec;
     dir->attr.mtime = now;
     dir->attr.ctime = time_later(dir->attr.ctime, now);
-    if (of_dir && dir->attr.nlink > 2)
-        dir->attr.nlink--;
     dir->attr.change++;
+    return now;
+}
+
+void behind_begin(struct mds_op *op, struct core_inode *dir, struct core_inode *i)
+{
+    struct core *c = op->core;
+
+    caller_find(c, cred_of(op))->last_ns = reactor_now_ns(c->reactor);
+    count(dir);
+    count(i);
+    c->behind.n++;
+    op->q = NULL;
+    op->n1 = i->ino;
+    op->ahead = op->writes_back = true; /* nobody may stand before it who waits for others */
+    op->only_epoch = c->session.epoch;
+    list_remove(&op->link);
+    list_push_front(&c->ops, &op->link);
 }
 
 static void go_ahead(struct mds_op *op, struct core_inode *dir, struct core_inode *victim)
 {
     struct core *c = op->core;
     struct core_req *q = op->q;
-    bool of_dir = op->call.op == RPC_OP_RMDIR;
+    struct msg_time now = behind_dir_changed(dir);
 
-    caller_find(c, &op->msg.name.cred)->last_ns = reactor_now_ns(c->reactor);
-    count(dir);
-    count(victim);
-    c->behind.n++;
+    behind_begin(op, dir, victim);
     c->stats.removals_under_way++;
     c->stats.removed_ahead++;
-    changed_now(dir, &op->msg.name, of_dir);
+    op->msg.name.when_ns = (uint64_t)now.sec * NS_PER_S + now.nsec;
+    if (op->call.op == RPC_OP_RMDIR && dir->attr.nlink > 2)
+        dir->attr.nlink--;
     outdate(victim);
     victim->behind.leaving = true;
-    names_removed(dir, op->msg.name.name.data, op->msg.name.name.len);
+    names_set(dir, op->msg.name.name.data, op->msg.name.name.len, 0);
     prelist_removed(dir, &op->msg.name.cred, true);
-    op->q = NULL;
-    op->n1 = victim->ino;
-    op->ahead = op->writes_back = true; /* nobody may stand before it who waits for others */
-    op->only_epoch = c->session.epoch;
     op->done = answered;
-    list_remove(&op->link);
-    list_push_front(&c->ops, &op->link);
     if (victim->behind.n > 1)
         victim->behind.last = op;
     else
@@ -417,7 +456,7 @@ static void go_ahead(struct mds_op *op, struct core_inode *dir, struct core_inod
         req_finish(q, 0);
 }
 
-bool behind_try(struct mds_op *op)
+static bool removing_try(struct mds_op *op)
 {
     struct core *c = op->core;
     const struct msg_name_req *m = &op->msg.name;
@@ -434,6 +473,11 @@ bool behind_try(struct mds_op *op)
         return false;
     go_ahead(op, dir, victim);
     return true;
+}
+
+bool behind_try(struct mds_op *op)
+{
+    return removes(op) ? removing_try(op) : creating_try(op);
 }
 
 /* ---- messages ---- */

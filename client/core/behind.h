@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Removals that are answered before the server has executed them (ADR 0017): behind.c. Included by
- * core_int.h; which are, behind_rules.c.
+ * Removals (behind.c) and creations (creating.c) that are answered before the server has executed
+ * them: ADR 0017, 0018. Included by core_int.h; which removals are, behind_rules.c.
  *
  * Who removes names is told by the server, in pages of directories, what this client is alone with:
  * nobody else can tell when exactly such a name goes, until the server has asked (INVALIDATE) and
@@ -20,7 +20,9 @@
 
 struct answer;
 struct core;
+struct core_file;
 struct core_inode;
+struct core_req;
 struct mds_op;
 
 #define BEHIND_MAX    1024u /* removals under way */
@@ -47,6 +49,9 @@ struct behind {      /* in struct core */
     struct list all;         /* the same: behind all of them */
     struct list invalidates; /* struct rpc_req.link: INVALIDATEs without memory, to be answered */
     struct behind_caller callers[BEHIND_CALLERS];
+    /* Given to files of this session (creating.c): how many; those before that are answered. */
+    uint32_t numbers_epoch, numbers, numbers_from;
+    bool opens_due;       /* there was no memory for one */
     uint64_t terms;       /* counts them */
     struct msg_time last; /* when the latest of them happened */
     unsigned n_errors;    /* directories with an error that nobody has been told */
@@ -60,8 +65,13 @@ struct behind_inode { /* in struct core_inode */
     bool rules_known;    /* of a directory: mode and owner are right as long as the term lasts */
     bool leaving;        /* its last name is being removed */
     struct mds_op *last; /* of a directory: its own removal, sent after those in it */
-    uint32_t n;          /* removals under way in it, or of it; the inode is referenced meanwhile */
-    struct list waiters; /* struct mds_op.wait: for these */
+    uint32_t n;          /* changes under way in it, or of it; the inode is referenced meanwhile */
+    uint32_t made;       /* of these: creations */
+    uint32_t opens; /* of files made in it, or of it, that follow on their creation; the same */
+    bool creating;  /* a file that is here only: until its creation and such an open are over */
+    bool opening;   /* that open is under way */
+    struct list waiters; /* struct mds_op.wait: for all these */
+    struct list reqs;    /* struct core_req.p.wait: of the file, for the same */
     int error;           /* of a directory: for the next fsync; it is referenced meanwhile */
 };
 
@@ -91,6 +101,33 @@ bool behind_allows(const struct mds_op *op, const struct core_inode *dir,
 bool behind_leaving(struct core *c, uint64_t ino);
 void behind_urge(struct core *c);
 int behind_take_error(struct core *c, uint64_t dir); /* once */
+
+/* ---- what removals and creations (creating.c) have in common ---- */
+
+bool behind_changes_now(const struct mds_op *op, uint64_t ino, uint64_t other);
+/* May this caller add names to the directory, as the server would decide it, for certain? */
+bool behind_may_change(const struct msg_attr *dir, const struct msg_cred *cred);
+/* The directory as the server will have it; when that was. */
+struct msg_time behind_dir_changed(struct core_inode *dir);
+/* A change of the directory and of what its name stands for: is under way, is answered. */
+void behind_begin(struct mds_op *op, struct core_inode *dir, struct core_inode *i);
+void behind_answered(struct core_inode *dir, struct core_inode *i);
+void behind_over(struct core *c, struct core_inode *dir, struct core_inode *i);
+void behind_take_dir(const struct mds_op *op, struct core_inode *dir);
+void behind_refused(struct mds_op *op, struct core_inode *dir, int status);
+bool behind_busy(const struct core_inode *i); /* some of them are under way */
+
+/* ---- creations (creating.c) ---- */
+
+bool creating_try(struct mds_op *op); /* as behind_try() */
+/* One was executed that has had to wait. */
+void creating_executed(const struct mds_op *op);
+uint32_t creating_bytes(const struct mds_op *op); /* what is to go with it */
+void creating_load(struct mds_op *op);            /* puts that into its message */
+bool creating_is(const struct mds_op *op, uint64_t parent, const struct msg_bytes *name);
+bool creating_serves(const struct core_file *f); /* reads and writes of it, for now */
+void creating_wait(struct core_req *q, void (*resume)(struct core_req *q));
+void creating_tick(struct core *c);
 
 /* For batch.c and mds.c: messages that carry removals under way. */
 void behind_gather(struct mds_op *op);

@@ -11,8 +11,7 @@
 #include "client/core/named.h"
 
 /* As the server decides it. Who is not allowed by this is asked for there. */
-static bool may_delete(const struct msg_attr *dir, const struct msg_attr *victim,
-                       const struct msg_cred *cred)
+bool behind_may_change(const struct msg_attr *dir, const struct msg_cred *cred)
 {
     uint32_t mode = dir->mode;
     bool group = cred->gid == dir->gid;
@@ -27,12 +26,18 @@ static bool may_delete(const struct msg_attr *dir, const struct msg_attr *victim
         return false;
     else if (group)
         mode >>= 3;
-    return (mode & 3) == 3 &&
-           (!(dir->mode & S_ISVTX) || cred->uid == victim->uid || cred->uid == dir->uid);
+    return (mode & 3) == 3;
+}
+
+static bool may_delete(const struct msg_attr *dir, const struct msg_attr *victim,
+                       const struct msg_cred *cred)
+{
+    return behind_may_change(dir, cred) && (cred->uid == 0 || !(dir->mode & S_ISVTX) ||
+                                            cred->uid == victim->uid || cred->uid == dir->uid);
 }
 
 /* Is a change under way of which the outcome matters here? What was answered ahead is in front. */
-static bool changes_now(const struct mds_op *op, uint64_t dir, uint64_t victim)
+bool behind_changes_now(const struct mds_op *op, uint64_t dir, uint64_t victim)
 {
     struct list *l;
 
@@ -68,7 +73,7 @@ static bool is_file(const struct mds_op *op, const struct core_inode *i)
 static bool is_empty_dir(const struct mds_op *op, const struct core_inode *i)
 {
     return op->call.op == RPC_OP_RMDIR && S_ISDIR(i->attr.mode) && i->refs == (i->behind.n > 0) &&
-           list_empty(&i->behind.waiters) && names_is_empty(i);
+           !i->behind.made && list_empty(&i->behind.waiters) && names_is_empty(i);
 }
 
 bool behind_allows(const struct mds_op *op, const struct core_inode *dir,
@@ -82,5 +87,5 @@ bool behind_allows(const struct mds_op *op, const struct core_inode *dir,
            (is_file(op, victim) || is_empty_dir(op, victim)) && list_empty(&victim->files) &&
            list_empty(&dir->behind.waiters) && list_empty(&c->behind.all) &&
            behind_removes(c, cred) && may_delete(&dir->attr, &victim->attr, cred) &&
-           !changes_now(op, dir->ino, victim->ino);
+           !behind_changes_now(op, dir->ino, victim->ino);
 }

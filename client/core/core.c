@@ -99,6 +99,7 @@ static void tick(struct reactor_timer *t)
         return;
     reactor_timer_start(c->reactor, t, now + CORE_TICK_NS);
     session_tick(c, now);
+    creating_tick(c);
     mds_tick(c, now);
     oss_tick(c, now);
     lease_tick(c, now);

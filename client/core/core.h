@@ -107,6 +107,7 @@ struct core_options {
     uint64_t readahead_bytes; /* upper bound per open file. 0: computed from stripes and memory */
     bool read_only;
     bool ahead;         /* removals may be answered ahead (core_req.ahead); the default */
+    bool create_ahead;  /* so may creations; not the default */
     bool relatime;      /* reading moves atime, by the rule of proto/atime.h; else it never does */
     bool no_dir_time;   /* not that of directories */
     bool readers_cache; /* readers of files not opened with O_DIRECT keep what they have read: the
@@ -180,9 +181,9 @@ struct core_req {
                            directory counts instead of the umask */
     uint32_t pid;       /* of who asks, to be told when it waits; 0: not known */
     bool want_negative; /* lookup: a name that does not exist is status 0 with out.entry.ino 0 */
-    bool ahead;         /* unlink: may be over before the server has it, where nobody can tell the
-                           difference: behind.h. It is durable when core_fsync_ino() of the directory, or
-                           core_unmount(), has said so */
+    bool ahead; /* unlink, create, mknod: may be over before the server has it, where nobody can
+                   tell the difference: behind.h. It is durable when core_fsync_ino() of the
+                   directory, or core_unmount(), has said so */
 
     /* out */
     struct core_entry entry; /* lookup, getattr, setattr, create, mkdir, mknod, symlink, link */
@@ -395,6 +396,7 @@ struct core_stats {
     uint64_t removals_under_way; /* of these: the server has not answered yet */
     uint64_t removal_waits;      /* how often something waited for such an answer */
     uint64_t removals_refused;   /* the server did not execute them after all */
+    uint64_t created_ahead, creations_under_way, creations_refused; /* the same of files made */
 };
 bool core_holds_writes(const struct core *c); /* not yet durable */
 /* Of writes that were sent, or wait for a server: not among the dirty ones any more. */

@@ -257,9 +257,9 @@ struct core_file {
     int flags;
     uint32_t error_seen;
     struct readahead ra;
-    struct msg_cred cred; /* groups point behind the struct */
-    unsigned busy;        /* requests */
-    bool released, wrote, reopening;
+    struct msg_cred cred;                      /* groups point behind the struct */
+    unsigned busy;                             /* requests */
+    bool released, wrote, reopening, creating; /* creating: the server has not heard of it */
     bool judged;                   /* whether it is read whole tells of its neighbours */
     uint64_t bytes_read, wrote_to; /* wrote_to: the end of its last write */
     struct list lock_holders;

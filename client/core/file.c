@@ -31,6 +31,10 @@ bool file_ready(struct core_req *q, void (*resume)(struct core_req *q))
     const struct core_file *f = q->p.file;
     const struct core *c = q->p.core;
 
+    if (f->creating) {
+        creating_wait(q, resume);
+        return false;
+    }
     if (f->session_epoch == c->session.epoch && !f->open_id) { /* could not be opened again */
         q->p.end(q, -EIO);
         return false;
@@ -278,8 +282,10 @@ static bool made_name(const struct mds_op *op, bool created, uint64_t ino)
     const struct msg_create_req *m = &op->msg.create;
     struct answer a = answer_of(op);
 
-    if (created)
+    if (created) {
         inode_take_dir(op, op->call.rep, m->parent);
+        creating_executed(op);
+    }
     return names_changed(op->core, &a, RPC_FLAG_KEPT_DIR, m->parent, m->name.data, m->name.len,
                          ino);
 }
@@ -428,6 +434,7 @@ void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const
             op->msg.create.stripe.pool = mds_op_bytes(op, stripe->pool.data, stripe->pool.len);
         }
         mds_op_cred(op, &op->msg.create.cred, &q->cred);
+        op->may_ahead = c->o.create_ahead && q->ahead && !unnamed && !stripe;
     }
     req_call(q, op, "waits for the metadata server: CREATE");
 }
@@ -479,7 +486,7 @@ void files_reopen(struct core *c)
         struct core_file *f = list_entry(l, struct core_file, all);
         struct mds_op *op;
 
-        if (f->session_epoch == c->session.epoch || f->released || f->reopening)
+        if (f->session_epoch == c->session.epoch || f->released || f->reopening || f->creating)
             continue;
         if (f->locks_lost) { /* others may have them by now: nothing goes through it any more */
             f->open_id = 0;

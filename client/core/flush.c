@@ -427,6 +427,10 @@ static bool reported(const struct core_inode *i, const struct flush_wait *w)
 /* True when this flush is over. */
 static bool wait_step(struct core_inode *i, struct flush_wait *w)
 {
+    if (i->behind.creating) { /* the end of that comes here again */
+        behind_urge(i->core);
+        return false;
+    }
     if (i->ctime_due && !i->ctime_busy)
         ctime_send(i);
     if (w->tell_ahead && !i->meta_busy) {

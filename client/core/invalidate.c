@@ -32,7 +32,7 @@ static bool removals_under_way(const struct core *c, uint64_t ino)
 {
     const struct core_inode *i = c->behind.n ? inode_find((struct core *)c, ino) : NULL;
 
-    return i && i->behind.n;
+    return i && behind_busy(i);
 }
 
 static void answer(struct core *c, struct invalidation *v)

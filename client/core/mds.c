@@ -56,7 +56,7 @@ struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
     op->slot = -1;
     op->sent = op->failed = op->hung_logged = op->writes_back = false;
     op->alone = op->carried = false;
-    op->may_ahead = op->ahead = op->for_room = op->flies = op->unsure = false;
+    op->may_ahead = op->ahead = op->for_room = op->flies = op->unsure = op->loaded = false;
     op->only_epoch = 0;
     list_init(&op->members);
     return op;
@@ -294,7 +294,7 @@ void mds_op_start(struct mds_op *op)
         list_push_back(&op->core->ops, &op->link);
     if (op->failed || op->core->forced) /* done() must not run before the caller is ready */
         reactor_timer_start(op->core->reactor, &op->timer, 0);
-    else if (!op->core->behind.n || !behind_holds(op))
+    else if (!op->core->behind.n || op->ahead || !behind_holds(op))
         mds_op_go(op);
 }
 

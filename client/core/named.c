@@ -30,6 +30,8 @@ static bool is_being_removed(const struct mds_op *op)
 
         if (!o->ahead)
             return false;
+        if (creating_is(o, m->parent, &m->name))
+            return true;
         if ((o->call.op == RPC_OP_UNLINK || o->call.op == RPC_OP_RMDIR) && n->parent == m->parent &&
             n->name.len == m->name.len && memcmp(n->name.data, m->name.data, m->name.len) == 0)
             return true;

@@ -207,13 +207,13 @@ bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_
     return believed;
 }
 
-void names_removed(struct core_inode *dir, const char *name, uint32_t len)
+void names_set(struct core_inode *dir, const char *name, uint32_t len, uint64_t ino)
 {
     struct core *c = dir->core;
     uint64_t hash = hash_bytes(name, len, dir->ino);
 
     c->events_seen++;
-    (void)put(c, dir, find_hash(c, dir->ino, name, len, hash), name, len, hash, 0);
+    (void)put(c, dir, find_hash(c, dir->ino, name, len, hash), name, len, hash, ino);
 }
 
 const struct name_entry *names_get(struct core *c, uint64_t parent, const char *name, uint32_t len)

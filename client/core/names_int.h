@@ -32,7 +32,7 @@ bool names_learn(struct core *c, const struct answer *a, uint64_t parent, const 
 bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_t parent,
                    const char *name, uint32_t len, uint64_t ino);
 /* The same, of a directory that we are alone with: whatever the answer said, or will say. */
-void names_removed(struct core_inode *dir, const char *name, uint32_t len);
+void names_set(struct core_inode *dir, const char *name, uint32_t len, uint64_t ino);
 const struct name_entry *names_get(struct core *c, uint64_t parent, const char *name, uint32_t len);
 /* Its directory is complete, and it is not in it. keep: the kernel will believe so too, so it is
  * remembered: when all of the directory is to be forgotten the kernel has to hear of it. */

@@ -178,6 +178,8 @@ static void made(struct mds_op *op, int status)
         status = take_inode(op, op->q, &rep->inode);
     if (!status) {
         inode_take_dir(op, rep, m->parent);
+        if (op->may_ahead)
+            creating_executed(op);
         believed = names_changed(c, &a, RPC_FLAG_KEPT_DIR, m->parent, m->name.data, m->name.len,
                                  rep->inode.attr.ino);
         if (op->q)
@@ -235,8 +237,10 @@ void core_mknod(struct core *c, struct core_req *q, uint64_t parent, const char 
     if (!changing(c, q))
         return;
     op = make_op(c, q, RPC_OP_MKNOD, parent, name, len, mode, stripe);
-    if (op)
+    if (op) {
         op->msg.create.rdev = rdev;
+        op->may_ahead = c->o.create_ahead && q->ahead && !stripe && S_ISREG(mode);
+    }
     req_call(q, op, "waits for the metadata server: MKNOD");
 }
 

@@ -296,7 +296,8 @@ void read_run(struct core_req *q)
         read_end(q, q->p.error);
         return;
     }
-    if (!file_ready(q, read_run) || !gate_wait_growth(q, read_enter) || straight_wait(q, read_run))
+    if ((!creating_serves(q->p.file) && !file_ready(q, read_run)) ||
+        !gate_wait_growth(q, read_enter) || straight_wait(q, read_run))
         return;
     if (i->lease == MSG_LEASE_NONE && !(q->p.flags & READ_REFRESHED) &&
         (end > i->attr.size || (!i->cuts_told && !i->in_line))) {
@@ -347,7 +348,7 @@ void core_read(struct core *c, struct core_req *q, struct core_file *f, uint64_t
         req_end(q, (f->flags & O_ACCMODE) == O_WRONLY ? -EBADF : -EINVAL);
         return;
     }
-    if (!f->inode->layout_known) {
+    if (!f->inode->layout_known && !f->creating) {
         req_end(q, -EISDIR);
         return;
     }

@@ -35,6 +35,10 @@ static void sync_start(struct core *c, struct core_req *q, struct core_file *f, 
     req_begin(c, q, what, f->inode->ino);
     if (!core_usable(c, q))
         return;
+    if (!commit && f->creating) { /* what it has written goes along with it */
+        req_end(q, inode_take_error(f));
+        return;
+    }
     q->p.file = f;
     q->p.inode = inode_ref(f->inode);
     q->p.end = sync_end;

@@ -302,6 +302,10 @@ static void write_inline(struct core_req *q)
         wait_memory(q);
         return;
     }
+    if (q->p.file->creating && MAX(end, old) > q->p.core->session.inline_max) {
+        creating_wait(q, write_run);
+        return;
+    }
     if (MAX(end, old) > q->p.core->session.inline_max) {
         if (!i->layout.table_len) {
             write_end(q, -ENOSPC);
@@ -333,7 +337,7 @@ void write_run(struct core_req *q)
     bool append = write_appends(q);
 
     q->p.error = 0;
-    if (!file_ready(q, write_run))
+    if (!creating_serves(q->p.file) && !file_ready(q, write_run))
         return;
     if (i->lease != MSG_LEASE_WRITE && q->p.progress) { /* the lease went while it waited */
         write_end(q, -EIO);

@@ -385,6 +385,7 @@ static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
     o.negative_ns = conf_u64(m->conf, "negative_timeout");
     o.soft = conf_bool(m->conf, "soft");
     o.ahead = conf_bool(m->conf, "remove_ahead");
+    o.create_ahead = conf_bool(m->conf, "create_ahead");
     o.timeo_ns = conf_u64(m->conf, "timeo");
     o.hung_log_ns = conf_u64(m->conf, "hung_log");
     o.readahead_bytes = conf_u64(m->conf, "read_ahead");

@@ -49,6 +49,9 @@ static const struct {
     FIELD("removals_under_way", removals_under_way, "Of these, what the server has not answered"),
     FIELD("removal_waits_total", removal_waits, "Operations that waited for such an answer"),
     FIELD("removals_refused_total", removals_refused, "Removals answered ahead that failed"),
+    FIELD("created_ahead_total", created_ahead, "Files made before the server had them"),
+    FIELD("creations_under_way", creations_under_way, "Of these, what the server has not answered"),
+    FIELD("creations_refused_total", creations_refused, "Creations answered ahead that failed"),
     FIELD("prereads_total", prereads, "Files asked for when they were opened"),
 };
 static_assert(ARRAY_LEN(fields) == MOUNT_CORE_GAUGES, "one gauge per field");

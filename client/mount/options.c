@@ -68,6 +68,11 @@ const struct conf_option mount_conf_options[] = {
      .type = CONF_BOOL,
      .default_value = "yes",
      .help = "Answer removals before the server has them, where nobody else can tell."},
+    {.name = "create_ahead",
+     .type = CONF_BOOL,
+     .default_value = "no",
+     .help =
+         "Answer the creation of files before the server has them, where nobody else can tell."},
     {.name = "hung_log",
      .type = CONF_DURATION,
      .unit = "time",

@@ -82,20 +82,23 @@ void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned
     } else if (kind == OP_LINK) {
         draw_linked(p, o);
     }
-    p->q.ahead = (kind == OP_UNLINK || kind == OP_RMDIR) && !sim_chance(100);
+    p->q.ahead = !sim_chance(100) &&
+                 (kind == OP_UNLINK || kind == OP_RMDIR ||
+                  (kind == OP_CREATE && work_removals_makes() && o->ino != sim.history.root));
     work_say_call(p);
     if (kind == OP_LOOKUP)
         core_lookup(c, &p->q, o->ino, &p->name, 1);
     else if (kind == OP_CREATE)
         core_create_file(c, &p->q, o->ino, &p->name, 1, o->value, O_RDWR | O_CREAT | (int)o->flags,
-                         &stripe);
+                         p->q.ahead ? NULL : &stripe);
     else if (kind == OP_TMPFILE)
         core_create_file(c, &p->q, o->ino, "-", 1, o->value, O_RDWR | O_TMPFILE | (int)o->flags,
                          &stripe);
     else if (kind == OP_SYMLINK)
         core_symlink(c, &p->q, o->ino, &p->name, 1, p->target, LINK_BYTES);
     else if (kind == OP_MKDIR)
-        core_mkdir(c, &p->q, o->ino, &p->name, 1, o->value, NULL);
+        core_mkdir(c, &p->q, o->ino, &p->name, 1, o->value,
+                   work_removals_makes() ? &stripe : NULL); /* what is made there inherits it */
     else if (kind == OP_UNLINK)
         core_unlink(c, &p->q, o->ino, &p->name, 1);
     else if (kind == OP_RMDIR)

@@ -11,7 +11,7 @@ static const char *const kinds[] = {
     "lookup", "create",   "mkdir", "symlink",  "tmpfile",  "unlink",   "rmdir",    "rename",
     "link",   "stat",     "chmod", "truncate", "readdir",  "setxattr", "getxattr", "readlink",
     "open",   "read",     "write", "append",   "allocate", "flush",    "fsync",    "lock",
-    "unlock", "locktest", "close", "LOSE",     "RESTORE"};
+    "unlock", "locktest", "close", "LOSE",     "RESTORE",  "UNMAKE"};
 
 /* Two inline, two of the first chunk, one each of the next two. */
 uint32_t history_cell_offset(unsigned cell)
@@ -26,7 +26,7 @@ void op_print(const struct op *o, FILE *to)
     fprintf(to, "client%u %-8s ino %" PRIx64, o->client + 1u, kinds[o->kind], o->ino);
     if (o->ino2)
         fprintf(to, " %" PRIx64, o->ino2);
-    if ((o->kind <= OP_LINK || o->kind == OP_RESTORE) && o->kind != OP_GETATTR)
+    if ((o->kind <= OP_LINK || o->kind >= OP_RESTORE) && o->kind != OP_GETATTR)
         fprintf(to, " '%c' '%c'", 'a' + o->name, 'a' + o->name2);
     if (o->kind == OP_READ || o->kind == OP_WRITE || o->kind == OP_ALLOCATE || o->kind == OP_LOCK ||
         o->kind == OP_UNLOCK || o->kind == OP_LOCK_TEST)

@@ -49,6 +49,7 @@ enum op_kind {
     OP_LOSE,    /* a client's session ends: what it had not made durable may be gone */
     OP_RESTORE, /* a removal that it has answered ahead did not take place: ino2 has its name,
                    and is a directory or not (ret_dir) */
+    OP_UNMAKE,  /* nor a creation: ino2, under this name, is not there */
 };
 
 struct op {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See model.h. Each operation decides its status as the server would, then compares. */
-#include "tests/sim/model.h"
+/* See model.h. Each operation decides its status as the server would, then compares. What is done
+ * to the contents of files: model_contents.c. */
+#include "tests/sim/model_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/falloc.h>
 #include <linux/fs.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ void model_init(struct model *m, uint64_t root)
         .ino = root, .used = 1, .is_dir = 1, .nlink = 2, .mode = 0777, .size = past_of(0)};
 }
 
-static struct model_inode *by_ino(struct model *m, uint64_t ino)
+struct model_inode *model_by_ino(struct model *m, uint64_t ino)
 {
     for (unsigned i = 0; i < MODEL_INODES; i++)
         if (m->inode[i].used && m->inode[i].ino == ino)
@@ -29,7 +29,7 @@ static struct model_inode *by_ino(struct model *m, uint64_t ino)
 
 static struct model_inode *dir_by_ino(struct model *m, uint64_t ino, int *ret_status)
 {
-    struct model_inode *d = by_ino(m, ino);
+    struct model_inode *d = model_by_ino(m, ino);
 
     *ret_status = !d || !d->nlink ? -ENOENT : d->is_dir ? 0 : -ENOTDIR;
     return d;
@@ -67,14 +67,14 @@ static bool is_above(const struct model *m, const struct model_inode *a,
 /* The answer names this inode: whose number is not known gets it. */
 static bool is_same(struct model *m, struct model_inode *i, uint64_t ino)
 {
-    if (i->ino == 0 && ino && !by_ino(m, ino))
+    if (i->ino == 0 && ino && !model_by_ino(m, ino))
         i->ino = ino;
     return i->ino == ino;
 }
 
 /* ---- names ---- */
 
-static bool status_is(const struct op *o, int status)
+bool model_status_is(const struct op *o, int status)
 {
     return o->unknown || o->status == status;
 }
@@ -86,7 +86,7 @@ static bool do_lookup(struct model *m, const struct op *o)
 
     if (!status && !(i = entry(m, d, o->name)))
         status = -ENOENT;
-    return status_is(o, status) && (status || is_same(m, i, o->ret_ino));
+    return model_status_is(o, status) && (status || is_same(m, i, o->ret_ino));
 }
 
 static struct model_inode *make(struct model *m, const struct op *o, unsigned place, unsigned dir)
@@ -119,12 +119,12 @@ static bool do_make(struct model *m, const struct op *o, unsigned place, unsigne
     else if (i && i->is_dir)
         status = -EISDIR;
     else if (i) /* an open */
-        return status_is(o, 0) && (o->unknown || is_same(m, i, o->ret_ino));
-    if (!status_is(o, status))
+        return model_status_is(o, 0) && (o->unknown || is_same(m, i, o->ret_ino));
+    if (!model_status_is(o, status))
         return false;
     if (status)
         return true;
-    if (!o->unknown && by_ino(m, o->ret_ino))
+    if (!o->unknown && model_by_ino(m, o->ret_ino))
         return false; /* a number is never used again */
     i = make(m, o, place, dir);
     i->parent = (uint8_t)(d - m->inode);
@@ -141,8 +141,8 @@ static bool do_make_unnamed(struct model *m, const struct op *o, unsigned place)
 
     (void)dir_by_ino(m, o->ino, &status);
     if (o->unknown || status)
-        return status_is(o, status);
-    if (o->status || by_ino(m, o->ret_ino))
+        return model_status_is(o, status);
+    if (o->status || model_by_ino(m, o->ret_ino))
         return false;
     i = make(m, o, place, 0);
     i->nlink = 0;
@@ -161,8 +161,8 @@ static bool do_remove(struct model *m, const struct op *o)
         status = -EISDIR;
     if (i && o->kind == OP_RMDIR)
         status = !i->is_dir ? -ENOTDIR : is_empty(m, i) ? 0 : -ENOTEMPTY;
-    if (!status_is(o, status) || status)
-        return status_is(o, status);
+    if (!model_status_is(o, status) || status)
+        return model_status_is(o, status);
     set_entry(m, d, o->name, NULL);
     i->nlink = i->is_dir ? 0 : (uint8_t)(i->nlink - 1);
     d->nlink = (uint8_t)(d->nlink - i->is_dir);
@@ -173,7 +173,7 @@ static bool do_remove(struct model *m, const struct op *o)
 static bool do_restore(struct model *m, const struct op *o)
 {
     int status;
-    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = by_ino(m, o->ino2);
+    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = model_by_ino(m, o->ino2);
 
     for (unsigned k = 0; !i && k < MODEL_INODES; k++)
         if (m->inode[k].used && !m->inode[k].ino && m->inode[k].is_dir == o->ret_dir &&
@@ -184,6 +184,19 @@ static bool do_restore(struct model *m, const struct op *o)
     set_entry(m, d, o->name, i);
     i->nlink = i->is_dir ? 2 : (uint8_t)(i->nlink + 1);
     d->nlink = (uint8_t)(d->nlink + i->is_dir);
+    return true;
+}
+
+/* It has had no other name: whatever gives it one waits until it is made. */
+static bool do_unmake(struct model *m, const struct op *o)
+{
+    int status;
+    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = model_by_ino(m, o->ino2);
+
+    if (status || !i || i->nlink != 1 || entry(m, d, o->name) != i)
+        return false;
+    set_entry(m, d, o->name, NULL);
+    i->nlink = 0;
     return true;
 }
 
@@ -243,7 +256,7 @@ static bool do_rename(struct model *m, const struct op *o)
     struct model_inode *from, *to;
 
     if (status || status2)
-        return status_is(o, status ? status : status2);
+        return model_status_is(o, status ? status : status2);
     from = entry(m, d, o->name);
     to = entry(m, d2, o->name2);
     status = rename_status(m, o, from, to, d2);
@@ -251,8 +264,8 @@ static bool do_rename(struct model *m, const struct op *o)
         status = -EINVAL;
     if (status)
         return rename_refused(o, status, from, to);
-    if (!status_is(o, 0) || from == to)
-        return status_is(o, 0);
+    if (!model_status_is(o, 0) || from == to)
+        return model_status_is(o, 0);
     set_entry(m, d2, o->name2, from);
     set_entry(m, d, o->name, o->flags & RENAME_EXCHANGE ? to : NULL);
     reparent(m, from, d, d2);
@@ -268,7 +281,7 @@ static bool do_rename(struct model *m, const struct op *o)
 static bool do_link(struct model *m, const struct op *o)
 {
     int status;
-    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = by_ino(m, o->ino2);
+    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = model_by_ino(m, o->ino2);
     bool gone = !i || !i->nlink;
 
     if (o->unknown && (status || (gone && !(i && i->linkable)) || (i && i->is_dir)))
@@ -284,8 +297,8 @@ static bool do_link(struct model *m, const struct op *o)
         return o->status < 0;
     if (!status && entry(m, d, o->name))
         status = -EEXIST;
-    if (!status_is(o, status) || status)
-        return status_is(o, status);
+    if (!model_status_is(o, status) || status)
+        return model_status_is(o, status);
     set_entry(m, d, o->name, i);
     i->nlink++;
     i->linkable = 0;
@@ -300,7 +313,7 @@ static bool do_readdir(struct model *m, const struct op *o)
     if (d && !d->nlink) /* removed: empty, or not there */
         status = o->status == 0 ? 0 : -ENOENT;
     if (status || o->unknown)
-        return status_is(o, status);
+        return model_status_is(o, status);
     if (o->status)
         return false;
     for (unsigned k = 0; k < SIM_NAMES; k++) {
@@ -326,7 +339,7 @@ static bool see_size(struct model_inode *i, const struct op *o)
 
 static bool do_getattr(struct model *m, const struct op *o)
 {
-    struct model_inode *i = by_ino(m, o->ino);
+    struct model_inode *i = model_by_ino(m, o->ino);
 
     if (o->unknown)
         return true;
@@ -354,7 +367,7 @@ static void cut(struct model_inode *i, uint32_t size)
 
 static bool do_setattr(struct model *m, const struct op *o)
 {
-    struct model_inode *i = by_ino(m, o->ino);
+    struct model_inode *i = model_by_ino(m, o->ino);
     bool gone = !i || !i->nlink;
 
     if (!i)
@@ -366,7 +379,7 @@ static bool do_setattr(struct model *m, const struct op *o)
             return true;
         return i->xattr ? o->status == 0 && o->ret_value == i->xattr : o->status == -ENODATA;
     }
-    if (!status_is(o, 0))
+    if (!model_status_is(o, 0))
         return false;
     if (o->kind == OP_CHMOD)
         i->mode = o->value;
@@ -379,7 +392,7 @@ static bool do_setattr(struct model *m, const struct op *o)
 
 static bool do_readlink(struct model *m, const struct op *o)
 {
-    struct model_inode *i = by_ino(m, o->ino);
+    struct model_inode *i = model_by_ino(m, o->ino);
 
     if (!i || !i->nlink)
         return o->unknown || o->status == -ENOENT;
@@ -388,152 +401,18 @@ static bool do_readlink(struct model *m, const struct op *o)
 
 static bool do_open(struct model *m, const struct op *o)
 {
-    struct model_inode *i = by_ino(m, o->ino);
+    struct model_inode *i = model_by_ino(m, o->ino);
 
     if (!i || (!i->nlink && o->status))
         return o->unknown || o->status == -ENOENT;
-    if (!status_is(o, 0))
+    if (!model_status_is(o, 0))
         return false;
     if (o->flags & O_TRUNC)
         cut(i, 0);
     return true;
 }
 
-/* ---- contents ---- */
-
-static void extend(struct model_inode *i, uint32_t end, uint8_t who)
-{
-    struct past *p = &i->size;
-
-    if (p->unsure) {
-        bool grew = false;
-
-        for (unsigned k = 0; k < p->n; k++) {
-            grew |= p->v[k] < end;
-            p->v[k] = MAX(p->v[k], end);
-        }
-        p->wild |= grew;
-        p->owner = grew ? who : p->owner;
-    } else if (past_now(p) < end) {
-        past_push(p, end, who);
-    }
-}
-
-static bool do_write(struct model *m, const struct op *o)
-{
-    struct model_inode *i = by_ino(m, o->ino);
-
-    if (!i)
-        return o->unknown || o->status < 0;
-    if (!i->nlink && o->status < 0 && !o->unknown)
-        return true;
-    if (!status_is(o, 0))
-        return false;
-    past_push(&i->cell[o->cell], o->value, o->client);
-    extend(i, history_cell_offset(o->cell) + SIM_CELL_BYTES, o->client);
-    return true;
-}
-
-static void forget_cell(struct model_inode *i, unsigned cell)
-{
-    i->cell[cell] = (struct past){.n = 1, .unsure = 1, .wild = PAST_ANY};
-}
-
-/* At the end of the file as it is then. Without a lease its place is taken before its bytes are
- * there, so these are not looked at. Where it went when nobody knows is not known either. */
-static bool do_append(struct model *m, const struct op *o)
-{
-    struct model_inode *i = by_ino(m, o->ino);
-    uint32_t at;
-
-    if (!i)
-        return o->unknown || o->status < 0;
-    if (!i->nlink && o->status < 0 && !o->unknown)
-        return true;
-    if (!status_is(o, 0))
-        return false;
-    at = o->unknown ? past_now(&i->size) : o->ret_size;
-    if (!o->unknown && !past_see(&i->size, at, o->client))
-        return false;
-    for (unsigned k = 0; k < SIM_CELLS; k++)
-        if (i->size.unsure || history_cell_offset(k) == at)
-            forget_cell(i, k);
-    if (i->size.unsure)
-        i->size.wild = 1;
-    else
-        extend(i, at + SIM_CELL_BYTES, o->client);
-    return true;
-}
-
-static bool do_allocate(struct model *m, const struct op *o)
-{
-    struct model_inode *i = by_ino(m, o->ino);
-
-    if (!i)
-        return o->unknown || o->status < 0;
-    if (!i->nlink && o->status < 0 && !o->unknown)
-        return true;
-    if (!status_is(o, 0))
-        return false;
-    if (o->flags & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
-        past_push(&i->cell[o->cell], 0, o->client);
-    if (!(o->flags & FALLOC_FL_KEEP_SIZE))
-        extend(i, history_cell_offset(o->cell) + SIM_CELL_BYTES, o->client);
-    return true;
-}
-
-static bool size_allows(struct past *p, const struct op *o)
-{
-    uint32_t from = history_cell_offset(o->cell);
-    unsigned n = 0;
-
-    if (!p->unsure)
-        return o->ret_size ? past_now(p) >= from + SIM_CELL_BYTES : past_now(p) <= from;
-    if (p->wild)
-        return true;
-    for (unsigned k = 0; k < p->n; k++)
-        if (o->ret_size ? p->v[k] >= from + SIM_CELL_BYTES : p->v[k] <= from)
-            p->v[n++] = p->v[k];
-    for (unsigned k = n; k < p->n; k++)
-        p->v[k] = 0;
-    p->n = (uint8_t)n;
-    return n > 0;
-}
-
-static bool do_read(struct model *m, const struct op *o)
-{
-    struct model_inode *i = by_ino(m, o->ino);
-
-    if (o->unknown)
-        return true;
-    if (!i)
-        return o->status < 0;
-    if (!i->nlink && o->status < 0)
-        return true;
-    if (o->status || (o->ret_size && o->ret_size != SIM_CELL_BYTES))
-        return false;
-    if (o->sealing && o->ret_size == 0)
-        return true;
-    if (!size_allows(&i->size, o))
-        return false;
-    return o->ret_size == 0 || past_see(&i->cell[o->cell], o->ret_value, o->client);
-}
-
-static bool do_sync(struct model *m, const struct op *o)
-{
-    struct model_inode *i = by_ino(m, o->ino);
-
-    if (o->unknown || !i || !i->nlink)
-        return true;
-    if (o->status)
-        return false;
-    if (o->kind == OP_FLUSH)
-        return true;
-    past_sync(&i->size);
-    for (unsigned k = 0; k < SIM_CELLS; k++)
-        past_sync(&i->cell[k]);
-    return true;
-}
+/* ---- all ---- */
 
 static bool do_lose(struct model *m, const struct op *o)
 {
@@ -576,22 +455,13 @@ bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir)
         return do_readlink(m, o);
     case OP_OPEN:
         return do_open(m, o);
-    case OP_READ:
-        return do_read(m, o);
-    case OP_WRITE:
-        return do_write(m, o);
-    case OP_APPEND:
-        return do_append(m, o);
-    case OP_ALLOCATE:
-        return do_allocate(m, o);
-    case OP_FLUSH:
-    case OP_FSYNC:
-        return do_sync(m, o);
     case OP_RESTORE:
         return do_restore(m, o);
+    case OP_UNMAKE:
+        return do_unmake(m, o);
     case OP_LOSE:
         return do_lose(m, o);
     default:
-        return false;
+        return model_do_contents(m, o);
     }
 }

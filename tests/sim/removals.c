@@ -3,8 +3,10 @@
  * Removals that a client has answered ahead (ADR 0017). Until the server has executed one, the end
  * of its session, or of its client, may take it back: then the name is there again. In the history
  * that is an operation of the same client, RESTORE, which happens before its session has ended, or
- * never. Nobody else may look there meanwhile, so it does not matter when.
+ * never. Nobody else may look there meanwhile, so it does not matter when. So it is with creations
+ * (ADR 0018): what may be taken back is UNMAKE.
  */
+#include <fcntl.h>
 #include <string.h>
 
 #include "tests/sim/known.h"
@@ -20,6 +22,7 @@ struct removal {
     uint64_t dir, ino;
     uint8_t name;
     bool is_dir;
+    bool made;       /* a creation */
     uint32_t number; /* in the sequence of the history, behind its answer */
 };
 
@@ -29,7 +32,7 @@ static unsigned n_removals;
 /* A process that removes one name after the other: it makes some, lists, and takes them away, at
  * once or after a while, and then their directory. In these seeds the other clients seldom look. */
 static struct {
-    bool on;
+    bool on, makes;      /* makes: files, again and again, and seldom takes them away */
     uint64_t outer, dir; /* the one in the other, if they were made for this */
     unsigned name;       /* there */
     unsigned step, per_thousand;
@@ -42,8 +45,9 @@ void work_removals_start(void)
     memset(&remover, 0, sizeof remover);
     if (scene.kind != SCENE_ALL && scene.kind != SCENE_NAMES)
         return;
-    remover.on = sim_chance(300);
+    remover.on = sim_chance(400);
     remover.per_thousand = 500 + sim_below(500);
+    remover.makes = sim_chance(500);
 }
 
 /* Made for it, if there is room for one more; else one that others know of. */
@@ -70,6 +74,48 @@ static bool look(struct proc *p)
     return true;
 }
 
+/* Files in one directory, one after the other: written to, or not, and closed. */
+static void make_files(struct proc *p)
+{
+    struct fd *fd = &p->fd[0];
+    unsigned what = sim_below(10), step = remover.step;
+
+    if (!remover.dir) {
+        remover.dir = sim.history.root;
+        if (work_may_make(OP_MKDIR)) {
+            remover.dir = 0;
+            remover.step = 1;
+            work_call_name_in(p, OP_MKDIR, sim.history.root, sim_below(SIM_NAMES));
+            return;
+        }
+    }
+    p->on = fd;
+    if (step < 12) /* until it is known that this client makes files, and is alone with them */
+        what = step < 7 ? 5 : 8;
+    if (fd->file && what < 5 && (fd->flags & O_ACCMODE) == O_RDWR)
+        work_call_data(p,
+                       what > 2               ? OP_READ
+                       : fd->flags & O_APPEND ? OP_APPEND
+                                              : OP_WRITE,
+                       fd, sim_below(what == 4 ? SIM_CELLS : 2));
+    else if (fd->file)
+        work_close_fd(p, fd);
+    else if (what < 7 && work_may_make(OP_CREATE))
+        work_call_name_in(p, OP_CREATE, remover.dir, step % SIM_NAMES);
+    else if (what < 8)
+        work_call_name_in(p, OP_UNLINK, remover.dir, (step + 1) % SIM_NAMES);
+    else if (what < 9)
+        work_call_object(p, OP_READDIR, remover.dir);
+    else
+        work_call_name_in(p, OP_LOOKUP, remover.dir, sim_below(SIM_NAMES));
+    remover.step++;
+}
+
+bool work_removals_makes(void)
+{
+    return remover.makes;
+}
+
 bool work_removals_call(struct proc *p)
 {
     unsigned step = remover.step;
@@ -78,6 +124,12 @@ bool work_removals_call(struct proc *p)
         return look(p);
     if (!remover.on || p->index || !sim_chance(remover.per_thousand))
         return false;
+    if (remover.makes) {
+        if (step == 1 && !remover.dir)
+            remover.dir = known_last_dir();
+        make_files(p);
+        return true;
+    }
     remover.step = step < STEPS - 1 ? step + 1 : sim_below(4);
     if (step == 1)
         remover.outer = sim_chance(100) ? known_draw_dir() : known_last_dir();
@@ -109,7 +161,8 @@ uint64_t work_removals_rest(const struct proc *p, uint64_t think_ns)
 
 void work_removals_answered(const struct proc *p, const struct op *o)
 {
-    uint64_t ino = states_removal(p->client->core, o->ino, (char)('a' + o->name));
+    bool made = o->kind == OP_CREATE;
+    uint64_t ino = states_removal(p->client->core, made, o->ino, (char)('a' + o->name));
     struct proc *other;
 
     if (!ino)
@@ -120,8 +173,11 @@ void work_removals_answered(const struct proc *p, const struct op *o)
                                               .ino = ino,
                                               .name = o->name,
                                               .is_dir = o->kind == OP_RMDIR,
+                                              .made = made,
                                               .number = sim.history.next++};
-    sim_hit(o->kind == OP_RMDIR ? SIM_DIR_REMOVED_AHEAD : SIM_REMOVED_AHEAD);
+    sim_hit(made                  ? SIM_CREATED_AHEAD
+            : o->kind == OP_RMDIR ? SIM_DIR_REMOVED_AHEAD
+                                  : SIM_REMOVED_AHEAD);
     if (!remover.on || remover.looker || p->index || !sim_chance(60))
         return;
     other = work_proc(SIM_PROCS + sim_below((SIM_CLIENTS - 1) * SIM_PROCS));
@@ -140,7 +196,7 @@ void work_removals_tick(unsigned client)
 
     for (unsigned i = n_removals; i-- > 0;)
         if (removals[i].client == client &&
-            !states_removal(c, removals[i].dir, (char)('a' + removals[i].name)))
+            !states_removal(c, removals[i].made, removals[i].dir, (char)('a' + removals[i].name)))
             forget(i);
 }
 
@@ -152,14 +208,14 @@ void work_removals_lost(unsigned client)
 
         if (r->client != client)
             continue;
-        o = work_record(client, OP_RESTORE);
+        o = work_record(client, r->made ? OP_UNMAKE : OP_RESTORE);
         o->call = r->number;
         o->ino = r->dir;
         o->ino2 = r->ino;
         o->ret_dir = r->is_dir;
         o->name = r->name;
         o->unknown = true;
-        sim_hit(SIM_REMOVAL_LOST);
+        sim_hit(r->made ? SIM_CREATION_LOST : SIM_REMOVAL_LOST);
         forget(i);
     }
 }

@@ -20,8 +20,9 @@ bool states_offered(const struct mds *m, const struct core *c);
 bool states_opens(const struct mds *m, const struct core *c);   /* a session */
 bool states_unheard(const struct mds *m, const struct core *c); /* its session is made */
 unsigned states_changes(const struct core *c);                  /* how many are under way */
-/* The inode of which a removal that was answered ahead is under way; 0: there is none. */
-uint64_t states_removal(const struct core *c, uint64_t dir, char name);
+/* The inode of which a removal (made: a creation) that was answered ahead is under way; 0: there is
+ * none. */
+uint64_t states_removal(const struct core *c, bool made, uint64_t dir, char name);
 uint32_t states_removals(const struct core *c); /* how many */
 uint64_t states_reports(const struct core *c);  /* the size of which inode is on its way; 0: none */
 /* An inode of which it believes the attributes; 0: none. */

@@ -81,16 +81,19 @@ unsigned states_changes(const struct core *c)
     return n;
 }
 
-uint64_t states_removal(const struct core *c, uint64_t dir, char name)
+uint64_t states_removal(const struct core *c, bool made, uint64_t dir, char name)
 {
+    struct msg_bytes n = {&name, 1};
     struct list *l;
 
     list_for_each (l, &c->ops) {
         const struct mds_op *op = list_entry(l, const struct mds_op, link);
         const struct msg_name_req *m = &op->msg.name;
 
-        if (op->ahead && op->call.op != RPC_OP_BATCH && m->parent == dir && m->name.len == 1 &&
-            *(const char *)m->name.data == name)
+        if (made && creating_is(op, dir, &n))
+            return op->n1;
+        if (!made && op->ahead && (op->call.op == RPC_OP_UNLINK || op->call.op == RPC_OP_RMDIR) &&
+            m->parent == dir && m->name.len == 1 && *(const char *)m->name.data == name)
             return op->n1;
     }
     return 0;

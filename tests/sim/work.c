@@ -180,7 +180,7 @@ void work_finish(struct core_req *q, int status)
     if (o->kind == OP_GETATTR)
         o->own_change |= work_is_changing(p, o->ino);
     record_answer(o, status);
-    if ((o->kind == OP_UNLINK || o->kind == OP_RMDIR) && status == 0)
+    if ((o->kind == OP_UNLINK || o->kind == OP_RMDIR || o->kind == OP_CREATE) && status == 0)
         work_removals_answered(p, o);
     if (p->closing ||
         (status && (o->kind == OP_CREATE || o->kind == OP_TMPFILE || o->kind == OP_OPEN))) {
