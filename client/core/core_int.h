@@ -570,6 +570,7 @@ struct core {
     uint32_t n_lock_waits;
 
     struct hmap inodes, names, blocks;
+    struct names_listed listed;
     uint64_t events_seen, unknown_event; /* unknown: the last about what was not cached here */
     bool names_forgotten;                /* some were evicted, the kernel may have them */
     struct list invalidations;           /* struct invalidation: the kernel is being told */
@@ -588,9 +589,8 @@ struct core {
     struct {
         uint64_t ino, seq;
     } early[CORE_EARLY_RECALLS];
-    unsigned early_next;
+    unsigned early_next, commits_busy;
     size_t walked; /* of o.subdir */
-    unsigned commits_busy;
     struct core_connect connect;
     struct reactor_work unmount_work;
     bool reopen_due, unmount_kicked, closing;

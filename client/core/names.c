@@ -7,8 +7,15 @@
  * Every entry remembers what was the latest event when it was learned (core.events_seen), so that
  * an answer that was overtaken by a change, of ours or of others, is not believed. Nothing here can
  * fail for the caller: what does not fit is not cached.
+ *
+ * What a listing brings gets its place in the table of all names when a name is asked for, or goes:
+ * many who list a directory never do.
  */
 #include "client/core/core_int.h"
+
+#define NAMES_LISTED_MAX                                                                           \
+    32768u /* a few milliseconds for who asks for the first name after them                        \
+            */
 
 int names_init(struct core *c)
 {
@@ -16,8 +23,22 @@ int names_init(struct core *c)
     return hmap_init(&c->names, 1024);
 }
 
+/* Those that were listed and not asked for since get their places in the table. */
+static void index_listed(struct core *c)
+{
+    while (c->listed.first) {
+        struct hmap_node *n = c->listed.first;
+        struct name_entry *e = container_of(n, struct name_entry, node);
+
+        c->listed.first = n->next;
+        hmap_insert(&c->names, n, hash_bytes(e->name, e->len, e->dir->ino));
+    }
+    c->listed.n = 0;
+}
+
 static void entry_free(struct core *c, struct name_entry *e)
 {
+    index_listed(c);
     e->dir->forgot_event = MAX(e->dir->forgot_event, e->event);
     hmap_remove(&c->names, &e->node);
     list_remove(&e->lru);
@@ -49,11 +70,12 @@ void names_fini(struct core *c)
     hmap_fini(&c->names);
 }
 
-static struct name_entry *find_hash(const struct core *c, uint64_t parent, const char *name,
-                                    uint32_t len, uint64_t hash)
+static struct name_entry *find_hash(struct core *c, uint64_t parent, const char *name, uint32_t len,
+                                    uint64_t hash)
 {
     struct hmap_node *n;
 
+    index_listed(c);
     for (n = hmap_first(&c->names, hash); n; n = hmap_next(n)) {
         struct name_entry *e = container_of(n, struct name_entry, node);
 
@@ -63,8 +85,7 @@ static struct name_entry *find_hash(const struct core *c, uint64_t parent, const
     return NULL;
 }
 
-static struct name_entry *find(const struct core *c, uint64_t parent, const char *name,
-                               uint32_t len)
+static struct name_entry *find(struct core *c, uint64_t parent, const char *name, uint32_t len)
 {
     return find_hash(c, parent, name, len, hash_bytes(name, len, parent));
 }
@@ -101,9 +122,9 @@ static void evict_oldest(struct core *c)
     entry_free(c, e);
 }
 
-/* A name that is not here yet. */
-static bool add(struct core *c, struct core_inode *dir, const char *name, uint32_t len,
-                uint64_t hash, uint64_t ino)
+/* A name that is not here yet, and not in the table either. */
+static struct name_entry *make(struct core *c, struct core_inode *dir, const char *name,
+                               uint32_t len, uint64_t ino)
 {
     struct name_entry *e;
 
@@ -112,17 +133,43 @@ static bool add(struct core *c, struct core_inode *dir, const char *name, uint32
     e = len <= MSG_NAME_MAX ? mem_alloc(sizeof *e + len) : NULL;
     if (!e) {
         forget_some(dir);
-        return false;
+        return NULL;
     }
     e->dir = dir;
     e->ino = ino;
     e->event = c->events_seen;
     e->len = (uint16_t)len;
     memcpy(e->name, name, len);
-    hmap_insert(&c->names, &e->node, hash);
     list_push_back(&c->name_lru, &e->lru);
     list_push_back(&dir->names, &e->of_dir);
     c->n_names++;
+    return e;
+}
+
+static bool add(struct core *c, struct core_inode *dir, const char *name, uint32_t len,
+                uint64_t hash, uint64_t ino)
+{
+    struct name_entry *e = make(c, dir, name, len, ino);
+
+    if (e)
+        hmap_insert(&c->names, &e->node, hash);
+    return e != NULL;
+}
+
+/* Who lists a large directory may never ask for one of its names. */
+static bool add_listed(struct core *c, struct core_inode *dir, const char *name, uint32_t len,
+                       uint64_t ino)
+{
+    struct name_entry *e;
+
+    if (c->listed.n >= NAMES_LISTED_MAX)
+        return add(c, dir, name, len, hash_bytes(name, len, dir->ino), ino);
+    e = make(c, dir, name, len, ino);
+    if (!e)
+        return false;
+    e->node.next = c->listed.first;
+    c->listed.first = &e->node;
+    c->listed.n++;
     return true;
 }
 
@@ -269,8 +316,8 @@ bool names_listed(struct core_inode *dir, const struct answer *a, uint64_t from,
     }
     /* Nothing was known of it, and cookies ascend: the name is not here yet. */
     if (dir->list_alone && from == dir->list_next && to > from)
-        believed = !leaving && may_learn(dir, a, name, len) &&
-                   add(dir->core, dir, name, len, hash_bytes(name, len, dir->ino), ino);
+        believed =
+            !leaving && may_learn(dir, a, name, len) && add_listed(dir->core, dir, name, len, ino);
     else
         believed = learn(dir, a, name, len, ino);
     if (from != dir->list_next || (!believed && !leaving))

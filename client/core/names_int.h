@@ -23,6 +23,11 @@ struct name_entry {
     char name[];
 };
 
+struct names_listed { /* in no table yet */
+    struct hmap_node *first;
+    uint32_t n;
+};
+
 int names_init(struct core *c) MUST_USE;
 void names_fini(struct core *c);
 /* From a read; true: it may be believed until the server says otherwise. */

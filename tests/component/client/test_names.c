@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "client/core/core_int.h"
 #include "tests/support/client_bed.h"
 #include "tests/support/suite.h"
 
@@ -118,6 +120,89 @@ START_TEST(nor_when_what_the_earlier_one_said_is_forgotten)
 }
 END_TEST
 
+static void list_all(unsigned expected)
+{
+    struct core_dirent e;
+    struct bed_op op;
+    unsigned n = 0;
+
+    bed_op_init(&op);
+    core_readdir(c, &op.q, 1, 0, 65536, true);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    while (core_dirent_next(&op.q, &e) > 0)
+        n++;
+    core_readdir_done(&op.q);
+    ck_assert_uint_eq(n, expected);
+}
+
+static struct core_stats stats_now(void)
+{
+    struct core_stats stats;
+
+    core_get_stats(c, &stats);
+    return stats;
+}
+
+static unsigned n_names(void)
+{
+    return (unsigned)stats_now().names;
+}
+
+static void make_names(void)
+{
+    char name[16];
+
+    for (unsigned k = 0; k < NAMES; k++) {
+        snprintf(name, sizeof name, "n%u", k);
+        fake_make(&bed.cluster, 1, &(struct msg_bytes){name, 2}, S_IFREG | 0644);
+    }
+}
+
+START_TEST(names_that_were_listed_and_never_asked_for_are_forgotten_with_their_directory)
+{
+    make_names();
+    list_all(NAMES);
+    ck_assert_uint_eq(n_names(), NAMES);
+    invalidate_doubt_dir(c, inode_find(c, 1));
+    ck_assert_uint_eq(n_names(), 0);
+    list_all(NAMES);
+    ck_assert_uint_eq(n_names(), NAMES);
+}
+END_TEST
+
+START_TEST(names_that_were_listed_are_known_whether_they_are_there_or_not)
+{
+    uint64_t calls;
+
+    make_names();
+    list_all(NAMES);
+    calls = stats_now().mds_calls;
+    ck_assert_int_eq(look_up("n3"), 0);
+    ck_assert_int_eq(look_up("n0"), 0);
+    ck_assert_int_eq(look_up("other"), -ENOENT);
+    ck_assert_uint_eq(stats_now().mds_calls, calls);
+}
+END_TEST
+
+START_TEST(one_listed_name_that_the_server_takes_back_is_asked_for_again)
+{
+    bool answered;
+    uint64_t calls;
+
+    make_names();
+    list_all(NAMES);
+    fake_invalidate(&bed.cluster, 1, "n2", &answered);
+    fake_run_until(&bed.cluster, &answered);
+    ck_assert_uint_eq(n_names(), NAMES - 1);
+    calls = stats_now().mds_calls;
+    ck_assert_int_eq(look_up("n2"), 0);
+    ck_assert_uint_eq(stats_now().mds_calls, calls + 1);
+}
+END_TEST
+
 SUITE_MAIN("client-names", setup, teardown, what_an_older_server_does_not_take_together_goes_alone,
            of_two_changes_of_a_name_at_a_time_the_later_answer_is_not_believed,
-           nor_when_what_the_earlier_one_said_is_forgotten)
+           nor_when_what_the_earlier_one_said_is_forgotten,
+           names_that_were_listed_and_never_asked_for_are_forgotten_with_their_directory,
+           names_that_were_listed_are_known_whether_they_are_there_or_not,
+           one_listed_name_that_the_server_takes_back_is_asked_for_again)
