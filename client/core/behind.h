@@ -51,10 +51,11 @@ struct behind {      /* in struct core */
     struct behind_caller callers[BEHIND_CALLERS];
     /* Given to files of this session (creating.c): how many; those before that are answered. */
     uint32_t numbers_epoch, numbers, numbers_from;
-    bool opens_due;       /* there was no memory for one */
-    uint64_t terms;       /* counts them */
-    struct msg_time last; /* when the latest of them happened */
-    unsigned n_errors;    /* directories with an error that nobody has been told */
+    bool opens_due;        /* there was no memory for one */
+    uint64_t terms;        /* counts them */
+    struct msg_time last;  /* when the latest of them happened */
+    unsigned n_errors;     /* directories with an error that nobody has been told */
+    struct relist *relist; /* the page listed last: relist.c; NULL: none yet */
 };
 
 struct behind_inode { /* in struct core_inode */

@@ -392,6 +392,7 @@ struct core_stats {
     uint64_t paced_writes;    /* how often one waited for memory under way instead of taking more */
     uint64_t straight_writes; /* large ones that left from the caller's memory */
     uint64_t prelists, prereads; /* what came in advance: pages of directories, small files */
+    uint64_t relists;            /* listings answered by the page that was listed last */
     uint64_t removed_ahead;      /* removals answered before the server had them */
     uint64_t removals_under_way; /* of these: the server has not answered yet */
     uint64_t removal_waits;      /* how often something waited for such an answer */

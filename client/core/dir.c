@@ -10,6 +10,17 @@
 
 #define KEPT_MAX_BYTES (16u * MIB)
 
+void dir_page_set(struct core_req *q, struct buf *b, uint32_t len, const struct answer *a)
+{
+    q->p.n1 = a->event;
+    q->p.n2 = a->kept;
+    q->p.list_from = q->p.offset;
+    q->p.pins[0] = b;
+    q->p.n_pins = 1;
+    q->p.len = len;
+    q->p.progress = 0;
+}
+
 void dir_page_take(struct core_req *q, struct mds_op *op)
 {
     const struct msg_readdir_rep *rep = op->call.rep;
@@ -20,32 +31,40 @@ void dir_page_take(struct core_req *q, struct mds_op *op)
         behind_told_dir(dir, &a);
         inode_put(dir);
     }
-    q->p.n1 = a.event;
-    q->p.n2 = a.kept;
-    q->p.list_from = q->p.offset;
-    q->p.pins[0] = op->buf;
-    q->p.n_pins = 1;
+    dir_page_set(q, op->buf, op->call.bulk_in_len, &a);
     op->buf = NULL;
-    q->p.len = op->call.bulk_in_len;
-    q->p.progress = 0;
     q->out.dir.parent = rep->parent;
     q->out.dir.eof = rep->eof;
 }
 
+/* q has its page. */
+static void page_listed(struct core_req *q)
+{
+    struct core_inode *dir = inode_find(q->p.core, q->p.ino);
+
+    if (dir)
+        atime_read(dir);
+    req_finish(q, 0);
+}
+
 static void page_here(struct mds_op *op, int status)
 {
+    const struct msg_readdir_rep *rep = op->call.rep;
     struct core_req *q = op->q;
 
     if (!q)
         return;
-    if (!status) {
-        struct core_inode *dir = inode_find(op->core, q->p.ino);
-
-        dir_page_take(q, op);
-        if (dir)
-            atime_read(dir);
+    if (status) {
+        req_finish(q, status);
+        return;
     }
-    req_finish(q, status);
+    dir_page_take(q, op);
+    if (rep->alone) {
+        struct answer a = answer_of(op);
+
+        relist_keep(q, &a);
+    }
+    page_listed(q);
 }
 
 static void page_get(struct core_req *q)
@@ -60,16 +79,20 @@ static void page_get(struct core_req *q)
         mem_wait(c, q, page_get);
         return;
     }
+    alone = behind_wishes(c, &q->cred);
+    if (alone) /* with attributes, wanted or not: it spares the calls that would look each name up
+                */
+        q->p.flags = DIR_PLUS;
+    if (alone && relist_take(q, b)) {
+        page_listed(q);
+        return;
+    }
     op = mds_op_new(c, RPC_OP_READDIR, q, page_here);
     if (!op) {
         mem_put(c, b);
         req_finish(q, -ENOMEM);
         return;
     }
-    alone = behind_wishes(c, &q->cred);
-    if (alone) /* with attributes, wanted or not: it spares the calls that would look each name up
-                */
-        q->p.flags = DIR_PLUS;
     op->buf = b;
     op->iov = (struct iovec){b->data, b->size_bytes};
     op->call.bulk_in = &op->iov;

@@ -195,6 +195,7 @@ static void handle_invalidate(struct rpc_req *req)
     struct invalidation *v = FAULT("client.invalidate.memory") ? NULL : mem_zalloc(sizeof *v);
 
     c->stats.invalidations++;
+    relist_forget(c, 0);
     drop_own(c, i, &m);
     if (c->o.events.inval_attr)
         c->o.events.inval_attr(c->o.events.arg, m.ino);
@@ -228,6 +229,7 @@ void invalidate_all(struct core *c)
     size_t pos;
 
     c->unknown_event = ++c->events_seen;
+    relist_forget(c, 0);
     names_clear(c);
     kernel_forgets_names(c);
     c->names_forgotten = false;

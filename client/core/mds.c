@@ -109,8 +109,20 @@ static bool wants_slot(const struct mds_op *op)
     return (rpc_op_flags(op->call.op) & OP_SLOT) != 0;
 }
 
+/* The page listed last may tell what this changes. The parts of a BATCH come here by themselves,
+ * and a removal ahead has forgotten the page of its directory. */
+static void page_doubt(const struct mds_op *op)
+{
+    const unsigned code = op->call.op;
+    const bool removal = code == RPC_OP_UNLINK || code == RPC_OP_RMDIR;
+
+    if (wants_slot(op) && code != RPC_OP_BATCH && !(op->ahead && removal))
+        relist_forget(op->core, 0);
+}
+
 static void op_finish(struct mds_op *op, int status)
 {
+    page_doubt(op);
     list_remove(&op->wait);
     reactor_timer_cancel(op->core->reactor, &op->timer);
     if (op->flies)
@@ -285,6 +297,7 @@ void mds_op_start(struct mds_op *op)
 {
     if (op->may_ahead && behind_try(op))
         return;
+    page_doubt(op);
     for (unsigned i = 0; i < ARRAY_LEN(op->dirs); i++)
         if (op->dirs[i])
             invalidate_begin_change(op->core, op->dirs[i]);

@@ -13,9 +13,8 @@
  */
 #include "client/core/core_int.h"
 
-#define NAMES_LISTED_MAX                                                                           \
-    32768u /* a few milliseconds for who asks for the first name after them                        \
-            */
+/* A few milliseconds for who asks for the first name after them. */
+#define NAMES_LISTED_MAX 32768u
 
 int names_init(struct core *c)
 {
@@ -59,6 +58,7 @@ void names_clear(struct core *c)
 
 void names_drop_dir(struct core_inode *dir)
 {
+    relist_forget(dir->core, dir->ino);
     dir->complete = false;
     while (!list_empty(&dir->names))
         entry_free(dir->core, list_entry(dir->names.next, struct name_entry, of_dir));
@@ -67,6 +67,7 @@ void names_drop_dir(struct core_inode *dir)
 void names_fini(struct core *c)
 {
     names_clear(c);
+    relist_fini(c);
     hmap_fini(&c->names);
 }
 
@@ -103,6 +104,7 @@ void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len,
     struct core_inode *dir = inode_find(c, parent);
     struct name_entry *e = find(c, parent, name, len);
 
+    relist_forget(c, parent);
     if (dir)
         forget_some(dir);
     if (!e)
@@ -242,6 +244,7 @@ bool names_changed(struct core *c, const struct answer *a, uint8_t flag, uint64_
     uint64_t hash = hash_bytes(name, len, parent);
     struct name_entry *e = find_hash(c, parent, name, len, hash);
 
+    relist_forget(c, parent);
     c->events_seen++;
     if (believed && !is_overtaken(dir, a, e, ino)) {
         believed = put(c, dir, e, name, len, hash, ino);
@@ -259,6 +262,7 @@ void names_set(struct core_inode *dir, const char *name, uint32_t len, uint64_t 
     struct core *c = dir->core;
     uint64_t hash = hash_bytes(name, len, dir->ino);
 
+    relist_forget(c, dir->ino);
     c->events_seen++;
     (void)put(c, dir, find_hash(c, dir->ino, name, len, hash), name, len, hash, ino);
 }

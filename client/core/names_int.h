@@ -9,6 +9,7 @@
 #include "common/base/hmap.h"
 
 struct answer;
+struct buf;
 struct mds_op;
 
 /* ---- the cache ---- */
@@ -61,6 +62,14 @@ void names_clear(struct core *c);
 
 /* The page of an answered READDIR is q's, for core_dirent_next(). */
 void dir_page_take(struct core_req *q, struct mds_op *op);
+void dir_page_set(struct core_req *q, struct buf *b, uint32_t len, const struct answer *a);
+
+/* ---- the page listed last, again (relist.c) ---- */
+
+void relist_keep(const struct core_req *q, const struct answer *a); /* q's: with q's caller */
+bool relist_take(struct core_req *q, struct buf *b); /* true: it is in b, and that is q's page */
+void relist_forget(struct core *c, uint64_t dir);    /* if it is of this directory; 0: of any */
+void relist_fini(struct core *c);
 
 /* ---- in advance ---- */
 

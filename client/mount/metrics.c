@@ -45,6 +45,7 @@ static const struct {
     FIELD("memory_waits_total", memory_waits, "Requests that waited for memory"),
     FIELD("paced_writes_total", paced_writes, "Writes that waited for memory under way"),
     FIELD("prelists_total", prelists, "Pages of directories fetched because names were looked up"),
+    FIELD("relists_total", relists, "Listings answered by the page that was listed last"),
     FIELD("removed_ahead_total", removed_ahead, "Removals answered before the server had them"),
     FIELD("removals_under_way", removals_under_way, "Of these, what the server has not answered"),
     FIELD("removal_waits_total", removal_waits, "Operations that waited for such an answer"),
