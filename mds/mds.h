@@ -79,6 +79,7 @@ struct mds_change {
     uint64_t ino;
     struct msg_bytes name; /* empty: only attributes. Borrowed from the request */
     bool cuts;             /* a file, that may become shorter: who has it open is told too */
+    bool owner;            /* its user, group or sticky bit: what kernels check by themselves */
     void *hook;            /* the session module's */
 };
 

@@ -282,6 +282,7 @@ struct msg_invalidate_req {
     uint64_t ino;
     bool whole;            /* all names in it; else only name, the others go on being kept */
     struct msg_bytes name; /* empty: attributes only */
+    bool owner; /* whose it is, or whether it is sticky: kernels look at that before they ask */
 };
 
 struct msg_glimpse_rep { /* GLIMPSE, server to client, msg_ino_req: size and mtime as the writer

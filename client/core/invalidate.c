@@ -199,6 +199,8 @@ static void handle_invalidate(struct rpc_req *req)
     drop_own(c, i, &m);
     if (c->o.events.inval_attr)
         c->o.events.inval_attr(c->o.events.arg, m.ino);
+    if (m.owner) /* the kernel asks for who owns it when it looks a name up, not when it checks */
+        kernel_forgets_names(c);
     if (!v) {
         if (i && m.whole)
             names_drop_dir(i);

@@ -205,6 +205,18 @@ uint64_t resolve_link(struct mds_op *o, struct view *v)
     return 0;
 }
 
+static bool changes_owner(struct view *v, const struct msg_setattr_req *req)
+{
+    struct mds_inode in;
+
+    if (!(req->set & (MSG_SET_UID | MSG_SET_GID | MSG_SET_MODE)) ||
+        view_inode(v, req->ino, &in) < 0)
+        return false;
+    return (req->set & MSG_SET_UID && req->uid != in.uid) ||
+           (req->set & MSG_SET_GID && req->gid != in.gid) ||
+           (req->set & MSG_SET_MODE && S_ISDIR(in.mode) && (req->mode ^ in.mode) & S_ISVTX);
+}
+
 uint64_t resolve_setattr(struct mds_op *o, struct view *v)
 {
     const struct msg_setattr_req *req = o->msg;
@@ -215,6 +227,8 @@ uint64_t resolve_setattr(struct mds_op *o, struct view *v)
         op_cut(o, req->ino);
     else
         op_change(o, req->ino, NULL);
+    if (o->prepare.n_changes)
+        o->prepare.changes[0].owner = changes_owner(v, req);
     if (!see_file(o, v, req->ino, &in))
         return 0;
     if (ns_setattr_check(&in, req) < 0)

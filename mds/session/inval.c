@@ -72,9 +72,9 @@ void session_inval_send(struct session_module *mod, struct watch_inval *v)
 }
 
 int session_inval_new(struct session_module *mod, struct session_watch *w, bool whole,
-                      const struct msg_bytes *name, struct watch_wait *ww)
+                      const struct mds_change *c, struct watch_wait *ww)
 {
-    uint32_t len = name && !whole ? name->len : 0;
+    uint32_t len = c && !whole ? c->name.len : 0;
     struct watch_inval *v = len <= MSG_NAME_MAX ? mem_zalloc(sizeof *v + len) : NULL;
 
     if (!v)
@@ -83,8 +83,9 @@ int session_inval_new(struct session_module *mod, struct session_watch *w, bool 
     v->w = w;
     v->wait = ww;
     if (len)
-        memcpy(v->name, name->data, len);
-    v->req = (struct msg_invalidate_req){.ino = w->f->ino, .whole = whole, .name = {v->name, len}};
+        memcpy(v->name, c->name.data, len);
+    v->req = (struct msg_invalidate_req){
+        .ino = w->f->ino, .whole = whole, .name = {v->name, len}, .owner = c && c->owner};
     v->deadline_ns = session_now_ns(mod) + mod->mds->conf.lease_ns;
     list_push_back(&w->invals, &v->of_watch);
     list_push_back(&mod->invals, &v->all);

@@ -432,9 +432,9 @@ void session_waits_add(struct session_module *mod, struct mds_waits *out,
                        uint64_t other); /* 0: nobody in particular */
 
 /* ---- inval.c ---- */
-/* ww: who waits for the answer, or NULL. */
+/* c: NULL, no name and nothing in particular; ww: who waits for the answer, or NULL. */
 int session_inval_new(struct session_module *mod, struct session_watch *w, bool whole,
-                      const struct msg_bytes *name, struct watch_wait *ww) MUST_USE;
+                      const struct mds_change *c, struct watch_wait *ww) MUST_USE;
 void session_inval_send(struct session_module *mod, struct watch_inval *v); /* unless it is sent */
 void session_inval_end(struct session_module *mod, struct watch_inval *v);
 /* It could not be answered in time, because this server is busy with what has to come first. */

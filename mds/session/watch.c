@@ -294,7 +294,7 @@ static int change_tell(struct session_module *mod, struct mds_change *c, uint64_
         struct session_watch *w = list_entry(l, struct session_watch, of_file);
 
         if (w->s->id != session && rc == 0)
-            rc = session_inval_new(mod, w, whole, &c->name, ww);
+            rc = session_inval_new(mod, w, whole, c, ww);
     }
     return rc;
 }

@@ -220,7 +220,7 @@ CODEC_MSG(lease_req, LeaseReq, LEASE_REQ)
 #define RECALL_REQ(F) F(num, ino) F(num, lease_seq) F(lease, keep)
 CODEC_MSG(recall_req, RecallReq, RECALL_REQ)
 
-#define INVALIDATE_REQ(F) F(num, ino) F(flag, whole) F(bytes, name, MSG_NAME_MAX)
+#define INVALIDATE_REQ(F) F(num, ino) F(flag, whole) F(bytes, name, MSG_NAME_MAX) F(flag, owner)
 CODEC_MSG(invalidate_req, InvalidateReq, INVALIDATE_REQ)
 
 #define WRITE_INLINE_REQ(F)                                                                        \

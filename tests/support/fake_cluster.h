@@ -148,6 +148,7 @@ void fake_mds_restart(struct fake_cluster *f); /* sessions and slots survive */
 void fake_release_removals(struct fake_cluster *f);
 /* Tells the first session; answered is set when it has. */
 void fake_invalidate(struct fake_cluster *f, uint64_t ino, const char *name, bool *answered);
+void fake_invalidate_owner(struct fake_cluster *f, uint64_t ino, bool *answered);
 void fake_give_up(struct fake_cluster *f, unsigned oss); /* its target; clients hear of a new map */
 void fake_oss_restart(struct fake_oss *o);               /* uncommitted data is gone */
 void fake_oss_release(struct fake_oss *o);               /* what was held is served */

@@ -200,7 +200,8 @@ static void told(struct rpc_call *call, int status)
     mem_free(t);
 }
 
-void fake_invalidate(struct fake_cluster *f, uint64_t ino, const char *name, bool *answered)
+static void invalidate(struct fake_cluster *f, uint64_t ino, const char *name, bool owner,
+                       bool *answered)
 {
     struct telling *t = mem_zalloc(sizeof *t);
 
@@ -208,8 +209,19 @@ void fake_invalidate(struct fake_cluster *f, uint64_t ino, const char *name, boo
     *answered = false;
     t->answered = answered;
     strncpy(t->name, name, sizeof t->name - 1);
-    t->req = (struct msg_invalidate_req){.ino = ino, .name = {t->name, (uint32_t)strlen(name)}};
+    t->req = (struct msg_invalidate_req){
+        .ino = ino, .name = {t->name, (uint32_t)strlen(name)}, .owner = owner};
     rpc_call_init(&t->call, RPC_OP_INVALIDATE, &t->req, told, t);
     t->call.timeout_ns = 100 * NS_PER_S;
     rpc_link_call(f->sessions[0].link, &t->call);
+}
+
+void fake_invalidate(struct fake_cluster *f, uint64_t ino, const char *name, bool *answered)
+{
+    invalidate(f, ino, name, false, answered);
+}
+
+void fake_invalidate_owner(struct fake_cluster *f, uint64_t ino, bool *answered)
+{
+    invalidate(f, ino, "", true, answered);
 }

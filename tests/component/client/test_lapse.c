@@ -281,6 +281,23 @@ START_TEST(a_forced_unmount_tries_no_commit_again)
 }
 END_TEST
 
+START_TEST(the_kernel_looks_names_up_again_when_an_owner_changes)
+{
+    struct core_file *f = bed_create(&bed, c, "f");
+    bool answered;
+
+    fake_invalidate(&bed.cluster, core_file_ino(f), "", &answered);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    ck_assert(answered);
+    ck_assert_uint_eq(n_all, 0);
+    fake_invalidate_owner(&bed.cluster, core_file_ino(f), &answered);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    ck_assert(answered);
+    ck_assert_uint_eq(n_all, 1);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-lapse", setup, teardown, cached_data_waits_for_the_server,
            cached_names_and_attributes_wait_for_the_server,
            the_kernel_is_told_no_time_beyond_the_lease_and_to_drop_its_pages,
@@ -289,4 +306,5 @@ SUITE_MAIN("client-lapse", setup, teardown, cached_data_waits_for_the_server,
            a_file_that_is_gone_with_the_session_reads_as_an_error,
            a_soft_mount_fails_what_it_can_not_vouch_for,
            a_request_that_waits_for_the_session_ends_with_a_forced_unmount,
-           a_forced_unmount_tries_no_commit_again)
+           a_forced_unmount_tries_no_commit_again,
+           the_kernel_looks_names_up_again_when_an_owner_changes)

@@ -35,6 +35,7 @@ struct rig_note {
     uint64_t ino, seq; /* seq: lease, fence, truncate generation */
     uint64_t size;
     uint32_t n;
+    bool owner; /* INVALIDATE */
 };
 
 struct rig_oss {

@@ -69,6 +69,7 @@ static void on_invalidate(struct rpc_req *req)
     n->ino = m->ino;
     n->n = m->whole;
     n->size = m->name.len;
+    n->owner = m->owner;
     if (c->mute)
         list_push_back(&c->held, &req->link);
     else

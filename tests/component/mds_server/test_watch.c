@@ -143,6 +143,35 @@ START_TEST(who_asks_during_a_change_gets_no_lease)
 }
 END_TEST
 
+static bool told_of_owner(uint64_t ino, const struct msg_setattr_req *req)
+{
+    const struct rig_client *c = &rig.client[1];
+
+    ck_ok(getattr(1, ino));
+    ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, req, NULL));
+    for (unsigned k = 0; k < RIG_NOTES; k++)
+        if (c->notes[k].op == RPC_OP_INVALIDATE && c->notes[k].ino == ino && c->notes[k].owner)
+            return true;
+    return false;
+}
+
+START_TEST(who_is_told_hears_whether_the_owner_changes)
+{
+    uint64_t file = make_file(0, "f"), dir = make_dir(0, "d");
+    struct msg_setattr_req mode = {.ino = file, .set = MSG_SET_MODE, .mode = 0640};
+    struct msg_setattr_req same = {.ino = file, .set = MSG_SET_UID};
+    struct msg_setattr_req owner = {.ino = file, .set = MSG_SET_UID, .uid = 5};
+    struct msg_setattr_req open = {.ino = dir, .set = MSG_SET_MODE, .mode = 0755};
+    struct msg_setattr_req sticky = {.ino = dir, .set = MSG_SET_MODE, .mode = 01777};
+
+    ck_assert(!told_of_owner(file, &mode));
+    ck_assert(!told_of_owner(file, &same));
+    ck_assert(told_of_owner(file, &owner));
+    ck_assert(!told_of_owner(dir, &open));
+    ck_assert(told_of_owner(dir, &sticky));
+}
+END_TEST
+
 START_TEST(a_rename_tells_of_both_directories_and_both_inodes)
 {
     uint64_t from = make_dir(0, "from"), to = make_dir(0, "to"), moved, victim;
@@ -475,6 +504,7 @@ static void add(TCase *t)
     tcase_add_test(t, nobody_is_told_of_what_only_its_changer_watches);
     tcase_add_test(t, a_change_waits_until_who_watches_the_directory_has_answered);
     tcase_add_test(t, who_asks_during_a_change_gets_no_lease);
+    tcase_add_test(t, who_is_told_hears_whether_the_owner_changes);
     tcase_add_test(t, a_rename_tells_of_both_directories_and_both_inodes);
     tcase_add_test(t, attributes_of_a_file_that_another_writes_are_not_kept);
     tcase_add_test(t, who_has_a_file_open_is_told_before_it_is_cut);
