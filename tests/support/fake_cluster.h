@@ -123,8 +123,10 @@ struct fake_cluster {
     uint64_t avail_bytes; /* told by STATFS */
     /* removals that are answered ahead */
     bool alone;         /* who wishes to know is alone with everything */
-    bool batches;       /* UNLINKs that come together are executed so */
-    bool hold_removals; /* they wait for fake_release_removals() */
+    bool batches;       /* UNLINKs and MKNODs that come together are executed so */
+    bool hold_removals; /* they, and creations so, wait for fake_release_removals() */
+    bool hold_opens;    /* so does OPEN */
+    int fail_creations; /* status for a MKNOD in a batch; 0: none */
     struct list removals_held;
     int fail_removals;            /* status for UNLINK; 0: none */
     unsigned fail_removals_n;     /* of so many; 0: of all */
@@ -137,6 +139,7 @@ struct fake_cluster {
 
 /* The metadata server says that it knows BATCH, and answers one like a server that does not. */
 extern bool fake_mds_offers_batch;
+extern bool fake_mds_offers_numbers; /* and files under numbers that a session gives */
 void fake_cluster_start(struct fake_cluster *f, struct reactor *r, struct clock_virtual *clock,
                         unsigned n_oss);
 void fake_cluster_stop(struct fake_cluster *f);
@@ -180,6 +183,7 @@ void fake_oss_start(struct fake_cluster *f, unsigned index);
 struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req);
 struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name,
                              uint32_t mode);
+struct fake_inode *fake_make_given(struct fake_cluster *f, const struct msg_create_req *m);
 void fake_session_seen(struct fake_cluster *f, struct fake_session *s, struct rpc_link *from);
 void fake_mds_handle(struct rpc_req *req);
 struct fake_inode *fake_find(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name);

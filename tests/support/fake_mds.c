@@ -13,7 +13,10 @@
 
 static struct fake_inode *inode_of(struct fake_cluster *f, uint64_t ino)
 {
-    return ino < FAKE_INODES && f->inodes[ino].used ? &f->inodes[ino] : NULL;
+    for (unsigned k = ino < FAKE_INODES ? (unsigned)ino : 1; k < FAKE_INODES; k++)
+        if (f->inodes[k].used && f->inodes[k].attr.ino == ino) /* its place, or given */
+            return &f->inodes[k];
+    return NULL;
 }
 
 struct fake_inode *fake_find(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name)
@@ -74,7 +77,7 @@ static void answer(struct fake_cluster *f, struct rpc_req *req, int status, stru
 
     if (i)
         fill(i, req->header.session, &rep.inode, true);
-    if (i && req->header.op == RPC_OP_UNLINK) {
+    if (i && (req->header.op == RPC_OP_UNLINK || (created && f->alone))) {
         rep.has_dir = true;
         rep.dir = f->inodes[i->parent].attr;
     }
@@ -159,7 +162,7 @@ void fake_session_seen(struct fake_cluster *f, struct fake_session *s, struct rp
 
         for (n = 0; n < FAKE_HOLDERS; n++)
             if (i->used && i->leases[n].session == s->id && i->leases[n].recalled)
-                send_recall(f, s->id, k, i->leases[n].seq);
+                send_recall(f, s->id, i->attr.ino, i->leases[n].seq);
     }
 }
 
@@ -266,7 +269,7 @@ static void do_create(struct fake_cluster *f, struct rpc_req *req)
     }
     bool created = !i;
     if (!i)
-        i = fake_make(f, m->parent, &m->name, m->mode);
+        i = fake_make_given(f, m);
     if (m->flags & MSG_CREATE_OPEN)
         open_as(f, req, i, (m->open_flags & O_ACCMODE) != O_RDONLY, created);
     else
@@ -498,6 +501,7 @@ static void execute(struct fake_cluster *f, struct rpc_req *req)
         break;
     case RPC_OP_CREATE:
     case RPC_OP_MKDIR:
+    case RPC_OP_MKNOD:
         do_create(f, req);
         break;
     case RPC_OP_OPEN:

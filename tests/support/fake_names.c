@@ -2,6 +2,7 @@
 /* Directories of the metadata server in memory: pages that say what a session is alone with, and
  * changes that come together; see fake_cluster.h. */
 #include <check.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -90,9 +91,21 @@ void fake_rename(struct fake_cluster *f, struct rpc_req *req)
 
 bool fake_holds_removal(struct fake_cluster *f, struct rpc_req *req)
 {
-    if (!f->hold_removals || (req->header.op != RPC_OP_UNLINK && req->header.op != RPC_OP_RMDIR &&
-                              req->header.op != RPC_OP_BATCH))
+    switch (req->header.op) {
+    case RPC_OP_UNLINK:
+    case RPC_OP_RMDIR:
+    case RPC_OP_MKNOD:
+    case RPC_OP_BATCH:
+        if (!f->hold_removals)
+            return false;
+        break;
+    case RPC_OP_OPEN:
+        if (!f->hold_opens)
+            return false;
+        break;
+    default:
         return false;
+    }
     list_push_back(&f->removals_held, &req->link);
     return true;
 }
@@ -101,7 +114,7 @@ void fake_release_removals(struct fake_cluster *f)
 {
     struct list now, *l;
 
-    f->hold_removals = false;
+    f->hold_removals = f->hold_opens = false;
     list_init(&now);
     list_splice(&now, &f->removals_held);
     while ((l = list_pop_front(&now)) != NULL)
@@ -156,6 +169,48 @@ static int remove_one(struct fake_cluster *f, const struct msg_batch_item *item,
     return 0;
 }
 
+struct fake_inode *fake_make_given(struct fake_cluster *f, const struct msg_create_req *m)
+{
+    struct fake_inode *i = fake_make(f, m->parent, &m->name, m->mode);
+
+    if (m->ino)
+        i->attr.ino = m->ino;
+    if (m->data.len) {
+        ck_assert_uint_le(m->data.len, FAKE_INLINE_MAX);
+        memcpy(i->data, m->data.data, m->data.len);
+        i->attr.size = i->data_len = m->data.len;
+    }
+    return i;
+}
+
+static int make_one(struct fake_cluster *f, const struct msg_batch_item *item,
+                    struct msg_inode_rep *rep)
+{
+    struct msg_create_req m = {.parent = item->parent,
+                               .name = item->name,
+                               .mode = item->mode,
+                               .ino = item->ino,
+                               .data = item->data};
+    struct fake_inode *i;
+
+    if (f->fail_creations)
+        return f->fail_creations;
+    if (f->retry_members) {
+        f->retry_members--;
+        return -AIFS_ERETRY;
+    }
+    f->executed[item->op]++;
+    if (fake_find(f, item->parent, &item->name))
+        return -EEXIST;
+    i = fake_make_given(f, &m);
+    rep->inode.attr = i->attr;
+    rep->inode.layout = i->layout;
+    f->inodes[item->parent].attr.change = ++f->change;
+    rep->has_dir = true;
+    rep->dir = f->inodes[item->parent].attr;
+    return 0;
+}
+
 /* The whole answer is kept with the session: its last one is enough for a test. */
 void fake_batch(struct fake_cluster *f, struct rpc_req *req, struct fake_session *s)
 {
@@ -172,7 +227,10 @@ void fake_batch(struct fake_cluster *f, struct rpc_req *req, struct fake_session
         int status;
 
         items[k] = (struct msg_batch_item_rep){0};
-        status = remove_one(f, &m->items[k], &items[k].rep);
+        if (m->items[k].op == RPC_OP_MKNOD)
+            status = make_one(f, &m->items[k], &items[k].rep);
+        else
+            status = remove_one(f, &m->items[k], &items[k].rep);
         items[k].status = err_to_wire(status);
         items[k].has_rep = !status;
         kept[k] = RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR;
