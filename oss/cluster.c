@@ -88,7 +88,8 @@ static void target_refused(struct oss_target *t, uint32_t instead_of)
         LOG_ERROR(
             "oss",
             "%s: this is target %u, which was given up: it is not served again. What is on it "
-            "belongs to nothing any more; an empty directory becomes a new target",
+            "belongs to nothing any more; an empty directory becomes a new target when this server "
+            "starts again",
             chunk_store_path(t->store), instead_of);
     else if (instead_of && instead_of != t->instead_of)
         LOG_ERROR(

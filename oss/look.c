@@ -8,6 +8,8 @@
  * Away: not served any more, and told to the metadata server as missing. There again: it is given
  * the fences that it has not been asked to remember meanwhile, and served when it has them.
  */
+#include <stdio.h>
+
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/fault/fault.h"
@@ -16,29 +18,50 @@
 #define LOOKERS 4u
 #define HUNG_NS (10 * NS_PER_S)
 
+/* Not t->id: one that is refused has none. */
+static const char *name_of(const struct oss_target *t, char buf[32])
+{
+    uint32_t id = chunk_store_super(t->store)->target_id;
+
+    if (!id)
+        return "a new target";
+    snprintf(buf, 32, "target %u", id);
+    return buf;
+}
+
 static void came_back(void *arg, int status)
 {
     struct oss_target *t = arg;
+    char name[32];
 
     t->returns = false;
     if (status) /* and once more with the next look */
-        LOG_ERROR("oss", "target %u: %s is there again, but not served: its fences: %s", t->id,
+        LOG_ERROR("oss", "%s: %s is there again, but not served: its fences: %s", name_of(t, name),
                   chunk_store_path(t->store), err_text(status));
     if (status || t->look.away || t->oss->stopping)
         return;
     t->away = false;
-    LOG_INFO("oss", "target %u: its directory %s is there again", t->id,
+    LOG_INFO("oss", "%s: its directory %s is there again", name_of(t, name),
              chunk_store_path(t->store));
     oss_cluster_register(t->oss);
 }
 
 static void went_away(struct oss_target *t)
 {
+    char name[32];
+
     t->away = true;
-    LOG_ERROR("oss",
-              "target %u: its directory %s was renamed or removed, or its disk is gone: it is not "
-              "served until it is there again",
-              t->id, chunk_store_path(t->store));
+    if (t->instead_of && t->instead_of == chunk_store_super(t->store)->target_id)
+        LOG_WARN(
+            "oss",
+            "%s, which was given up: its directory %s is elsewhere, or gone. What is there now "
+            "is looked at when this server starts again",
+            name_of(t, name), chunk_store_path(t->store));
+    else
+        LOG_ERROR("oss",
+                  "%s: its directory %s was renamed or removed, or its disk is gone: it is not "
+                  "served until it is there again",
+                  name_of(t, name), chunk_store_path(t->store));
     oss_cluster_register(t->oss);
 }
 
@@ -53,13 +76,14 @@ static void look_run(struct worker_job *j)
 static void look_done(struct worker_job *j)
 {
     struct oss_target *t = container_of(j, struct oss_target, look.job);
+    char name[32];
 
     t->look.busy = false;
     t->look.away = t->look.found_away;
     if (t->oss->stopping) /* and closed, perhaps */
         return;
     if (t->look.hung)
-        LOG_INFO("oss", "target %u: its directory %s answers again", t->id,
+        LOG_INFO("oss", "%s: its directory %s answers again", name_of(t, name),
                  chunk_store_path(t->store));
     t->look.hung = false;
     if (t->look.away == t->away || t->returns)
@@ -74,11 +98,13 @@ static void look_done(struct worker_job *j)
 
 static void look_hangs(struct oss_target *t, uint64_t now)
 {
+    char name[32];
+
     if (t->look.hung || now - t->look.since_ns < HUNG_NS)
         return;
     t->look.hung = true;
-    LOG_WARN("oss", "target %u: its directory %s has not answered for %llu s: does its disk hang?",
-             t->id, chunk_store_path(t->store), HUNG_NS / NS_PER_S);
+    LOG_WARN("oss", "%s: its directory %s has not answered for %llu s: does its disk hang?",
+             name_of(t, name), chunk_store_path(t->store), HUNG_NS / NS_PER_S);
 }
 
 int oss_targets_look_start(struct oss *o)

@@ -22,6 +22,7 @@
 #include "common/base/log.h"
 
 #define STATFS_TIMEOUT_S 30
+#define SAY_AFTER_MS     1500
 #define GRACE_S          15 /* the daemon keeps its own time limit; this one is for a stuck daemon */
 
 static volatile sig_atomic_t interrupted;
@@ -93,15 +94,34 @@ static bool answers_statfs(const char *dir)
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+static bool is_readable(int fd, int timeout_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, timeout_ms) > 0;
+}
+
+/* Nobody likes to look at a terminal that is silent for the time that servers are given. */
+static void say_waiting(const struct mount_request *m, uint64_t limit_ns)
+{
+    fprintf(stderr, "mount.aifs: waiting for");
+    for (unsigned i = 0; i < m->source.n_servers; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", m->source.servers[i]);
+    fprintf(stderr, ", for up to %llu s (mount_timeout)\n",
+            (unsigned long long)(limit_ns / NS_PER_S));
+}
+
 static int wait_for_daemon(const struct mount_request *m, int fd, char *err, size_t err_len)
 {
-    uint64_t limit_ns =
-        MAX(conf_u64(m->conf, "mount_timeout"), conf_u64(m->conf, "retry")) + NS_PER_S;
-    time_t end = time(NULL) + (time_t)(limit_ns / NS_PER_S) + GRACE_S;
+    uint64_t limit_ns = MAX(conf_u64(m->conf, "mount_timeout"), conf_u64(m->conf, "retry"));
+    time_t end = time(NULL) + (time_t)(limit_ns / NS_PER_S) + 1 + GRACE_S;
     char text[MOUNT_ERROR_BYTES + 1];
-    size_t n = read_all(fd, text, sizeof(text) - 1, end);
+    size_t n = 0;
     int status;
 
+    if (!is_readable(fd, SAY_AFTER_MS) && !interrupted)
+        say_waiting(m, limit_ns);
+    n = read_all(fd, text, sizeof(text) - 1, end);
     text[n] = '\0';
     if (n == 0 && interrupted) {
         snprintf(err, err_len, "interrupted");

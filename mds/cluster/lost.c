@@ -153,11 +153,17 @@ static void replace_done(struct map_change *r, int status)
         refused = NULL; /* given up before, and there again */
     strbuf_init(&text);
     strbuf_printf(&text,
-                  "%starget %u is given up for good: what it held is lost, also if its disk comes "
-                  "back, new files do not use it, and its place is free",
-                  msg->dry_run ? "would be done: " : "", msg->targets[0]);
+                  msg->dry_run
+                      ? "would be done: target %u is given up for good: what it held is lost, also "
+                        "if its disk comes back, new files do not use it, and its place is free"
+                      : "target %u has been given up: what it held is lost, new files do not use "
+                        "it any more, and its place is free",
+                  msg->targets[0]);
     if (refused && status == 0)
         strbuf_printf(&text, " for the new target at %s of %s", refused->path, refused->alias);
+    else if (status == 0)
+        strbuf_printf(&text, ": an empty directory there becomes a new target when its server is "
+                             "started again");
     if (status == 0 && strbuf_failed(&text))
         status = -ENOMEM;
     if (status == 0 && !msg->dry_run)
@@ -202,9 +208,11 @@ static void remove_done(struct map_change *r, int status)
     struct msg_text_rep rep;
     char text[256];
     int n = snprintf(text, sizeof text,
-                     "%sserver %s (node %u) is removed: nothing of it is known any more but its "
-                     "targets, which were given up",
-                     msg->dry_run ? "would be done: " : "", r->name, msg->node);
+                     msg->dry_run ? "would be done: server %s (node %u) is removed: nothing of it "
+                                    "is known any more but its targets, which were given up"
+                                  : "server %s (node %u) has been removed; its targets stay in "
+                                    "target list as given-up",
+                     r->name, msg->node);
 
     if (status == 0 && !msg->dry_run) {
         LOG_WARN("cluster", "%s", text);

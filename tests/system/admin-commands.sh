@@ -31,11 +31,11 @@ for cmd in "file where" "file locks" "stripe get"; do
     # shellcheck disable=SC2086
     refuse "$cmd elsewhere" 2 '^aifs-admin: /etc/passwd: not on an aifs mount$' "$ADMIN" $cmd /etc/passwd
 done
-refuse "a file that the environment names" 4 '/none \(of AIFS_CONFIG\): ' env AIFS_CONFIG="$T/none" "$ADMIN" status
-refuse "a file that the line names" 4 '/none: ' "$ADMIN" --config "$T/none" status
+refuse "a file that the environment names" 4 'config file .*/none \(of AIFS_CONFIG\): ' env AIFS_CONFIG="$T/none" "$ADMIN" status
+refuse "a file that the line names" 4 'config file .*/none: ' "$ADMIN" --config "$T/none" status
 refuse "a key that the environment names" 4 '\(of AIFS_KEY_FILE\)$' env AIFS_KEY_FILE="$T/none" "$ADMIN" status
 [ -z "$("$ADMIN" file info /etc/passwd 2>/dev/null)" ] || fail "file info prints a table of nothing"
-refuse "nobody there" 7 '' "$ADMIN" --mds 127.0.0.1:1 --key-file "$C/key/admin.key" --timeout 1s status
+refuse "nobody there" 7 'connection refused: nobody serves there' "$ADMIN" --mds 127.0.0.1:1 --key-file "$C/key/admin.key" --timeout 1s status
 refuse "a missing server" 4 '^aifs-admin: there is no server nope$' "$ADMIN" node show nope
 refuse "the way to a missing server" 4 'no server nope' "$ADMIN" net show nope
 "$ADMIN" --json net show | jq -e '[.items[] | select(.type != "device")] | length == 3 and all(.state == "up" and .rtt_us > 0 and (.transport | test("^(tcp|shm|rdma)$")))' >/dev/null ||
@@ -53,6 +53,11 @@ expect "a second cluster" "$ADMIN" -q demo up --dir "$T/b" --oss 1
 if [ ! -e /etc/aifs/admin.conf ]; then
     env -u AIFS_CONFIG "$ADMIN" file where "$M/f" | grep -q oss2 || fail "file where does not find the cluster of the mount"
     refuse "which one" 2 "config $T/b/admin.conf" env -u AIFS_CONFIG "$ADMIN" status
+    gone=/run/aifs/admin.d/gone-${T##*/}.conf
+    cleanup() { rm -f "$gone"; }
+    ln -s "$T/gone/admin.conf" "$gone" # of a demo whose folder was removed by hand
+    refuse "one that is gone" 2 "$gone is left out: the cluster that it leads to is not there" env -u AIFS_CONFIG "$ADMIN" status
+    cleanup
 fi
 expect "it goes" "$ADMIN" -q demo down --dir "$T/b" --purge
 "$ADMIN" --json client list | jq -e '.items | length > 0 and all(.state == "connected")' >/dev/null || fail "client list: $("$ADMIN" client list)"

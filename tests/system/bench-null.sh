@@ -59,5 +59,9 @@ refuse "a file" 1 'Not a directory' "$BENCH" null "$T/file"
 [ "$(cat "$T/file")" = precious ] || fail "the file is hidden"
 refuse "no directory" 2 'directory' "$BENCH" null
 refuse "a network that is not there" 2 'net ib' "$BENCH" null --net ib "$M"
+for args in null "null --bogus" "null $T/none" bogus ""; do
+    # shellcheck disable=SC2086
+    "$BENCH" --json $args </dev/null 2>&1 | jq -es 'length == 1 and .[0].schema == "aifs.bench.error/1" and (.[0].message | length > 0)' >/dev/null || fail "--json $args: $("$BENCH" --json $args 2>&1)"
+done
 [ -z "$(ls "$M")" ] || fail "left behind: $(ls "$M")"
 true

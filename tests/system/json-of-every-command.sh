@@ -27,6 +27,10 @@ bad() {
     echo "${*:1:2}" >>"$T/done"
 }
 
+bad 2 bogus
+jq -e '.command == "bogus"' "$T/err" >/dev/null || fail "which command was it: $(cat "$T/err")"
+bad 2 target bogus
+jq -e '.command == "target bogus"' "$T/err" >/dev/null || fail "which command was it: $(cat "$T/err")"
 good status status
 good top.client top --interval 100ms
 good df df

@@ -56,7 +56,7 @@ start_without oss1
 wait_for 60 asked || fail "status does not tell of the lost disk"
 refuse "without --yes" 8 "would be done: target $id is given up.*at $place of oss1" "$ADMIN" target replace "$lost"
 [ "$("$ADMIN" --json target list | jq '.items | length')" = 4 ] || fail "it was only asked what would be done"
-expect "replace" "$ADMIN" target replace "$lost" --yes
+"$ADMIN" target replace "$lost" --yes | grep -q "^target $id has been given up: .* its place is free for the new target at $place of oss1" || fail "it does not say what was done"
 begun() { "$ADMIN" --json target list | jq -e '[.items[] | select(.state == "online" and .node == "oss1")] | length == 2'; }
 wait_for 60 begun || fail "there is no new target: $("$ADMIN" target list)"
 asked && fail "it still asks for the disk"
@@ -98,6 +98,19 @@ start_without oss1
 late() { "$ADMIN" --json status | jq -e --arg id "$id" '.warnings | any(contains("target " + $id + ", which was given up, is there again"))'; }
 wait_for 60 late || fail "status does not tell of the disk that is back: $("$ADMIN" --json status | jq -c .warnings)"
 grep -q "$place: this is target $id, which was given up" "$C/oss1/log" || fail "the server does not say so"
+for cmd in status "target list"; do
+    # shellcheck disable=SC2086
+    refuse "$cmd tells of it" 3 "target $id, which was given up, .*becomes a new target when the server is started again" "$ADMIN" $cmd
+done
+mv "$place" "$T/late" && mkdir "$place"
+seen() { grep -q "target $id, which was given up: its directory $place is elsewhere" "$C/oss1/log"; }
+wait_for 60 seen || fail "the server does not see that it is empty: $(tail -3 "$C/oss1/log")"
+grep -E '\btarget 0\b' "$C/oss1/log" && fail "there is no target 0"
+kill_daemon oss1 TERM
+rmdir "$place" && mv "$T/new-disk" "$place"
+start_without oss1
+wait_for 60 begun || fail "with its new disk: $("$ADMIN" target list)"
+expect "target list is content with it" "$ADMIN" target list
 
 # both disks of the other server are missing: it has nothing, and is there all the same
 kill_daemon oss2 TERM

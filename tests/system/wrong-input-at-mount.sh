@@ -20,6 +20,7 @@ refuse "a list of devices that is none" 32 'net.devices: nothing behind the last
 refuse "a mount point in use" 32 'mount' "$MOUNT" "$src" "$M" -o "$key"
 refuse "no such mount point" 32 'nowhere' "$MOUNT" "$src" "$T/nowhere" -o "$key"
 refuse "nobody at that port" 32 'refused|unreachable|connect|time|answer' "$MOUNT" "127.0.0.1:1:/" "$T/x" -o "$key,mount_timeout=2"
+refuse "nobody at that port, for long" 32 'mount.aifs: waiting for 127.0.0.1:1, for up to 6 s .mount_timeout.' "$MOUNT" "127.0.0.1:1:/" "$T/x" -o "$key,mount_timeout=6"
 refuse "a storage server as source" 32 'is an object storage server' "$MOUNT" "127.0.0.1:$(cat "$C/oss1/run/port"):/" "$T/x" -o "$key,mount_timeout=5"
 refuse "no such sub-directory" 32 'no such|ENOENT|not' "$MOUNT" "${src}nothing" "$T/x" -o "$key,mount_timeout=5"
 refuse "garbage as source" 1 'source|usage|host' "$MOUNT" "::::" "$T/x" -o "$key"

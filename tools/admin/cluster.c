@@ -79,11 +79,18 @@ unsigned cluster_use_percent(const struct msg_target_stat *live)
     return all ? (unsigned)((live->used_bytes * 100 + all - 1) / all) : 0;
 }
 
+bool cluster_target_refused(const struct cluster *c, const struct map_target *t)
+{
+    for (uint32_t i = 0; i < c->status->n_refused; i++)
+        if (c->status->refused[i].instead_of == t->id)
+            return true;
+    return false;
+}
+
 void cluster_target_missing(struct out *o, const struct cluster *c, const struct map_target *t)
 {
     const struct msg_node_live *from;
     const struct map_node *node;
-    bool refused = false;
 
     for (uint32_t i = 0; i < c->status->n_refused; i++) {
         const struct msg_refused_target *r = &c->status->refused[i];
@@ -92,7 +99,7 @@ void cluster_target_missing(struct out *o, const struct cluster *c, const struct
             out_warning(o,
                         "target %u, which was given up, is there again at %.*s of %.*s: it is not "
                         "used, for what was removed meanwhile is still on it. An empty directory "
-                        "becomes a new target",
+                        "in its place becomes a new target when the server is started again",
                         t->id, (int)r->path.len, (const char *)r->path.data, (int)r->alias.len,
                         (const char *)r->alias.data);
         else if (r->instead_of == t->id)
@@ -102,10 +109,9 @@ void cluster_target_missing(struct out *o, const struct cluster *c, const struct
                 "was refused: is its disk mounted? If it is lost: aifs-admin target replace %u",
                 t->id, (int)r->path.len, (const char *)r->path.data, (int)r->alias.len,
                 (const char *)r->alias.data, t->id);
-        refused = refused || r->instead_of == t->id;
     }
     node = map_node(c->map, t->node);
-    if (!refused && !t->given_up && node && t->state != MAP_TARGET_ONLINE &&
+    if (!cluster_target_refused(c, t) && !t->given_up && node && t->state != MAP_TARGET_ONLINE &&
         cluster_node_up(cluster_node_live(c, t->node)) && !cluster_target_live(c, t->id, &from))
         out_warning(o,
                     "target %u lived at %s on %s and is not there: was its directory renamed, is "
@@ -137,7 +143,7 @@ const char *cluster_session_state(const struct cluster *c, const struct msg_sess
 /* ---- status ---- */
 
 struct sums {
-    uint64_t total, used, online, errors, silent, targets, given_up, full;
+    uint64_t total, used, online, errors, silent, targets, given_up, full, refused;
 };
 
 static struct sums add_up(const struct cluster *c)
@@ -151,6 +157,7 @@ static struct sums add_up(const struct cluster *c)
         const struct msg_target_stat *live = cluster_target_live(c, c->map->targets[i].id, &node);
 
         s.given_up += c->map->targets[i].given_up;
+        s.refused += cluster_target_refused(c, &c->map->targets[i]);
         if (!live)
             continue;
         s.total += live->total_bytes;
@@ -372,7 +379,7 @@ int cmd_status(struct admin *a, int argc, char **argv)
         out_print(o);
     else
         out_drop(o);
-    rc = s.online < s.targets || s.targets == 0 || s.full ? ADMIN_PARTIAL : ADMIN_OK;
+    rc = s.online < s.targets || s.targets == 0 || s.full || s.refused ? ADMIN_PARTIAL : ADMIN_OK;
     cluster_put(&c);
     return rc;
 }

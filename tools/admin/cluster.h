@@ -26,7 +26,9 @@ const struct msg_target_stat *cluster_target_live(const struct cluster *c, uint3
                                                   const struct msg_node_live **ret_node);
 /* As df(1) says it: of what is used and what can be. */
 unsigned cluster_use_percent(const struct msg_target_stat *live);
-/* A warning when its server has found another directory where it lived. */
+/* Its server offers a directory in its place, or it was given up and is offered itself. */
+bool cluster_target_refused(const struct cluster *c, const struct map_target *t);
+/* A warning when that is so, or when it is simply not there. */
 void cluster_target_missing(struct out *o, const struct cluster *c, const struct map_target *t);
 /* node: of cluster_target_live(); NULL: not reported. */
 const char *cluster_target_state(const struct map_target *t, const struct msg_node_live *node);

@@ -50,7 +50,7 @@ static int read_config(struct admin *a, const char *path)
     }
     if (rc < 0) {
         conf_destroy(c);
-        return admin_fail(rc, "%s%s", path,
+        return admin_fail(rc, "config file %s%s", path,
                           says_env(path, "AIFS_CONFIG") ? " (of AIFS_CONFIG)" : "");
     }
     if (!a->mds && conf_str(c, "mds")) {
@@ -87,8 +87,9 @@ static void list_published(char *const *paths, unsigned n)
         admin_detail("  --config %s", realpath(paths[i], target) ? target : paths[i]);
 }
 
-/* The files of the clusters of this machine, for the caller to free. */
-static unsigned find_published(char *paths[PUBLISHED_MAX])
+/* The files of the clusters of this machine, for the caller to free. Whose cluster is gone without
+ * `demo down` is left out; with tell that is said. */
+static unsigned find_published(char *paths[PUBLISHED_MAX], bool tell)
 {
     unsigned n = 0;
     struct dirent *e;
@@ -97,10 +98,16 @@ static unsigned find_published(char *paths[PUBLISHED_MAX])
     while (d && n < PUBLISHED_MAX && (e = readdir(d))) {
         if (asprintf(&paths[n], "%s/%s", PUBLISHED, e->d_name) < 0)
             break;
-        if (e->d_name[0] == '.' || access(paths[n], R_OK) != 0)
-            free(paths[n]);
-        else
+        if (e->d_name[0] != '.' && access(paths[n], R_OK) == 0) {
             n++;
+            continue;
+        }
+        if (tell && e->d_name[0] != '.' && errno == ENOENT)
+            admin_detail(
+                "aifs-admin: %s is left out: the cluster that it leads to is not there any "
+                "more; remove it",
+                paths[n]);
+        free(paths[n]);
     }
     if (d)
         closedir(d);
@@ -117,7 +124,7 @@ static void free_published(char *paths[PUBLISHED_MAX], unsigned n)
 static int read_published(struct admin *a)
 {
     char *paths[PUBLISHED_MAX], *chosen = NULL;
-    unsigned n = find_published(paths);
+    unsigned n = find_published(paths, false);
     int rc = ADMIN_USAGE;
 
     for (unsigned i = 0; i < n; i++)
@@ -130,6 +137,8 @@ static int read_published(struct admin *a)
     else
         list_published(paths, n);
     free_published(paths, n);
+    if (!chosen)
+        free_published(paths, find_published(paths, true));
     return rc;
 }
 
@@ -140,7 +149,7 @@ bool admin_knows_cluster(const struct admin *a)
 
     if (a->mds || a->config || access(ADMIN_CONF, R_OK) == 0)
         return true;
-    n = find_published(paths);
+    n = find_published(paths, false);
     free_published(paths, n);
     return n == 1;
 }
@@ -204,12 +213,20 @@ static int explain(const struct admin *a, int rc)
                     a->key_file);
         return ADMIN_PERMISSION;
     }
-    if (rc == -AIFS_ECONN) {
-        admin_error("metadata server %s: it closed the connection without an answer; is that an "
-                    "aifs server?",
+    if (rc == -ECONNREFUSED)
+        admin_error("metadata server %s: connection refused: nobody serves there; is it running?",
                     a->mds);
+    else if (rc == -AIFS_ETIMEOUT)
+        admin_error("metadata server %s: no answer within %.1f s", a->mds,
+                    (double)a->timeout_ns / (double)NS_PER_S);
+    else if (rc == -AIFS_ECONN)
+        admin_error("metadata server %s: it closes connections without an answer: it is starting "
+                    "or stopping, or is no aifs server",
+                    a->mds);
+    else if (rc == -AIFS_EPROTO)
+        admin_error("metadata server %s: what answers there is no aifs server", a->mds);
+    if (rc == -ECONNREFUSED || rc == -AIFS_ETIMEOUT || rc == -AIFS_ECONN || rc == -AIFS_EPROTO)
         return ADMIN_UNREACHABLE;
-    }
     return admin_fail(rc, "metadata server %s", a->mds);
 }
 

@@ -226,21 +226,30 @@ static int save(const struct demo *d)
     return rc < 0 ? admin_fail(rc, "demo: cannot write into %s", d->dir) : ADMIN_OK;
 }
 
-static unsigned targets_online(const struct cluster_map *map)
-{
-    unsigned n = 0;
+struct demo_count {
+    unsigned oss, targets, online;
+};
 
-    for (uint32_t i = 0; i < map->n_targets; i++)
-        n += map->targets[i].state == MAP_TARGET_ONLINE;
+/* What there is, which is more than what was asked for where somebody has added to it. */
+static struct demo_count count_servers(const struct cluster_map *map)
+{
+    struct demo_count n = {0};
+
+    for (uint32_t i = 0; i < map->n_nodes; i++)
+        n.oss += map->nodes[i].type == MAP_NODE_OSS;
+    for (uint32_t i = 0; i < map->n_targets; i++) {
+        n.targets += !map->targets[i].given_up;
+        n.online += map->targets[i].state == MAP_TARGET_ONLINE;
+    }
     return n;
 }
 
 /* Waits until the MDS has seen every target. */
-static int wait_online(struct admin *a, const struct demo *d)
+static int wait_online(struct admin *a, const struct demo *d, struct demo_count *ret_count)
 {
     uint64_t end = clock_mono_ns(clock_real()) + START_TIMEOUT_MS * NS_PER_MS;
     char config[PATH_MAX];
-    unsigned want = d->oss * d->targets, have = 0;
+    unsigned want = d->oss * d->targets;
     int rc;
 
     snprintf(config, sizeof config, "%s/admin.conf", d->dir);
@@ -253,13 +262,13 @@ static int wait_online(struct admin *a, const struct demo *d)
         rc = admin_get_map(a, &map);
         if (rc != ADMIN_OK)
             break;
-        have = targets_online(map);
+        *ret_count = count_servers(map);
         map_put(map);
-        if (have >= want)
+        if (ret_count->online >= want)
             break;
         if (clock_mono_ns(clock_real()) > end) {
             admin_error("demo: only %u of %u targets came online; see the logs in %s/oss*/log",
-                        have, want, d->dir);
+                        ret_count->online, want, d->dir);
             rc = ADMIN_FAILED;
             break;
         }
@@ -355,7 +364,8 @@ static int claim_dir(struct demo *d, const struct up_options *o)
     return found < 0 ? admin_fail(found, "demo: cannot write into %s", d->dir) : ADMIN_OK;
 }
 
-static int bring_up(struct admin *a, struct demo *d, const char *mount)
+static int bring_up(struct admin *a, struct demo *d, const char *mount,
+                    struct demo_count *ret_count)
 {
     int rc = start_mds(d);
 
@@ -364,7 +374,7 @@ static int bring_up(struct admin *a, struct demo *d, const char *mount)
     if (rc == ADMIN_OK)
         rc = save(d);
     if (rc == ADMIN_OK)
-        rc = wait_online(a, d);
+        rc = wait_online(a, d, ret_count);
     if (rc != ADMIN_OK)
         return rc;
     demo_publish(d);
@@ -385,13 +395,13 @@ static void tell(const struct admin *a, const char *verb, const struct demo *d, 
                mount ? 2 : 1);
 }
 
-static void describe(const struct admin *a, const struct demo *d)
+static void describe(const struct admin *a, const struct demo *d, const struct demo_count *n)
 {
     tell(a, "up", d, NULL);
     if (a->quiet || a->json)
         return;
-    printf("demo        %s: 1 MDS, %u OSS, %u target%s\n", d->dir, d->oss, d->oss * d->targets,
-           d->oss * d->targets == 1 ? "" : "s");
+    printf("demo        %s: 1 MDS, %u OSS, %u target%s\n", d->dir, n->oss, n->targets,
+           n->targets == 1 ? "" : "s");
     for (unsigned i = 0; i < d->n_mounts; i++)
         printf("mounted     %s\n", d->mounts[i].path);
     printf("next        aifs-admin --config %s/admin.conf status\n", d->dir);
@@ -400,6 +410,7 @@ static void describe(const struct admin *a, const struct demo *d)
 int cmd_demo_up(struct admin *a, int argc, char **argv)
 {
     struct up_options o = {0};
+    struct demo_count count = {0};
     const struct admin_option options[] = {
         {"oss", 0, &o.oss, NULL},
         {"targets", 0, &o.targets, NULL},
@@ -425,9 +436,9 @@ int cmd_demo_up(struct admin *a, int argc, char **argv)
         rc = made < 0 ? admin_fail(made, "demo: cannot prepare %s", d->dir) : save(d);
     }
     if (rc == ADMIN_OK)
-        rc = bring_up(a, d, o.mount);
+        rc = bring_up(a, d, o.mount, &count);
     if (rc == ADMIN_OK)
-        describe(a, d);
+        describe(a, d, &count);
     free(d);
     return rc;
 }
@@ -472,18 +483,8 @@ int cmd_demo_down(struct admin *a, int argc, char **argv)
         if (rc == ADMIN_OK && unmounted == ADMIN_PARTIAL)
             lost = true;
     }
-    if (rc == ADMIN_OK) {
-        char path[PATH_MAX];
-        int removed = purge ? demo_remove(d, path) : 0;
-
-        demo_unpublish(d);
-        if (removed < 0)
-            rc = admin_fail(removed, "demo: cannot remove %s", path);
-        else if (!a->quiet && !a->json)
-            printf("demo        %s: down%s\n", d->dir, purge ? ", data removed" : "");
-        if (rc == ADMIN_OK)
-            tell(a, "down", d, NULL);
-    }
+    if (rc == ADMIN_OK)
+        rc = demo_end(a, d, purge);
     free(d);
     return rc == ADMIN_OK && lost ? ADMIN_PARTIAL : rc;
 }

@@ -22,6 +22,8 @@
 #define DEMO_MOUNTS_MAX 64
 #define DEMO_PATH_BYTES 1024 /* leaves room for file names in PATH_MAX */
 
+struct admin;
+
 struct demo_mount {
     char path[PATH_MAX];
     char options[512]; /* given with -o, used by `up` again; "" = none */
@@ -55,8 +57,8 @@ int demo_write_admin_conf(const struct demo *d) MUST_USE;
  * (root only; others skip it). */
 void demo_publish(const struct demo *d);
 void demo_unpublish(const struct demo *d);
-/* Removes what demo_prepare() and the daemons have made, and nothing else; d->dir itself only when
- * nothing is left in it. -errno, with the path in ret_path. */
-int demo_remove(const struct demo *d, char ret_path[PATH_MAX]) MUST_USE;
+/* Its servers have stopped: says so, and with purge removes what demo_prepare() and the daemons
+ * have made, and nothing else; d->dir itself only when nothing is left in it. An exit code. */
+int demo_end(const struct admin *a, const struct demo *d, bool purge) MUST_USE;
 
 #endif

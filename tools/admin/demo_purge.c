@@ -2,7 +2,7 @@
 /*
  * What a demo leaves on the machine: the entry by which aifs-admin finds it, and its folder. It is
  * removed name by name, never as "everything that is in there": the folder, or the one of the
- * targets, may hold files of somebody else.
+ * targets, may hold files of somebody else. Targets that were added in other places are named.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/base/crc.h"
+#include "tools/admin/admin.h"
 #include "tools/admin/demo.h"
 
 #define PUBLISHED "/run/aifs/admin.d"
@@ -77,6 +78,40 @@ int demo_check_empty(const struct demo *d)
     return rc;
 }
 
+/* Is path within dir/name? */
+static bool is_below(const char *path, const char *dir, const char *name)
+{
+    char whole[PATH_MAX];
+    int len = snprintf(whole, sizeof whole, "%s/%s/", dir, name);
+
+    return !strncmp(path, whole, (size_t)len);
+}
+
+/* Targets that were added by path are in a list that the first one of their server keeps. */
+static void warn_outside(const struct demo *d, struct out *o)
+{
+    const char *base = d->targets_dir[0] ? d->targets_dir : d->dir;
+    char list[PATH_MAX], line[PATH_MAX], server[16];
+
+    for (unsigned n = 1; n <= d->oss; n++) {
+        FILE *f;
+
+        snprintf(server, sizeof server, "oss%u", n);
+        snprintf(list, sizeof list, "%s/%s/t1/added", base, server);
+        f = fopen(list, "re");
+        while (f && fgets(line, sizeof line, f)) {
+            line[strcspn(line, "\n")] = '\0';
+            if (!is_below(line, base, server) && !is_below(line, d->dir, server))
+                out_warning(o,
+                            "%s, a target that was added to oss%u, is not in the demo's "
+                            "directory: it stays, with its data",
+                            line, n);
+        }
+        if (f)
+            fclose(f);
+    }
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st;
@@ -101,7 +136,7 @@ static int remove_tree(char ret_path[PATH_MAX], const char *dir, const char *fmt
     return nftw(ret_path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0 ? 0 : -errno;
 }
 
-int demo_remove(const struct demo *d, char ret_path[PATH_MAX])
+static int remove_all(const struct demo *d, char ret_path[PATH_MAX])
 {
     /* The description goes last: what a failure leaves can be purged again. */
     static const char *const first[] = {"mds", "key", "admin.conf", "admin.conf.new"};
@@ -129,4 +164,29 @@ int demo_remove(const struct demo *d, char ret_path[PATH_MAX])
         rc = -errno;
     }
     return rc;
+}
+
+int demo_end(const struct admin *a, const struct demo *d, bool purge)
+{
+    static const struct out_column columns[] = {{"DIR", OUT_TEXT, NULL}};
+    struct out *o = out_table(a, "aifs.demo.down/1", columns, ARRAY_LEN(columns));
+    char path[PATH_MAX];
+    int rc = 0;
+
+    if (purge) {
+        warn_outside(d, o); /* the list goes, too */
+        rc = remove_all(d, path);
+    }
+    demo_unpublish(d);
+    out_text(o, d->dir);
+    if (rc == 0 && a->json) {
+        out_print(o);
+        return ADMIN_OK;
+    }
+    out_drop(o);
+    if (rc < 0)
+        return admin_fail(rc, "demo: cannot remove %s", path);
+    if (!a->quiet)
+        printf("demo        %s: down%s\n", d->dir, purge ? ", data removed" : "");
+    return ADMIN_OK;
 }

@@ -189,6 +189,7 @@ static int unknown(const char *noun, const char *verb)
         else if (!strcmp(admin_commands[i].noun, noun) && admin_commands[i].verb)
             names[n++] = admin_commands[i].verb;
     }
+    admin_say_of(noun, known ? verb : NULL);
     nearest = text_nearest(known ? (verb ? verb : "") : noun, names, n);
     if (known && !verb)
         return admin_usage(noun, NULL, "%s what?", noun);

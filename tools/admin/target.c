@@ -20,7 +20,7 @@ static const struct out_column columns[] = {{"ID", OUT_COUNT, NULL},
                                             {"ERRORS", OUT_COUNT, NULL},
                                             {"LAST", OUT_AGE, "last_seen_ns"}};
 
-/* One row; false when the target does not answer. */
+/* One row; false when the target does not answer, or its server offers what cannot be used. */
 static bool target_row(struct out *o, const struct cluster *c, const struct map_target *t)
 {
     const struct map_node *node = map_node(c->map, t->node);
@@ -50,7 +50,7 @@ static bool target_row(struct out *o, const struct cluster *c, const struct map_
         out_warning(o, "target %u (%s) on %s is unreachable", t->id, t->alias,
                     node ? node->alias : "an unknown server");
     cluster_target_missing(o, c, t);
-    return strcmp(state, "unreachable") != 0;
+    return strcmp(state, "unreachable") != 0 && !cluster_target_refused(c, t);
 }
 
 static int target_table(struct admin *a, const char *schema, const char *pool_name,

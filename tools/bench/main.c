@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entry of aifs-bench: picks the scenario and reads its options. */
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,16 +15,27 @@ static const struct bench_scenario *const scenarios[] = {
     &bench_io,    &bench_md,  &bench_small, &bench_ckpt,   &bench_train, &bench_kv,
     &bench_scale, &bench_net, &bench_null,  &bench_limits, &bench_bars,  &bench_report};
 
+static bool errors_as_json;
+
 void bench_error(const char *fmt, ...)
 {
+    char text[4096], *json = NULL;
+    json_t *root = NULL;
     va_list ap;
 
-    fflush(stdout);
-    fputs("aifs-bench: ", stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    if (errors_as_json)
+        root = json_pack("{s:s, s:s}", "schema", "aifs.bench.error/1", "message", text);
+    json = root ? json_dumps(root, 0) : NULL;
+    fflush(stdout);
+    if (json) /* else, too, where a name is no UTF-8 */
+        fprintf(stderr, "%s\n", json);
+    else
+        fprintf(stderr, "aifs-bench: %s\n", text);
+    free(json);
+    json_decref(root);
 }
 
 static int set_option(const struct bench_option *o, const char *value)
@@ -94,7 +106,7 @@ int bench_options(const struct bench_option *options, unsigned n, int argc, char
 static void help(const struct bench_scenario *one)
 {
     printf("usage: aifs-bench [--json] [--roofline] [--demo DIR] <scenario> [options]\n\n"
-           "  --json          one JSON document instead of text\n"
+           "  --json          one JSON document instead of text, errors as objects, too\n"
            "  --roofline      and what this machine can do at most, measured for each row\n"
            "  --demo DIR      a cluster on this machine: what its processes spend\n");
     for (size_t i = 0; i < ARRAY_LEN(scenarios); i++) {
@@ -149,7 +161,7 @@ int main(int argc, char **argv)
     log_set_level(LOG_LEVEL_WARN);
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--json"))
-            b.json = true;
+            b.json = errors_as_json = true;
         else if (!strcmp(argv[i], "--roofline"))
             b.roofline = true;
         else if (!strncmp(argv[i], "--demo=", 7))
@@ -174,6 +186,9 @@ int main(int argc, char **argv)
     }
     if (left > 0 && !want_help)
         bench_error("there is no scenario %s", argv[0]);
-    help(NULL);
+    else if (b.json && !want_help)
+        bench_error("say which scenario (see --help)");
+    if (want_help || !b.json)
+        help(NULL);
     return want_help ? 0 : 2;
 }
