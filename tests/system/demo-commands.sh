@@ -39,8 +39,10 @@ expect "status shows nothing missing" "$ADMIN" -q demo status --dir "$C"
 expect "the mount goes" "$ADMIN" -q demo umount --dir "$C" "$T/ro"
 [ ! -e "$T/ro" ] || fail "the mount point that was made for it stays"
 # a mount that is in use stays, and it is told by whom; one that cannot write back says what it waits for, and what is lost
+is_tail() { [ "$(cat "/proc/$1/comm")" = tail ]; } # it is a shell first
 (cd "$M" && exec tail -f /dev/null) &
 user=$!
+expect "somebody stands there" wait_for 30 is_tail "$user"
 refuse "down while a mount is in use" 5 "used by process $user .tail." "$ADMIN" demo down --dir "$C"
 [ "$(cat "$M/f")" = data ] || fail "the refused down has stopped something"
 kill "$user" && wait "$user" 2>/dev/null
@@ -52,6 +54,7 @@ done
 expect "a mount that will be in use" "$ADMIN" -q demo mount --dir "$C" "$T/busy"
 (cd "$T/busy" && exec tail -f /dev/null) &
 user=$!
+expect "somebody stands there" wait_for 30 is_tail "$user"
 kill_daemon oss1 && kill_daemon oss2
 for m in "${hasty[@]}"; do
     dd if=/dev/zero of="$m/unwritten.${m##*/}" bs=1M count=8 oflag=append conv=notrunc status=none 2>/dev/null &
