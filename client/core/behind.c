@@ -25,6 +25,8 @@ static void lingered(struct reactor_timer *t);
 void behind_init(struct core *c)
 {
     c->behind.max = BEHIND_MAX;
+    c->behind.max_errors = BEHIND_ERRORS_MAX;
+    list_init(&c->behind.errors);
     reactor_timer_init(&c->behind.linger, lingered);
     list_init(&c->behind.together);
     list_init(&c->behind.room);
@@ -330,6 +332,43 @@ void behind_over(struct core *c, struct core_inode *dir, struct core_inode *i)
         resume(list_entry(list_pop_front(&c->behind.room), struct mds_op, wait));
 }
 
+static int error_let_go(struct core_inode *dir)
+{
+    int error = dir->behind.error;
+
+    if (error) {
+        dir->behind.error = 0;
+        dir->behind.error_stays = false;
+        list_remove(&dir->behind.error_link);
+        dir->core->behind.n_errors--;
+        inode_put(dir);
+    }
+    return error;
+}
+
+/* The first one of a directory; of too many directories the oldest is left to unmounting. */
+static void keep_error(struct core_inode *dir, int error)
+{
+    struct behind *b = &dir->core->behind;
+
+    if (dir->behind.error)
+        return;
+    if (b->n_errors >= b->max_errors) {
+        b->untold = true;
+        (void)error_let_go(list_entry(b->errors.next, struct core_inode, behind.error_link));
+    }
+    inode_ref(dir);
+    dir->behind.error = error;
+    list_push_back(&b->errors, &dir->behind.error_link);
+    b->n_errors++;
+}
+
+void behind_dir_removed(struct core_inode *dir)
+{
+    if (!dir->behind.error_stays)
+        (void)error_let_go(dir);
+}
+
 void behind_refused(struct mds_op *op, struct core_inode *dir, int status)
 {
     struct core *c = op->core;
@@ -346,11 +385,8 @@ void behind_refused(struct mds_op *op, struct core_inode *dir, int status)
     behind_end(dir);
     mistaken(dir);
     invalidate_doubt_dir(c, dir);
-    if (!dir->behind.error) {
-        inode_ref(dir);
-        c->behind.n_errors++;
-        dir->behind.error = status == -AIFS_ESESSION || status == -AIFS_EFENCED ? -EIO : status;
-    }
+    keep_error(dir, status == -AIFS_ESESSION || status == -AIFS_EFENCED ? -EIO : status);
+    dir->behind.error_stays |= !removal;
 }
 
 static void took_place(struct mds_op *op, struct core_inode *dir, struct core_inode *victim,
@@ -372,6 +408,8 @@ static void took_place(struct mds_op *op, struct core_inode *dir, struct core_in
         behind_take_dir(op, dir);
     if (rep->inode.attr.ino == victim->ino)
         inode_merge_attr(victim, &rep->inode.attr); /* its link count */
+    if (op->call.op == RPC_OP_RMDIR)
+        behind_dir_removed(victim);
     if (dir->behind.term)
         names_set(dir, name->data, name->len, 0);
     else
@@ -539,12 +577,11 @@ void behind_landed(struct mds_op *carrier)
 int behind_take_error(struct core *c, uint64_t dir)
 {
     struct core_inode *i = inode_find(c, dir);
-    int error = i ? i->behind.error : 0;
 
-    if (error) {
-        i->behind.error = 0;
-        c->behind.n_errors--;
-        inode_put(i);
-    }
-    return error;
+    return i ? error_let_go(i) : 0;
+}
+
+bool behind_left_error(const struct core *c)
+{
+    return c->behind.untold || c->behind.n_errors;
 }

@@ -29,7 +29,8 @@ struct mds_op;
 #define BEHIND_FLYING 2u    /* messages of them; with more what comes is gathered */
 #define BEHIND_LINGER_NS                                                                           \
     NS_PER_MS /* it is gathered for so long in any case, unless there is a message's fill of it */
-#define BEHIND_CALLERS 8u /* who has removed something lately */
+#define BEHIND_ERRORS_MAX 1024u /* directories whose next fsync is to fail */
+#define BEHIND_CALLERS    8u    /* who has removed something lately */
 
 struct behind_caller {
     uint32_t uid, gid, epoch; /* epoch: of the session; 0: unused */
@@ -51,10 +52,12 @@ struct behind {      /* in struct core */
     struct behind_caller callers[BEHIND_CALLERS];
     /* Given to files of this session (creating.c): how many; those before that are answered. */
     uint32_t numbers_epoch, numbers, numbers_from;
-    bool opens_due;        /* there was no memory for one */
-    uint64_t terms;        /* counts them */
-    struct msg_time last;  /* when the latest of them happened */
-    unsigned n_errors;     /* directories with an error that nobody has been told */
+    bool opens_due;       /* there was no memory for one */
+    uint64_t terms;       /* counts them */
+    struct msg_time last; /* when the latest of them happened */
+    struct list errors;   /* struct core_inode.behind.error_link: with one that nobody was told */
+    unsigned n_errors, max_errors;
+    bool untold;           /* beyond that an error was let go: only unmounting tells */
     struct relist *relist; /* the page listed last: relist.c; NULL: none yet */
 };
 
@@ -73,7 +76,11 @@ struct behind_inode { /* in struct core_inode */
     bool opening;   /* that open is under way */
     struct list waiters; /* struct mds_op.wait: for all these */
     struct list reqs;    /* struct core_req.p.wait: of the file, for the same */
-    int error;           /* of a directory: for the next fsync; it is referenced meanwhile */
+    /* Of a directory: for the next fsync, or until the directory itself is removed. It is
+     * referenced meanwhile. */
+    int error;
+    bool error_stays;       /* it is of a creation: only fsync and unmounting end it */
+    struct list error_link; /* only while there is one */
 };
 
 void behind_init(struct core *c);
@@ -102,6 +109,10 @@ bool behind_allows(const struct mds_op *op, const struct core_inode *dir,
 bool behind_leaving(struct core *c, uint64_t ino);
 void behind_urge(struct core *c);
 int behind_take_error(struct core *c, uint64_t dir); /* once */
+/* It was empty, so the removals that were refused in it have happened after all. */
+void behind_dir_removed(struct core_inode *dir);
+/* Is there one that nobody has been told and nobody can ask for any more? */
+bool behind_left_error(const struct core *c);
 
 /* ---- what removals and creations (creating.c) have in common ---- */
 

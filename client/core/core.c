@@ -427,7 +427,7 @@ static void unmount_step(struct core *c)
     }
     if (!list_empty(&c->ops) || !list_empty(&c->ios) || c->commits_busy || mem_is_growing(c))
         return;
-    if (c->behind.n_errors && !c->unmount_status)
+    if (behind_left_error(c) && !c->unmount_status)
         c->unmount_status = -EIO; /* a removal was refused, and nobody has been told */
     c->closing = true;
     if (c->forced)

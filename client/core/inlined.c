@@ -196,6 +196,10 @@ void inline_lease(struct core_req *q, void (*resume)(struct core_req *q))
 
     q->p.resume = resume;
     if (q->p.stale++ >= RETRY_STALE_MAX) { /* asked for again and again, and never given */
+        LOG_WARN("client",
+                 "%s of inode %llu: given up: its lease was asked for %u times, and the metadata "
+                 "server has not given it",
+                 q->p.what, (unsigned long long)q->p.ino, RETRY_STALE_MAX);
         req_finish(q, -EIO);
         return;
     }

@@ -192,6 +192,9 @@ void mds_op_outcome(struct mds_op *op, int status)
         r = retry_mds(-AIFS_ECONN, op->attempt);
     if (r.action == RETRY_FAIL || c->forced ||
         (!op->q && op->slot < 0 && status == -AIFS_ECANCELLED)) {
+        if (r.gave_up && !c->forced)
+            LOG_WARN("client", "%s, metadata server: given up after %u tries: %s",
+                     rpc_op_name(op->call.op), op->attempt + 1, err_text(status));
         slot_release(op, false);
         op_finish(op, c->forced && status ? -EIO : r.status);
         return;

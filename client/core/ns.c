@@ -329,6 +329,8 @@ static void removed(struct mds_op *op, int status)
     if (!status) {
         if (victim)
             inode_expire(c, victim);
+        if (victim && op->call.op == RPC_OP_RMDIR && inode_find(c, victim))
+            behind_dir_removed(inode_find(c, victim));
         inode_take_dir(op, rep, m->parent);
         if (op->call.op == RPC_OP_UNLINK && rep->inode.attr.ino)
             (void)take_inode(op, NULL, &rep->inode); /* its link count */

@@ -283,6 +283,8 @@ static void io_failed(struct oss_io *io, int status)
         (io->fickle && status == -AIFS_ECHECKSUM))
         r = (struct retry){.action = RETRY_FAIL, .status = status};
     if (r.action == RETRY_FAIL) {
+        if (r.gave_up)
+            oss_io_gave_up(io, status);
         io_finish(io, r.status);
         return;
     }

@@ -130,6 +130,7 @@ bool oss_given_up(const struct core *c, uint32_t target);
 bool oss_io_is_lost(const struct oss_io *io); /* its target is given up */
 /* What has waited for long, for SESSION_RENEW: so many of out[MSG_SERVER_WAITS_MAX]. */
 uint32_t oss_waits(struct core *c, struct msg_server_wait *out);
+void oss_io_gave_up(const struct oss_io *io, int status); /* to the log */
 void oss_tick(struct core *c, uint64_t now);
 void oss_fail_all(struct core *c);
 void oss_fini(struct core *c);

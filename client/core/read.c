@@ -441,10 +441,15 @@ static void refreshed(struct mds_op *op, int status)
 
 void req_outdated(struct core_req *q, int status, void (*resume)(struct core_req *q))
 {
-    if (q->p.stale++ < RETRY_STALE_MAX)
+    if (q->p.stale++ < RETRY_STALE_MAX) {
         req_refresh(q, resume);
-    else
-        req_finish(q, status);
+        return;
+    }
+    LOG_WARN("client",
+             "%s of inode %llu: given up after %u tries: each time it had changed at the metadata "
+             "server before it was asked for: %s",
+             q->p.what, (unsigned long long)q->p.ino, q->p.stale, err_text(status));
+    req_finish(q, status);
 }
 
 void req_refresh(struct core_req *q, void (*resume)(struct core_req *q))

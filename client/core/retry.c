@@ -15,14 +15,14 @@ static uint64_t backoff(unsigned attempt)
 
 static struct retry fail(int status)
 {
-    return (struct retry){RETRY_FAIL, 0, status};
+    return (struct retry){RETRY_FAIL, 0, status, false};
 }
 
 static struct retry again(enum retry_action action, unsigned attempt, unsigned max, int status)
 {
     if (max && attempt >= max)
-        return fail(status);
-    return (struct retry){action, backoff(attempt), status};
+        return (struct retry){RETRY_FAIL, 0, status, true};
+    return (struct retry){action, backoff(attempt), status, false};
 }
 
 struct retry retry_mds(int status, unsigned attempt)

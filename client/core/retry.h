@@ -7,6 +7,7 @@
 #ifndef AIFS_CLIENT_CORE_RETRY_H
 #define AIFS_CLIENT_CORE_RETRY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum retry_action {
@@ -20,6 +21,7 @@ struct retry {
     enum retry_action action;
     uint64_t delay_ns;
     int status;
+    bool gave_up; /* another try would be due, but there have been as many as there may be */
 };
 
 #define RETRY_CHECKSUM_MAX 3u  /* a transfer that arrives damaged so often is an error */

@@ -371,6 +371,50 @@ START_TEST(an_unmount_waits_for_all_of_it)
 }
 END_TEST
 
+static int fsync_of(uint64_t dir)
+{
+    struct bed_op op;
+
+    bed_op_init(&op);
+    core_fsync_ino(rm.c, &op.q, dir);
+    return bed_wait(&rm.bed, &op);
+}
+
+START_TEST(what_was_refused_in_a_directory_is_over_when_that_is_removed)
+{
+    struct bed_op op;
+
+    begin();
+    rm.bed.cluster.fail_removals = -ENOSPC;
+    ck_assert(file_at_once(sub[0], 0));
+    rm_let_pass();
+    rm.bed.cluster.fail_removals = 0;
+    ck_assert_uint_eq(rm_stats().removals_refused, 1);
+    for (unsigned k = 0; k < FILES; k++)
+        (void)file_at_once(sub[0], k);
+    rmdir_start(&op, tree, sub_name(0));
+    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
+    bed_unmount(&rm.bed, rm.c, false, 0);
+    rm.c = bed_mount(&rm.bed, NULL);
+}
+END_TEST
+
+START_TEST(of_too_many_errors_the_oldest_is_left_to_unmounting)
+{
+    begin();
+    rm.c->behind.max_errors = 1;
+    rm.bed.cluster.fail_removals = -ENOSPC;
+    ck_assert(file_at_once(sub[0], 0));
+    ck_assert(file_at_once(sub[1], 0));
+    rm_let_pass();
+    rm.bed.cluster.fail_removals = 0;
+    ck_assert_uint_eq(rm_stats().removals_refused, 2);
+    ck_assert_int_eq(fsync_of(sub[0]) + fsync_of(sub[1]), -ENOSPC); /* one of them */
+    bed_unmount(&rm.bed, rm.c, false, -EIO);
+    rm.c = bed_mount(&rm.bed, NULL);
+}
+END_TEST
+
 SUITE_MAIN("client-behind-dirs", rm_setup, rm_teardown,
            a_whole_tree_goes_before_the_server_has_any_of_it,
            a_directory_that_was_empty_goes_at_once_too,
@@ -384,4 +428,6 @@ SUITE_MAIN("client-behind-dirs", rm_setup, rm_teardown,
            a_directory_that_is_not_empty_after_all_is_seen_again,
            a_refused_file_keeps_its_directory, it_survives_a_broken_connection,
            a_restarted_server_hears_when_it_is_over, it_is_not_carried_into_another_session,
-           a_forced_unmount_waits_for_none_of_it, an_unmount_waits_for_all_of_it)
+           a_forced_unmount_waits_for_none_of_it, an_unmount_waits_for_all_of_it,
+           what_was_refused_in_a_directory_is_over_when_that_is_removed,
+           of_too_many_errors_the_oldest_is_left_to_unmounting)

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/fault/fault.h"
 #include "common/net/net.h"
@@ -490,6 +492,8 @@ START_TEST(attributes_that_are_never_new_enough_are_an_error_at_last)
 {
     struct core_file *w = bed_create(&bed, a, "stale"), *small = bed_create(&bed, a, "small"), *r,
                      *s, *log;
+    int fd = memfd_create("log", 0);
+    char said[4096] = "";
 
     ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 100 * KIB), 0);
     ck_assert_int_eq(bed_write(&bed, a, small, 0, data, 100), 0);
@@ -497,9 +501,14 @@ START_TEST(attributes_that_are_never_new_enough_are_an_error_at_last)
     s = bed_open(&bed, b, "small", O_RDWR, NULL);
     log = bed_open(&bed, a, "stale", O_RDWR | O_APPEND, NULL);
     bed.cluster.stale = UINT32_MAX;
+    ck_assert_int_eq(dup2(fd, STDERR_FILENO), STDERR_FILENO);
     ck_assert_int_ne(bed_write(&bed, a, log, 0, data, 100), 0);
     ck_assert_int_ne(bed_write(&bed, a, small, 0, data, 100), 0);
     bed.cluster.stale = 0;
+    ck_assert_int_gt(pread(fd, said, sizeof said - 1, 0), 0);
+    ck_assert_msg(strstr(said, "write of inode") && strstr(said, "given up after 17 tries"),
+                  "it says %s", said);
+    close(fd);
     ck_assert_int_eq(bed_write(&bed, a, log, 0, data, 100), 0);
     ck_assert_int_eq(bed_write(&bed, a, small, 0, data, 100), 0);
     core_release(a, w);

@@ -50,6 +50,8 @@ START_TEST(stale_knowledge_is_refreshed)
     ck_assert_int_eq(retry_oss_write(-AIFS_ESTALE_MAP, 0).action, RETRY_MAP);
     ck_assert_int_eq(retry_oss_write(-AIFS_ESTALE_TRUNC, 0).action, RETRY_ATTR);
     ck_assert_int_eq(retry_oss_write(-AIFS_ESTALE_TRUNC, RETRY_STALE_MAX).action, RETRY_FAIL);
+    ck_assert(retry_oss_write(-AIFS_ESTALE_TRUNC, RETRY_STALE_MAX).gave_up);
+    ck_assert(!retry_oss_write(-ENOSPC, RETRY_STALE_MAX).gave_up); /* an answer */
 }
 END_TEST
 
