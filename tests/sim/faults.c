@@ -11,6 +11,7 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/states.h"
 #include "tests/sim/wires.h"
+#include "tests/sim/work_int.h"
 
 #define EVENTS_MAX 8u
 
@@ -266,9 +267,9 @@ static void hinder_who_removes(void)
     for (unsigned i = 0; i < SIM_CLIENTS; i++) {
         struct sim_node *n = sim_client(i);
 
-        if (!n->up || n->resume_ns || !n->core || !states_removals(n->core))
+        if (!n->up || n->resume_ns || !n->core || !states_removals(n->core) || !sim_chance(100))
             continue;
-        faults.hinder_removing = false;
+        faults.hinder_removing = work_removals_makes() && sim_chance(300);
         sim_hit(SIM_FAULT_REMOVING);
         if (sim_chance(400) && sim_mds()->up)
             crash_mds(n, sim_chance(300));
@@ -524,7 +525,7 @@ void sim_faults_start(void)
     if (!sim.faults)
         return;
     faults.changes = 1 + sim_below(2);
-    faults.hinder_removing = sim_chance(200);
+    faults.hinder_removing = sim_chance(work_removals_makes() ? 600 : 200);
     if (sim_chance(700))
         faults.left = 1 + sim_below(EVENTS_MAX);
     wires_strain();

@@ -267,7 +267,7 @@ static void client_start(struct sim_node *n)
     o.mount = "sim";
     o.memory_limit = 32 * MIB;
     o.hung_log_ns = 3600 * NS_PER_S;
-    o.create_ahead = sim_chance(700);
+    o.create_ahead = sim_chance(900);
     o.straight_bytes = sim_commits_at_once() ? SIM_CELL_BYTES : 0;
     ok(core_create(n->reactor, &o, &n->core), "core_create");
     memset(q, 0, sizeof *q);

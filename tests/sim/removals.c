@@ -15,6 +15,7 @@
 #include "tests/sim/work_int.h"
 
 #define REMOVALS_MAX 64u
+#define MAKES_FIRST  9u
 #define STEPS        (2 * SIM_NAMES + 7)
 
 struct removal {
@@ -35,6 +36,7 @@ static struct {
     bool on, makes;      /* makes: files, again and again, and seldom takes them away */
     uint64_t outer, dir; /* the one in the other, if they were made for this */
     unsigned name;       /* there */
+    unsigned names;      /* makes: that should be there, bits */
     unsigned step, per_thousand;
     const struct proc *looker; /* of another client: looks there now */
 } remover;
@@ -45,9 +47,9 @@ void work_removals_start(void)
     memset(&remover, 0, sizeof remover);
     if (scene.kind != SCENE_ALL && scene.kind != SCENE_NAMES)
         return;
-    remover.on = sim_chance(400);
+    remover.on = sim_chance(500);
     remover.per_thousand = 500 + sim_below(500);
-    remover.makes = sim_chance(500);
+    remover.makes = sim_chance(600);
 }
 
 /* Made for it, if there is room for one more; else one that others know of. */
@@ -74,41 +76,83 @@ static bool look(struct proc *p)
     return true;
 }
 
-/* Files in one directory, one after the other: written to, or not, and closed. */
-static void make_files(struct proc *p)
+/* What is done with the file that it has open; false: there is none. */
+static bool use_made(struct proc *p, struct fd *fd)
 {
-    struct fd *fd = &p->fd[0];
-    unsigned what = sim_below(10), step = remover.step;
+    unsigned what = remover.step < MAKES_FIRST ? 9 : sim_below(10);
 
-    if (!remover.dir) {
-        remover.dir = sim.history.root;
-        if (work_may_make(OP_MKDIR)) {
-            remover.dir = 0;
-            remover.step = 1;
-            work_call_name_in(p, OP_MKDIR, sim.history.root, sim_below(SIM_NAMES));
-            return;
-        }
-    }
-    p->on = fd;
-    if (step < 12) /* until it is known that this client makes files, and is alone with them */
-        what = step < 7 ? 5 : 8;
-    if (fd->file && what < 5 && (fd->flags & O_ACCMODE) == O_RDWR)
+    if (!fd->file)
+        return false;
+    if (what < 5 && (fd->flags & O_ACCMODE) == O_RDWR)
         work_call_data(p,
-                       what > 2               ? OP_READ
+                       what > 3               ? OP_READ
                        : fd->flags & O_APPEND ? OP_APPEND
                                               : OP_WRITE,
-                       fd, sim_below(what == 4 ? SIM_CELLS : 2));
-    else if (fd->file)
-        work_close_fd(p, fd);
-    else if (what < 7 && work_may_make(OP_CREATE))
-        work_call_name_in(p, OP_CREATE, remover.dir, step % SIM_NAMES);
-    else if (what < 8)
-        work_call_name_in(p, OP_UNLINK, remover.dir, (step + 1) % SIM_NAMES);
-    else if (what < 9)
-        work_call_object(p, OP_READDIR, remover.dir);
+                       fd, sim_below(what == 3 ? SIM_CELLS : 2));
     else
-        work_call_name_in(p, OP_LOOKUP, remover.dir, sim_below(SIM_NAMES));
+        work_close_fd(p, fd);
+    return true;
+}
+
+static unsigned draw_name(unsigned among)
+{
+    unsigned name = sim_below(SIM_NAMES);
+
+    while (!(among >> name & 1))
+        name = (name + 1) % SIM_NAMES;
+    return name;
+}
+
+/* Into which files are made. false: it is there. */
+static bool make_dir(struct proc *p)
+{
+    if (remover.step == 1 && !remover.dir)
+        remover.dir = known_last_dir();
+    if (remover.dir)
+        return false;
+    remover.dir = sim.history.root;
+    if (!work_may_make(OP_MKDIR))
+        return false;
+    remover.dir = 0;
+    remover.names = 0;
+    remover.step = 1;
+    work_call_name_in(p, OP_MKDIR, sim.history.root, sim_below(SIM_NAMES));
+    return true;
+}
+
+/* Files in one directory, one after the other: written to, or not, and closed; some are taken away
+ * again, or it goes on in another directory. The first ones and a list tell the client that it is
+ * alone there. */
+static void make_files(struct proc *p)
+{
+    const unsigned all = (1u << SIM_NAMES) - 1;
+    unsigned what = sim_below(20), name;
+
+    if (make_dir(p))
+        return;
+    p->on = &p->fd[0];
     remover.step++;
+    if (use_made(p, p->on))
+        return;
+    if (remover.step < MAKES_FIRST)
+        what = remover.names == (remover.names | 3) ? 17 : 0;
+    if (remover.names == all)
+        what = what < 3 ? 19 : 15;
+    if (what < 14 && work_may_make(OP_CREATE)) {
+        name = draw_name(all & ~remover.names);
+        remover.names |= 1u << name;
+        work_call_name_in(p, OP_CREATE, remover.dir, name);
+    } else if (what < 17 && remover.names) {
+        name = draw_name(remover.names);
+        remover.names &= ~(1u << name);
+        work_call_name_in(p, OP_UNLINK, remover.dir, name);
+    } else if (what < 18) {
+        work_call_object(p, OP_READDIR, remover.dir);
+    } else {
+        work_call_name_in(p, OP_LOOKUP, remover.dir, sim_below(SIM_NAMES));
+        remover.dir = what < 19 ? remover.dir : 0;
+        remover.step = remover.dir ? remover.step : 0;
+    }
 }
 
 bool work_removals_makes(void)
@@ -125,8 +169,6 @@ bool work_removals_call(struct proc *p)
     if (!remover.on || p->index || !sim_chance(remover.per_thousand))
         return false;
     if (remover.makes) {
-        if (step == 1 && !remover.dir)
-            remover.dir = known_last_dir();
         make_files(p);
         return true;
     }
