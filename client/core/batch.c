@@ -165,7 +165,8 @@ static void fill_item(const struct mds_op *op, struct msg_batch_item *i)
                                      .when_ns = m->when_ns,
                                      .ino = m->ino,
                                      .wrote_ns = m->wrote_ns,
-                                     .data = m->data};
+                                     .data = m->data,
+                                     .alone = m->alone};
 }
 
 /* Moves the first, and what may go with it, to the list; how many. */

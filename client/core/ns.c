@@ -187,6 +187,8 @@ static void made(struct mds_op *op, int status)
         i = inode_find(c, rep->inode.attr.ino);
         if (i && op->call.op == RPC_OP_MKDIR)
             names_made_empty(op, i);
+        if (i && (a.kept & RPC_FLAG_ALONE))
+            behind_told_dir(i, &a);
     } else {
         if (executed)
             inode_expire(c, m->parent);
@@ -221,11 +223,15 @@ static struct mds_op *make_op(struct core *c, struct core_req *q, unsigned opcod
 void core_mkdir(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len,
                 uint32_t mode, const struct msg_stripe *stripe)
 {
+    struct mds_op *op;
+
     req_begin(c, q, "mkdir", parent);
-    if (changing(c, q))
-        req_call(q,
-                 make_op(c, q, RPC_OP_MKDIR, parent, name, len, (mode & 07777) | S_IFDIR, stripe),
-                 "waits for the metadata server: MKDIR");
+    if (!changing(c, q))
+        return;
+    op = make_op(c, q, RPC_OP_MKDIR, parent, name, len, (mode & 07777) | S_IFDIR, stripe);
+    if (op)
+        op->msg.create.alone = behind_wishes(c, &q->cred);
+    req_call(q, op, "waits for the metadata server: MKDIR");
 }
 
 void core_mknod(struct core *c, struct core_req *q, uint64_t parent, const char *name, uint32_t len,

@@ -93,7 +93,7 @@ static void answer(struct fake_cluster *f, struct rpc_req *req, int status, stru
             rpc_link_close(req->from, -AIFS_ECONN); /* the answer goes nowhere */
         }
     }
-    req->reply_flags = kept(f);
+    req->reply_flags |= kept(f);
     rpc_reply(req, status, status ? NULL : &rep);
 }
 
@@ -270,6 +270,8 @@ static void do_create(struct fake_cluster *f, struct rpc_req *req)
     bool created = !i;
     if (!i)
         i = fake_make_given(f, m);
+    if (m->alone && f->alone)
+        req->reply_flags |= RPC_FLAG_ALONE;
     if (m->flags & MSG_CREATE_OPEN)
         open_as(f, req, i, (m->open_flags & O_ACCMODE) != O_RDONLY, created);
     else

@@ -96,6 +96,29 @@ static int fsync_dir(uint64_t ino)
     return bed_wait(&rm.bed, &op);
 }
 
+static void make_dir(uint64_t parent, const char *name)
+{
+    struct bed_op op;
+
+    bed_op_init(&op);
+    core_mkdir(rm.c, &op.q, parent, name, (uint32_t)strlen(name), 0755, NULL);
+    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
+    ck_assert_int_eq(rm_getattr(parent), 0); /* as the kernel asks */
+}
+
+START_TEST(a_directory_that_we_have_made_is_known_to_be_ours_alone)
+{
+    begin();
+    make_dir(tree, "new");
+    ck_assert(dir_at_once(tree, "new"));
+    rm_let_pass();
+    ck_assert_ptr_null(there(tree, "new"));
+    rm.bed.cluster.alone = false; /* the server knows better */
+    make_dir(tree, "new");
+    ck_assert_int_eq(dir_later(tree, "new"), 0);
+}
+END_TEST
+
 START_TEST(a_whole_tree_goes_before_the_server_has_any_of_it)
 {
     begin();
@@ -416,6 +439,7 @@ START_TEST(of_too_many_errors_the_oldest_is_left_to_unmounting)
 END_TEST
 
 SUITE_MAIN("client-behind-dirs", rm_setup, rm_teardown,
+           a_directory_that_we_have_made_is_known_to_be_ours_alone,
            a_whole_tree_goes_before_the_server_has_any_of_it,
            a_directory_that_was_empty_goes_at_once_too,
            what_is_not_known_to_be_empty_waits_for_the_server,
