@@ -50,6 +50,8 @@ bool behind_changes_now(const struct mds_op *op, uint64_t dir, uint64_t victim)
         if (o == op || !(rpc_op_flags(o->call.op) & OP_SLOT))
             continue;
         d = named_by(o);
+        if (d.all) /* of a name that is not known here: it may be one of them */
+            return true;
         for (unsigned k = 0; k < d.n; k++)
             if (d.ino[k] == dir || d.ino[k] == victim)
                 return true;

@@ -323,6 +323,16 @@ static void removed_here(struct mds_op *op)
         prelist_removed(dir, &op->msg.name.cred, false);
 }
 
+/* Who still stands in it makes nothing there, least of all ahead. */
+static uint64_t removed_dir(struct core *c, uint64_t ino)
+{
+    struct core_inode *i = inode_find(c, ino);
+
+    if (i)
+        behind_end(i);
+    return ino;
+}
+
 static void removed(struct mds_op *op, int status)
 {
     struct core *c = op->core;
@@ -333,6 +343,8 @@ static void removed(struct mds_op *op, int status)
     struct answer a = answer_of(op);
 
     if (!status) {
+        if (op->call.op == RPC_OP_RMDIR)
+            victim = removed_dir(c, rep->inode.attr.ino ? rep->inode.attr.ino : victim);
         if (victim)
             inode_expire(c, victim);
         if (victim && op->call.op == RPC_OP_RMDIR && inode_find(c, victim))

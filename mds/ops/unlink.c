@@ -33,11 +33,28 @@ static int remove_lookup(struct txn *t, const struct msg_name_req *req,
     return ns_may_delete(*ret_dir, *ret_victim, &req->cred);
 }
 
+/* What it was, without a name now. */
+static int reply_last(struct txn *t, const struct mds_inode *was, const void **ret_rep)
+{
+    struct msg_inode_rep *rep = txn_alloc(t, sizeof(*rep));
+    struct mds_inode last = *was;
+
+    if (!rep)
+        return -ENOMEM;
+    *rep = (struct msg_inode_rep){0};
+    if (!S_ISDIR(last.mode))
+        rep->inode.layout = last.layout;
+    last.nlink = 0;
+    ns_changed(&last, txn_now(t));
+    rec_inode_attr(&last, &rep->inode.attr);
+    *ret_rep = rep;
+    return 0;
+}
+
 int exec_unlink(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_name_req *req = e->msg;
     const struct mds_inode *dir, *victim;
-    struct msg_inode_rep *rep;
     int rc = remove_lookup(t, req, &dir, &victim);
 
     if (rc < 0)
@@ -56,19 +73,9 @@ int exec_unlink(struct txn *t, struct shard_entry *e, const void **ret_rep)
     rc = exec_link_drop(t, e, ino, e->is_open[0], 0);
     if (rc < 0)
         return rc;
-    if (last.nlink > 1) {
-        rc = exec_reply_inode(t, e, ino, false, ret_rep);
-        return rc < 0 ? rc : exec_reply_dir(t, req->parent, ret_rep);
-    }
-    rep = txn_alloc(t, sizeof(*rep));
-    if (!rep)
-        return -ENOMEM;
-    *rep = (struct msg_inode_rep){.inode = {.layout = last.layout}};
-    last.nlink = 0;
-    ns_changed(&last, txn_now(t));
-    rec_inode_attr(&last, &rep->inode.attr);
-    *ret_rep = rep;
-    return exec_reply_dir(t, req->parent, ret_rep);
+    rc = last.nlink > 1 ? exec_reply_inode(t, e, ino, false, ret_rep)
+                        : reply_last(t, &last, ret_rep);
+    return rc < 0 ? rc : exec_reply_dir(t, req->parent, ret_rep);
 }
 
 int exec_rmdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
@@ -87,8 +94,13 @@ int exec_rmdir(struct txn *t, struct shard_entry *e, const void **ret_rep)
     rc = exec_expect(e, 0, victim->ino);
     if (rc == 0)
         rc = exec_name_remove(t, req->parent, &req->name, victim->mode);
+    if (rc < 0)
+        return rc;
+    struct mds_inode last = *victim;
+
+    rc = exec_link_drop(t, e, last.ino, false, 0);
     if (rc == 0)
-        rc = exec_link_drop(t, e, victim->ino, false, 0);
+        rc = reply_last(t, &last, ret_rep);
     return rc < 0 ? rc : exec_reply_dir(t, req->parent, ret_rep);
 }
 

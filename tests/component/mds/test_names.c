@@ -22,6 +22,17 @@ static void teardown(void)
     bed_close(&bed);
 }
 
+START_TEST(who_removes_a_directory_is_told_which_it_was)
+{
+    uint64_t dir = bed_dir(&bed, ROOT, "d");
+
+    ck_ok(bed_name(&bed, RPC_OP_RMDIR, ROOT, "d"));
+    ck_assert_uint_eq(bed.rep->inode.attr.ino, dir);
+    ck_assert_uint_eq(bed.rep->inode.attr.nlink, 0);
+    ck_assert_uint_eq(bed.rep->dir.ino, ROOT);
+}
+END_TEST
+
 START_TEST(a_new_file_is_inline_and_empty_and_its_directory_knows_it)
 {
     struct mds_inode before, dir, in;
@@ -302,6 +313,7 @@ static Suite *names_suite(void)
 
     tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, who_removes_a_directory_is_told_which_it_was);
     tcase_add_test(t, a_new_file_is_inline_and_empty_and_its_directory_knows_it);
     tcase_add_test(t, names_that_cannot_be);
     tcase_add_test(t, a_name_exists_once);
