@@ -384,7 +384,7 @@ void core_fallocate(struct core *c, struct core_req *q, struct core_file *f, int
         return;
     if (c->o.read_only)
         rc = -EROFS;
-    else if ((f->flags & O_ACCMODE) == O_RDONLY || !f->inode->layout_known)
+    else if ((f->flags & O_ACCMODE) == O_RDONLY || !creating_is_file(f))
         rc = -EBADF;
     else if (!rc && !len)
         rc = -EINVAL;

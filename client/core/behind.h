@@ -138,6 +138,8 @@ uint32_t creating_bytes(const struct mds_op *op); /* what is to go with it */
 void creating_load(struct mds_op *op);            /* puts that into its message */
 bool creating_is(const struct mds_op *op, uint64_t parent, const struct msg_bytes *name);
 bool creating_serves(const struct core_file *f); /* reads and writes of it, for now */
+/* A regular file: of one that is here only, or was until its session ended, no layout is known. */
+bool creating_is_file(const struct core_file *f);
 void creating_wait(struct core_req *q, void (*resume)(struct core_req *q));
 void creating_tick(struct core *c);
 

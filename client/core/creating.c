@@ -47,6 +47,11 @@ bool creating_serves(const struct core_file *f)
            f->inode->lease == MSG_LEASE_WRITE;
 }
 
+bool creating_is_file(const struct core_file *f)
+{
+    return f->inode->layout_known || S_ISREG(f->inode->attr.mode);
+}
+
 void creating_wait(struct core_req *q, void (*resume)(struct core_req *q))
 {
     q->p.resume = resume;

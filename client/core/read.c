@@ -348,7 +348,7 @@ void core_read(struct core *c, struct core_req *q, struct core_file *f, uint64_t
         req_end(q, (f->flags & O_ACCMODE) == O_WRONLY ? -EBADF : -EINVAL);
         return;
     }
-    if (!f->inode->layout_known && !f->creating) {
+    if (!creating_is_file(f)) {
         req_end(q, -EISDIR);
         return;
     }

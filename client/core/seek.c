@@ -105,7 +105,7 @@ void core_seek(struct core *c, struct core_req *q, struct core_file *f, uint64_t
     req_begin(c, q, "seek", f->inode->ino);
     if (!core_usable(c, q))
         return;
-    if (!f->inode->layout_known) {
+    if (!creating_is_file(f)) {
         req_end(q, -EINVAL);
         return;
     }
