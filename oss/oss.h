@@ -221,7 +221,8 @@ void oss_fences_take(struct oss *o, const struct msg_fence *fences, uint32_t n, 
                      void (*stored)(void *arg, int status), void *arg);
 bool oss_fences_drain(const struct oss *o, uint64_t seq); /* those up to seq wait for that end */
 void oss_fence_poll(struct oss *o);                       /* something in flight has ended */
-/* Every fence in force, durable on t when stored() runs, which it may within. */
+/* Every fence in force, durable on t when stored() runs, which it may within. Nothing is stored on
+ * a target whose store has failed: it goes on as one that has. */
 void oss_fences_restore(struct oss_target *t, void (*stored)(void *arg, int status));
 
 /* ---- cluster.c ---- */

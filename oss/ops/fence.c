@@ -87,12 +87,17 @@ static void fencing_committed(struct fencing *f)
         stored(arg, status);
 }
 
-static bool target_remembers(const struct oss_target *t)
+static bool store_has_failed(const struct oss_target *t)
 {
     struct chunk_stat st;
 
     chunk_store_stat(t->store, &st);
-    return (!t->away || t->returns) && !st.failed;
+    return st.failed;
+}
+
+static bool target_remembers(const struct oss_target *t)
+{
+    return (!t->away || t->returns) && !store_has_failed(t);
 }
 
 static void fence_stored(struct chunk_op *op, int status)
@@ -193,7 +198,7 @@ static void restored(struct chunk_op *op, int status)
 
 void oss_fences_restore(struct oss_target *t, void (*stored)(void *arg, int status))
 {
-    uint32_t n = oss_sessions_fenced(t->oss, NULL, 0);
+    uint32_t n = store_has_failed(t) ? 0 : oss_sessions_fenced(t->oss, NULL, 0);
     struct restoring *r = mem_zalloc(sizeof *r + n * sizeof r->fences[0]);
 
     if (!r || !n) {

@@ -223,6 +223,30 @@ START_TEST(a_target_is_given_the_fences_it_missed_before_it_serves_again)
 }
 END_TEST
 
+START_TEST(a_target_that_was_away_and_cannot_be_written_counts_as_there_again)
+{
+    char path[200], away[200];
+
+    snprintf(path, sizeof path, "%s/t1", bed->dir);
+    snprintf(away, sizeof away, "%s/away", bed->dir);
+    setenv("AIFS_FAULT", "chunk.commit.index=error@1", 1);
+    restart(NULL);
+    unsetenv("AIFS_FAULT");
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, NULL), -EIO);
+    ck_assert_int_eq(rename(path, away), 0);
+    until_it_has(1);
+    ck_assert_int_eq(fence(bed->session, 1), 0);
+    ck_assert_int_eq(rename(away, path), 0);
+    until_it_has(2);
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, NULL), -AIFS_EFENCED);
+    bed->session++;
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, NULL), -EIO);
+    restart(NULL); /* the other target has it on its disk */
+    bed->session--;
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, NULL), -AIFS_EFENCED);
+}
+END_TEST
+
 SUITE_MAIN("oss fences", server_make_bed, server_end_bed,
            a_fenced_session_is_refused_also_after_a_restart,
            a_fence_of_a_heartbeat_is_acknowledged_when_nothing_is_under_way,
@@ -231,4 +255,5 @@ SUITE_MAIN("oss fences", server_make_bed, server_end_bed,
            an_older_connection_of_a_session_is_refused,
            a_new_connection_waits_for_what_the_old_one_left_in_flight,
            a_fence_does_not_wait_for_a_target_that_cannot_be_written,
-           a_target_is_given_the_fences_it_missed_before_it_serves_again)
+           a_target_is_given_the_fences_it_missed_before_it_serves_again,
+           a_target_that_was_away_and_cannot_be_written_counts_as_there_again)
