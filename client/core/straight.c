@@ -86,25 +86,37 @@ static bool forget_block(struct core_inode *i, uint64_t index)
     return true;
 }
 
-bool straight_may(struct core_req *q)
+/* But for what its block, ret_piece, holds here, and for a growth that is due. */
+static bool fits(const struct core_req *q, struct stripe_piece *ret_piece)
 {
-    struct core_inode *i = q->p.inode;
+    const struct core_inode *i = q->p.inode;
     const struct oss_target *t;
-    struct stripe_piece p;
 
     if (!q->direct || q->p.len < i->core->o.straight_bytes || q->p.progress ||
         q->p.flags & WRITE_COPIED || write_appends(q) || i->appender || i->lease_temporary ||
         i->recalling || i->held_from != UINT64_MAX)
         return false;
-    p = stripe_cut(&i->layout, q->p.offset, q->p.offset + q->p.len);
-    if (p.len != q->p.len)
+    *ret_piece = stripe_cut(&i->layout, q->p.offset, q->p.offset + q->p.len);
+    if (ret_piece->len != q->p.len)
         return false;
-    t = oss_target_of(i->core, &i->layout, p.chunk);
-    if (!t || (t->told && !t->at_once))
-        return false;
-    if (i->need_grow) /* its chunks are not the file's yet, and may never be */
-        flush_growth(i);
-    return !i->need_grow && forget_block(i, p.block);
+    t = oss_target_of(i->core, &i->layout, ret_piece->chunk);
+    return t && (!t->told || t->at_once);
+}
+
+void straight_prepare(struct core_req *q)
+{
+    struct stripe_piece p;
+
+    if (q->p.inode->need_grow && fits(q, &p))
+        flush_growth(q->p.inode);
+}
+
+bool straight_may(struct core_req *q)
+{
+    struct core_inode *i = q->p.inode;
+    struct stripe_piece p;
+
+    return !i->need_grow && fits(q, &p) && forget_block(i, p.block);
 }
 
 void straight_enter(struct core_req *q)

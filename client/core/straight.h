@@ -13,6 +13,9 @@ struct core_req;
 #define WRITE_STRAIGHT 0x10u /* is under way so, on core_inode.straight */
 #define WRITE_COPIED   0x20u /* it was not durable, or its memory changes while it is sent */
 
+/* Of a file that is to grow the chunks are not its own yet, and may never be: flushes it, for who
+ * would be one. It may be found at once that the file does not grow. */
+void straight_prepare(struct core_req *q);
 bool straight_may(struct core_req *q); /* may this write be one? Under a write lease */
 void straight_enter(struct core_req *q);
 /* The transfers of a write are over. true: it was one, and has been dealt with. */

@@ -345,6 +345,7 @@ void write_run(struct core_req *q)
     }
     if (append && i->lease == MSG_LEASE_WRITE && !append_place(q))
         return;
+    straight_prepare(q);
     if (straight_wait(q, write_run))
         return;
     if ((!append || i->lease == MSG_LEASE_WRITE) && growth_must_wait(i, q->p.offset + q->p.len)) {

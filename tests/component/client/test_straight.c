@@ -142,6 +142,37 @@ START_TEST(a_new_file_grows_at_once_for_large_writes)
 }
 END_TEST
 
+/* The flush that it asks for finds at once that the file cannot grow. */
+START_TEST(none_leaves_for_a_growth_that_is_given_up)
+{
+    unsigned writes = 0;
+    struct bed_op op;
+
+    targets_have_told();
+    core_release(c, f);
+    f = stored_file("small", 1000);
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
+    ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, MIB - 1000), 0);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    fake_targets_fail_writes(&bed.cluster, 0);
+    for (unsigned k = 0; k < TARGETS; k++)
+        writes += bed.cluster.oss[k].writes;
+    bed.cluster.mds_hold = true;
+    write_later(&op, 1);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    for (unsigned k = 0; k < TARGETS; k++)
+        writes -= bed.cluster.oss[k].writes;
+    ck_assert_uint_eq(writes, 0);
+    fake_mds_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), -ENOSPC); /* of what was lost */
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    memset(data + 1000, 0, MIB - 1000);
+    memcpy(data + MIB, fresh + MIB, MIB);
+    bed_expect_durable(&bed, "small", data, 2 * MIB);
+}
+END_TEST
+
 START_TEST(what_was_answered_without_being_durable_is_copied)
 {
     uint8_t *theirs = malloc(MIB);
@@ -437,7 +468,7 @@ END_TEST
 
 SUITE_MAIN("client-straight", setup, teardown,
            a_large_write_is_durable_when_it_is_over_and_takes_no_memory,
-           a_new_file_grows_at_once_for_large_writes,
+           a_new_file_grows_at_once_for_large_writes, none_leaves_for_a_growth_that_is_given_up,
            what_was_answered_without_being_durable_is_copied,
            once_targets_have_said_that_they_do_not_commit_large_writes_are_copied_at_once,
            a_write_whose_target_restarts_is_sent_again_from_the_callers_memory,
