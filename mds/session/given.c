@@ -36,14 +36,22 @@ static void given_advance(struct given_rec *rec, uint32_t from, uint32_t to)
     rec->next = htole32(to);
 }
 
+bool given_is_used(const struct given_rec *rec, uint32_t count)
+{
+    uint32_t next = le32toh(rec->next);
+
+    return count < next && (next - count > NUMBER_WINDOW ||
+                            rec->used[count % NUMBER_WINDOW / 8] & given_bit(count));
+}
+
 int given_use(struct given_rec *rec, uint32_t count)
 {
     uint32_t next = le32toh(rec->next);
 
+    if (given_is_used(rec, count))
+        return -AIFS_EPROTO;
     if (count >= next)
         given_advance(rec, next, count + 1);
-    else if (next - count > NUMBER_WINDOW || *given_byte(rec, count) & given_bit(count))
-        return -AIFS_EPROTO;
     *given_byte(rec, count) |= given_bit(count);
     return 0;
 }

@@ -44,7 +44,7 @@ struct node {
 struct giver {
     struct hmap_node by_session;
     uint64_t session;
-    uint32_t next; /* behind the highest count it has used */
+    struct given_rec used; /* all zero: none */
 };
 
 struct fsck {
@@ -292,12 +292,12 @@ static int see_session(struct fsck *f, const uint8_t *key, size_t key_len, const
                 "the record of the numbers that session %llu has used cannot be decoded",
                 (unsigned long long)session);
     else
-        g->next = le32toh(rec.next);
+        g->used = rec;
     return 0;
 }
 
-/* The number was given to a file after the snapshot: none in it is as high, of the server's own or
- * of the session's. */
+/* The number was given to a file after the snapshot: none in it is as high of the server's own, or
+ * the session had not used it, though it may have used higher ones. */
 static bool is_later(struct fsck *f, uint64_t ino)
 {
     const struct giver *g;
@@ -305,7 +305,7 @@ static bool is_later(struct fsck *f, uint64_t ino)
     if (!number_is_given(ino))
         return ino > f->highest;
     g = giver_find(f, number_session(ino));
-    return g ? number_count(ino) >= g->next : number_session(ino) > f->sessions;
+    return g ? !given_is_used(&g->used, number_count(ino)) : number_session(ino) > f->sessions;
 }
 
 int fsck_record(struct fsck *f, const void *key_data, size_t key_len, const void *value,

@@ -7,8 +7,8 @@
  * A cluster in use changes while it is read. Metadata is one snapshot and must agree with itself
  * exactly; chunks are listed afterwards, so what may differ because time has passed (a file deleted
  * or written meanwhile) is counted as a note, not as damage: chunks of inodes the snapshot does not
- * have count as orphans only if their inode number is below the snapshot's highest, or below the
- * highest that its session had used by then (proto/number.h).
+ * have count as orphans only if their inode number is below the snapshot's highest, or one
+ * that its session had used by then (proto/number.h).
  */
 #ifndef AIFS_TOOLS_FSCK_FSCK_H
 #define AIFS_TOOLS_FSCK_FSCK_H

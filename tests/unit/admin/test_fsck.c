@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/bytes.h"
-#include "mds/session/session_fmt.h"
+#include "mds/session/given.h"
 #include "mds/store/key_fmt.h"
 #include "proto/number.h"
 #include "tools/fsck/fsck.h"
@@ -46,13 +46,13 @@ static void record(const struct key *k, const void *value, size_t len)
 
 static void session(uint64_t id, uint32_t next)
 {
-    struct given_rec rec = {.version = htole16(GIVEN_REC_VERSION), .next = htole32(next)};
+    struct given_rec rec = {.version = htole16(GIVEN_REC_VERSION)};
     struct key k;
 
     key_number(&k, KEY_SESSION, id);
     record(&k, "", 0);
     key_number(&k, KEY_GIVEN, id);
-    if (next)
+    if (next && given_use(&rec, next - 1) == 0) /* those below it are on their way */
         record(&k, &rec, sizeof rec);
 }
 
@@ -77,9 +77,12 @@ START_TEST(chunks_of_numbers_that_came_later_are_not_damage)
     record(&k, sessions, sizeof sessions);
     session(3, 10);
     session(5, 0);
+    session(7, 5000);
     ck_assert_int_eq(chunk_of(number_given(1, 3, 9)), FSCK_DAMAGE);
     ck_assert_int_eq(chunk_of(number_given(1, 3, 10)), FSCK_NOTE);
-    ck_assert_int_eq(chunk_of(number_given(1, 4, 0)), FSCK_DAMAGE); /* it has ended */
+    ck_assert_int_eq(chunk_of(number_given(1, 3, 8)), FSCK_NOTE); /* it came after a higher one */
+    ck_assert_int_eq(chunk_of(number_given(1, 7, 100)), FSCK_DAMAGE); /* too old to be on its way */
+    ck_assert_int_eq(chunk_of(number_given(1, 4, 0)), FSCK_DAMAGE);   /* it has ended */
     ck_assert_int_eq(chunk_of(number_given(1, 5, 0)), FSCK_NOTE);
     ck_assert_int_eq(chunk_of(number_given(1, 6, 0)), FSCK_NOTE);
     ck_assert_int_eq(chunk_of(100), FSCK_NOTE); /* the server's own: there is none as high */
