@@ -235,14 +235,14 @@ struct core_inode {
     struct msg_time report_mtime;
     struct flush_wait background;
     /* open files, gate */
-    struct list files;
-    unsigned active;                                      /* data requests being worked on */
-    unsigned gate;                                        /* > 0: new ones wait */
-    struct list gate_queue;                               /* struct core_req.p.wait */
-    struct list drain_queue;                              /* struct gate_waiter */
-    struct core_req *alone;                               /* has closed the gate behind itself */
-    bool alone_waits;                                     /* until it is the only one active */
-    struct core_req *appender;                            /* appends go one after the other */
+    struct list files, opens_held;  /* struct core_req.p.wait: answered, and opens_cutting > 0 */
+    unsigned active, opens_cutting; /* data requests being worked on; OPEN with O_TRUNC sent */
+    unsigned gate;                  /* > 0: new ones wait */
+    struct list gate_queue;         /* struct core_req.p.wait */
+    struct list drain_queue;        /* struct gate_waiter */
+    struct core_req *alone;         /* has closed the gate behind itself */
+    bool alone_waits;               /* until it is the only one active */
+    struct core_req *appender;      /* appends go one after the other */
     struct list append_queue, straight, straight_waiters; /* struct core_req.p.wait */
     int error;
     uint32_t error_seq;

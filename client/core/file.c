@@ -310,7 +310,49 @@ static void open_failed(struct mds_op *op, int status)
         inode_expire(op->core, i->ino); /* nor is its name to be believed */
 }
 
-static void opened(struct mds_op *op, int status)
+/* What was found is given to who asked for it. n2: it is still to be cut. */
+static void open_serve(struct core_req *q)
+{
+    if (q->p.n2) {
+        open_truncate(q);
+        return;
+    }
+    preread_opened(q->out.opened.file, q->out.opened.keep_cache);
+    req_finish(q, 0);
+}
+
+static void open_held_over(struct core_req *q)
+{
+    struct core_inode *i = q->out.opened.file->inode;
+    uint64_t name_valid_ns = q->entry.entry_valid_ns;
+
+    q->out.opened.lease = i->lease;
+    q->out.opened.keep_cache = false;
+    q->out.opened.attr_changed = true;
+    inode_entry(i, &q->entry);
+    q->entry.entry_valid_ns = name_valid_ns;
+    open_serve(q);
+}
+
+static void cancel_held(struct core_req *q, int status)
+{
+    list_remove(&q->p.wait);
+    core_release(q->p.core, q->out.opened.file);
+    req_finish(q, status);
+}
+
+/* An OPEN with O_TRUNC of the same file is under way. The server may not have executed it yet: what
+ * was written before that, by whoever has opened the file meanwhile, would be cut behind the back
+ * of what keeps and reports it here, and a growth would leave old bytes in the chunks. So nobody
+ * here gets the file until it has been answered. */
+static void open_hold(struct core_req *q)
+{
+    q->p.resume = open_held_over;
+    req_wait(q, "waits for an open that cuts the file", cancel_held);
+    list_push_back(&q->out.opened.file->inode->opens_held, &q->p.wait);
+}
+
+static void open_answered(struct mds_op *op, int status)
 {
     struct core *c = op->core;
     struct core_req *q = op->q;
@@ -350,14 +392,27 @@ static void opened(struct mds_op *op, int status)
         core_release(c, f);
         inode_expire(c, i->ino);
         req_finish(q, -ENOENT);
-    } else if (f && !created && still_to_cut(op, i)) {
-        open_truncate(q);
-    } else {
-        if (f && !created)
-            preread_opened(f, q->out.opened.keep_cache);
+    } else if (!f || created) {
         req_finish(q, f ? 0 : -ENOMEM);
+    } else {
+        q->p.n2 = still_to_cut(op, i);
+        if (i->opens_cutting)
+            open_hold(q);
+        else
+            open_serve(q);
     }
     inode_put(i);
+}
+
+static void opened(struct mds_op *op, int status)
+{
+    struct core_inode *cut = op->n1 ? NULL : op->inode;
+
+    if (cut)
+        cut->opens_cutting--;
+    open_answered(op, status);
+    if (cut && !cut->opens_cutting)
+        req_resume_list(&cut->opens_held);
 }
 
 /* Truncating with the open itself is one call less, but only when the server knows all that was
@@ -391,6 +446,8 @@ void core_open(struct core *c, struct core_req *q, uint64_t ino, int flags)
         i = inode_find(c, ino);
         if (cut && i && may_truncate(c, ino)) {
             op->msg.open.flags |= O_TRUNC;
+            op->inode = inode_ref(i);
+            i->opens_cutting++;
             blocks_drop_all(i, true);
             i->data_change = 0;
         }

@@ -127,6 +127,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->targets);
     list_init(&i->flushers);
     list_init(&i->files);
+    list_init(&i->opens_held);
     list_init(&i->inval_waits);
     list_init(&i->gate_queue);
     list_init(&i->drain_queue);

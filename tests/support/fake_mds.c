@@ -212,6 +212,17 @@ static void open_as(struct fake_cluster *f, struct rpc_req *req, struct fake_ino
     answer(f, req, 0, i, id, created);
 }
 
+static void set_size(struct fake_cluster *f, struct fake_inode *i, uint64_t size)
+{
+    if (size < i->attr.size && i->attr.flags & MSG_ATTR_INLINE)
+        i->attr.truncate_gen++;
+    else if (size < i->attr.size)
+        fake_targets_cut(f, i, size);
+    i->data_len = (uint32_t)MIN(i->data_len, size);
+    i->attr.size = size;
+    i->attr.change = ++f->change;
+}
+
 static void try_open(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_open_req *m = req->msg;
@@ -226,6 +237,8 @@ static void try_open(struct fake_cluster *f, struct rpc_req *req)
         list_push_back(&f->waiting, &req->link);
         return;
     }
+    if (m->flags & O_TRUNC)
+        set_size(f, i, 0);
     open_as(f, req, i, writes, false);
 }
 
@@ -295,14 +308,8 @@ static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
         i->attr.mode = (i->attr.mode & S_IFMT) | (m->mode & 07777);
     if (m->set & MSG_SET_MTIME)
         i->attr.mtime = m->mtime;
-    if (m->set & MSG_SET_SIZE) {
-        if (i->attr.flags & MSG_ATTR_INLINE) {
-            i->data_len = (uint32_t)MIN(i->data_len, m->size);
-        } else if (m->size < i->attr.size) {
-            fake_targets_cut(f, i, m->size);
-        }
-        i->attr.size = m->size;
-    }
+    if (m->set & MSG_SET_SIZE)
+        set_size(f, i, m->size);
     i->attr.change = ++f->change;
     answer(f, req, 0, i, 0, false);
 }

@@ -236,10 +236,85 @@ START_TEST(a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_
 }
 END_TEST
 
+/* It is executed behind an open that is answered before it, and its answer is lost: what is written
+ * through the other file must not meet the cut half-way. */
+START_TEST(nobody_has_a_file_that_an_open_is_cutting_before_that_is_answered)
+{
+    struct core_file *f = stored_file("cut", 3000);
+    struct iovec iov = {data, 100};
+    uint64_t ino = core_file_ino(f);
+    struct bed_op cut, open, write;
+    bool early;
+
+    core_release(c, f);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    bed.cluster.hold_opens = true;
+    bed_op_init(&cut);
+    core_open(c, &cut.q, ino, O_RDWR | O_TRUNC);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    bed.cluster.hold_opens = false;
+    bed_op_init(&open);
+    core_open(c, &open.q, ino, O_RDWR);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    early = open.done;
+    bed_op_init(&write);
+    if (early)
+        core_write(c, &write.q, open.q.out.opened.file, 70000, &iov, 1, 100);
+    bed.cluster.drop_replies = true;
+    fake_release_removals(&bed.cluster);
+    while (bed.cluster.drop_replies)
+        bed_spin(&bed, NS_PER_MS);
+    ck_assert(!cut.done);
+    if (early)
+        ck_assert_int_eq(bed_fsync(&bed, c, open.q.out.opened.file), 0);
+    ck_assert_int_eq(bed_wait(&bed, &cut), 0);
+    ck_assert_int_eq(bed_wait(&bed, &open), 0);
+    f = open.q.out.opened.file;
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 0), 0);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 3000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    memset(data, 0, 3000);
+    bed_expect_durable(&bed, "cut", data, 3000);
+    ck_assert(!early);
+    ck_assert_uint_eq(open.q.out.opened.lease, MSG_LEASE_WRITE);
+    ck_assert(!open.q.out.opened.keep_cache);
+    core_release(c, f);
+    core_release(c, cut.q.out.opened.file);
+}
+END_TEST
+
+START_TEST(an_open_that_waits_for_a_cut_can_be_interrupted)
+{
+    struct core_file *f = stored_file("cut", 3000);
+    uint64_t ino = core_file_ino(f);
+    struct bed_op cut, open;
+
+    core_release(c, f);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    bed.cluster.hold_opens = true;
+    bed_op_init(&cut);
+    core_open(c, &cut.q, ino, O_RDWR | O_TRUNC);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    bed.cluster.hold_opens = false;
+    bed_op_init(&open);
+    core_open(c, &open.q, ino, O_RDWR);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    ck_assert(!open.done);
+    core_cancel(&open.q);
+    ck_assert_int_eq(bed_wait(&bed, &open), -EINTR);
+    fake_release_removals(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &cut), 0);
+    ck_assert_uint_eq(cut.q.entry.attr.size, 0);
+    core_release(c, cut.q.out.opened.file);
+}
+END_TEST
+
 SUITE_MAIN("client-truncate", setup, file_bed_teardown,
            what_a_truncate_has_cut_is_not_written_again_after_a_restart,
            a_truncate_that_fails_loses_nothing, what_a_truncate_will_cut_is_not_written_before_it,
            a_flush_during_a_truncate_ends_after_it, a_size_that_is_being_cut_is_asked_for,
            a_small_file_is_sent_as_it_was_when_its_flush_began,
            an_answer_from_behind_a_cut_brings_its_size_too,
-           a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_lease_has_come)
+           a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_lease_has_come,
+           nobody_has_a_file_that_an_open_is_cutting_before_that_is_answered,
+           an_open_that_waits_for_a_cut_can_be_interrupted)
