@@ -7,6 +7,7 @@
 
 #include "tests/sim/known.h"
 #include "tests/sim/scene.h"
+#include "tests/sim/states.h"
 #include "tests/sim/work_int.h"
 
 static uint32_t n_values; /* written so far, each its own */
@@ -38,12 +39,27 @@ void work_say_call(const struct proc *p)
     op_print(p->op, stdout);
 }
 
+/* The number of a file that is made ahead reaches others with its name only, so not before the file
+ * is there. */
+uint64_t work_draw(const struct proc *p, bool any)
+{
+    uint64_t ino = known_draw(false, any);
+
+    for (unsigned i = 0; i < SIM_CLIENTS; i++) {
+        const struct sim_node *n = sim_client(i);
+
+        if (n != p->client && n->up && n->core && states_makes(n->core, ino))
+            return sim.history.root;
+    }
+    return ino;
+}
+
 /* A file without a name gets one from who has made it, more often than not. */
 static void draw_linked(struct proc *p, struct op *o)
 {
     uint64_t link = sim_chance(150) ? known_draw_link() : 0;
 
-    o->ino2 = link ? link : known_draw(false, sim_chance(100));
+    o->ino2 = link ? link : work_draw(p, sim_chance(100));
     for (unsigned k = 0; k < FDS; k++) {
         if (!p->fd[k].file || !p->fd[k].unnamed || sim_chance(200))
             continue;

@@ -23,8 +23,9 @@ unsigned states_changes(const struct core *c);                  /* how many are 
 /* The inode of which a removal (made: a creation) that was answered ahead is under way; 0: there is
  * none. */
 uint64_t states_removal(const struct core *c, bool made, uint64_t dir, char name);
-uint32_t states_removals(const struct core *c); /* how many */
-uint64_t states_reports(const struct core *c);  /* the size of which inode is on its way; 0: none */
+bool states_makes(const struct core *c, uint64_t ino); /* ahead; it is under way */
+uint32_t states_removals(const struct core *c);        /* how many */
+uint64_t states_reports(const struct core *c); /* the size of which inode is on its way; 0: none */
 /* An inode of which it believes the attributes; 0: none. */
 uint64_t states_believed(const struct core *c);
 uint64_t states_session(const struct core *c);

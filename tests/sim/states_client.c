@@ -99,6 +99,19 @@ uint64_t states_removal(const struct core *c, bool made, uint64_t dir, char name
     return 0;
 }
 
+bool states_makes(const struct core *c, uint64_t ino)
+{
+    const struct list *l;
+
+    list_for_each (l, &c->ops) {
+        const struct mds_op *op = list_entry((struct list *)l, const struct mds_op, link);
+
+        if (op->ahead && op->call.op == RPC_OP_MKNOD && op->n1 == ino)
+            return true;
+    }
+    return false;
+}
+
 uint64_t states_reports(const struct core *c)
 {
     const struct list *l;

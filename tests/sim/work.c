@@ -206,7 +206,7 @@ static void call_on_file(struct proc *p)
     struct fd *fd = &p->fd[sim_below(scene.n_fds)];
     unsigned what = sim_below(100), cell = scene_cell();
     bool writes = (fd->flags & O_ACCMODE) == O_RDWR;
-    uint64_t ino = known_draw(false, false);
+    uint64_t ino = work_draw(p, false);
 
     if (!fd->file && !known_is_dir(ino) && sim_chance(850))
         work_call_open(p, fd, ino,
@@ -273,20 +273,20 @@ static void call_on_name(struct proc *p)
 static void call_on_object(struct proc *p)
 {
     unsigned what = sim_below(100);
-    uint64_t ino = known_draw(false, false);
+    uint64_t ino = work_draw(p, false);
 
     if (what < 30)
-        work_call_object(p, OP_GETATTR, known_draw(false, true));
+        work_call_object(p, OP_GETATTR, work_draw(p, true));
     else if (what < 50)
         work_call_object(p, OP_READDIR, known_draw_dir());
     else if (what < 65)
-        work_call_setattr(p, OP_CHMOD, known_draw(false, true), NULL);
+        work_call_setattr(p, OP_CHMOD, work_draw(p, true), NULL);
     else if (what < 68 && known_draw_link())
         work_call_object(p, OP_READLINK, known_draw_link());
     else if (what < 75 && !known_is_dir(ino))
         work_call_setattr(p, OP_TRUNCATE, ino, NULL);
     else
-        work_call_object(p, what < 87 ? OP_SETXATTR : OP_GETXATTR, known_draw(false, true));
+        work_call_object(p, what < 87 ? OP_SETXATTR : OP_GETXATTR, work_draw(p, true));
 }
 
 /* Reads everything known, a step at a time. False: that was all. */
