@@ -125,23 +125,24 @@ void straight_enter(struct core_req *q)
     list_push_back(&q->p.inode->straight, &q->p.wait);
 }
 
-/* It is durable, and its place is one of the file's still. */
-static bool is_stored(const struct core_req *q)
+/* Its place is one of the file's still. */
+static bool is_ours(const struct core_req *q)
 {
     const struct core_inode *i = q->p.inode;
 
-    return !q->p.error && !(q->p.flags & WRITE_COPIED) && i->lease == MSG_LEASE_WRITE &&
-           !i->lease_temporary && !i->in_line && q->p.n1 == i->attr.truncate_gen;
+    return i->lease == MSG_LEASE_WRITE && !i->lease_temporary && !i->in_line &&
+           q->p.n1 == i->attr.truncate_gen;
 }
 
-static void note_stored(const struct core_req *q)
+/* Whatever has become of it, the target may have bytes up to its end: the server has to hear of
+ * them before it cuts the file, or they would be back when it grows over them. */
+static void note_end(const struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
     uint64_t end = q->p.offset + q->p.len;
 
     inode_touch_data(i, end);
     i->acked_size = MAX(i->acked_size, end);
-    i->core->stats.straight_writes++;
 }
 
 bool straight_over(struct core_req *q)
@@ -155,11 +156,12 @@ bool straight_over(struct core_req *q)
         q->p.flags |= WRITE_COPIED;
         q->p.error = 0;
     }
-    stored = is_stored(q);
+    stored = is_ours(q) && !q->p.error && !(q->p.flags & WRITE_COPIED);
     q->p.flags &= ~WRITE_STRAIGHT;
     list_remove(&q->p.wait);
-    if (stored)
-        note_stored(q);
+    if (is_ours(q))
+        note_end(q);
+    i->core->stats.straight_writes += stored;
     inode_ref(i);
     req_resume_list(&i->straight_waiters); /* before who writes there next, when told of this end */
     if (stored)

@@ -279,12 +279,6 @@ static void write_striped(struct core_req *q)
         if ((unsaved >= c->max_dirty / 2 || c->mem.used_pages > c->mem.pages_to_flush) &&
             !q->p.inode->background_busy)
             flush_background(c, 0, true); /* in time, so that nobody has to wait */
-        if (q->p.inode->in_line) {        /* that has found that it does not grow */
-            q->p.progress = 0;
-            q->p.flags &= ~WRITE_PLACED;
-            write_run(q);
-            return;
-        }
         if (!write_piece(q, &p))
             return;
         q->p.progress += p.len;

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "client/core/core_int.h"
 #include "tests/support/file_bed.h"
 #include "tests/support/suite.h"
 
@@ -233,38 +232,6 @@ START_TEST(an_append_waits_until_a_cut_is_everywhere)
 }
 END_TEST
 
-/* Another file has so much unsaved that a write has all files flushed; that flush finds that its
- * own does not grow. */
-START_TEST(a_write_that_finds_that_its_file_does_not_grow_begins_again)
-{
-    struct core_file *other = stored_file("other", ROOM), *f = stored_file("grow", 1000);
-    uint64_t at;
-
-    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
-    ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, MIB - 1000), 0);
-    bed_spin(&bed, 10 * NS_PER_MS);
-    fake_targets_fail_writes(&bed.cluster, 0);
-    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
-        bed.cluster.oss[k].hold_commits = true;
-    for (at = 0; at < c->max_dirty / 2; at += MIB)
-        ck_assert_int_eq(bed_write(&bed, c, other, at, data, MIB), 0);
-    bed_spin(&bed, 10 * NS_PER_MS);
-    ck_assert(c->dirty_bytes + c->uncommitted_bytes >= c->max_dirty / 2);
-    ck_assert(f->inode->need_grow);
-    ck_assert_int_eq(bed_write(&bed, c, f, 2 * MIB, data + 2 * MIB, MIB), 0);
-    for (unsigned k = 0; k < bed.cluster.n_oss; k++) {
-        bed.cluster.oss[k].hold_commits = false;
-        fake_oss_release(&bed.cluster.oss[k]);
-    }
-    ck_assert_int_eq(bed_fsync(&bed, c, f), -ENOSPC); /* of what was lost */
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    memset(data + 1000, 0, 2 * MIB - 1000);
-    bed_expect_durable(&bed, "grow", data, 3 * MIB);
-    core_release(c, other);
-    core_release(c, f);
-}
-END_TEST
-
 SUITE_MAIN("client-growth", setup, file_bed_teardown,
            a_small_file_that_cannot_grow_keeps_what_it_had,
            a_growth_that_fails_while_nobody_can_be_asked_leaves_the_old_size,
@@ -273,5 +240,4 @@ SUITE_MAIN("client-growth", setup, file_bed_teardown,
            a_growth_that_is_given_up_is_told_until_the_server_has_heard,
            a_file_without_a_name_grows_or_gives_it_up_before_it_is_closed,
            a_growth_waits_until_what_was_given_up_is_cut_everywhere,
-           an_append_waits_until_a_cut_is_everywhere,
-           a_write_that_finds_that_its_file_does_not_grow_begins_again)
+           an_append_waits_until_a_cut_is_everywhere)

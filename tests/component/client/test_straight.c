@@ -199,6 +199,37 @@ START_TEST(what_was_answered_without_being_durable_is_copied)
 }
 END_TEST
 
+/* The copy, less than a block, has not been sent when it is cut, but the target has what came
+ * first, and the server has targets cut what it knows of. */
+START_TEST(what_was_answered_without_being_durable_is_cut_with_the_file)
+{
+    struct core_options o;
+    struct iovec iov = {fresh, 4096};
+    struct bed_op op;
+
+    core_options_default(&o);
+    o.straight_bytes = 4096;
+    core_release(c, f);
+    file_bed_remount(&o);
+    f = bed_open(&bed, c, "f", O_RDWR, NULL);
+    for (unsigned k = 0; k < TARGETS; k++) {
+        bed.cluster.oss[k].commits_at_once = false;
+        bed.cluster.oss[k].grant = MIB; /* else the copy would go at once, too */
+        ck_assert_int_eq(bed_write(&bed, c, f, k * MIB, data + k * MIB, 100), 0);
+    }
+    bed_op_init(&op);
+    op.q.direct = true;
+    core_write(c, &op.q, f, ROOM, &iov, 1, 4096);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    bed.cluster.fail_setattr = -EIO;
+    ck_assert_int_eq(bed_truncate(&bed, c, f, ROOM), -EIO);
+    ck_assert_uint_eq(fake_inode(&bed.cluster, "f")->attr.size, ROOM + 4096);
+    bed.cluster.fail_setattr = 0;
+    ck_assert_int_eq(bed_truncate(&bed, c, f, ROOM), 0);
+    expect_read(f, 0, data, ROOM);
+}
+END_TEST
+
 START_TEST(once_targets_have_said_that_they_do_not_commit_large_writes_are_copied_at_once)
 {
     struct bed_op op;
@@ -470,6 +501,7 @@ SUITE_MAIN("client-straight", setup, teardown,
            a_large_write_is_durable_when_it_is_over_and_takes_no_memory,
            a_new_file_grows_at_once_for_large_writes, none_leaves_for_a_growth_that_is_given_up,
            what_was_answered_without_being_durable_is_copied,
+           what_was_answered_without_being_durable_is_cut_with_the_file,
            once_targets_have_said_that_they_do_not_commit_large_writes_are_copied_at_once,
            a_write_whose_target_restarts_is_sent_again_from_the_callers_memory,
            who_reads_the_same_bytes_waits_and_nothing_is_read_ahead_there,
