@@ -85,11 +85,13 @@ int ns_rename_flags_check(uint32_t flags) MUST_USE;
 /* ---- extended attributes (xattr.c) ---- */
 #define NS_XATTR_LAYOUT "aifs.layout" /* virtual: what new files get, or where a file is */
 #define NS_XATTR_FID    "aifs.fid"    /* virtual, read-only: inode number and layout generation */
+#define NS_XATTR_FS     "aifs.fs"     /* virtual, read-only: the uuid of the file system */
 #define NS_XATTR_DATA   "aifs.data"   /* virtual, read-only, of files: "inline" or "striped" */
 enum ns_xattr {
     NS_XATTR_PLAIN,
     NS_XATTR_IS_LAYOUT,
     NS_XATTR_IS_FID,
+    NS_XATTR_IS_FS,
     NS_XATTR_IS_DATA,
     NS_XATTR_IS_ACL, /* acl.h */
     NS_XATTR_IS_DEFAULT_ACL,

@@ -66,6 +66,10 @@ int ns_xattr_check(const struct mds_inode *in, const struct msg_cred *c,
         *ret_kind = NS_XATTR_IS_FID;
         return write ? -EPERM : 0;
     }
+    if (is_name(name, NS_XATTR_FS)) {
+        *ret_kind = NS_XATTR_IS_FS;
+        return write ? -EPERM : 0;
+    }
     if (is_name(name, NS_XATTR_DATA)) {
         *ret_kind = NS_XATTR_IS_DATA;
         return write ? -EPERM : S_ISREG(in->mode) ? 0 : -ENODATA;

@@ -93,6 +93,10 @@ void op_xattr_get(struct mds *m, struct rpc_req *r)
         rep.value.len = (uint32_t)snprintf(text, sizeof(text), "0x%llx:%u",
                                            (unsigned long long)in.ino, in.layout.generation);
         rep.value.data = text;
+    } else if (rc == 0 && kind == NS_XATTR_IS_FS) {
+        uuid_format(&m->fs, text);
+        rep.value.len = UUID_TEXT_BYTES - 1;
+        rep.value.data = text;
     } else if (rc == 0 && kind == NS_XATTR_IS_DATA) {
         rep.value.len = (uint32_t)snprintf(text, sizeof(text), "%s",
                                            in.flags & INODE_INLINE ? "inline" : "striped");

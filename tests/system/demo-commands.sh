@@ -13,6 +13,14 @@ mkdir "$T/mnt-b"
 expect "a second demo beside it" "$ADMIN" -q demo up --dir "$T/b" --oss 1 --mount "$T/mnt-b"
 echo other >"$T/mnt-b/f"
 [ "$(cat "$M/f")" = data ] || fail "the demos share data"
+# inode numbers of one mean nothing in the other
+mkdir "$T/mnt-b/tree" && head -c 200000 /dev/zero >"$T/mnt-b/large"
+for what in "--yes rmtree $T/mnt-b/tree" "file where $T/mnt-b/large" "file locks $T/mnt-b/large"; do
+    # shellcheck disable=SC2086 # several words
+    refuse "$what with the first's configuration" 2 "in the file system of another cluster" "$ADMIN" $what
+done
+expect "removed with its own" "$ADMIN" --config "$T/b/admin.conf" -q --yes rmtree "$T/mnt-b/tree"
+[ ! -e "$T/mnt-b/tree" ] || fail "the tree is still there"
 expect "the second goes" "$ADMIN" -q demo down --dir "$T/b" --purge
 [ ! -e "$T/b" ] || fail "purge leaves $T/b"
 expect "down" "$ADMIN" -q demo down --dir "$C"

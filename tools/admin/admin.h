@@ -129,6 +129,9 @@ void out_fields(const struct admin *a, const char *schema, const struct out_fiel
 /* The commands that name a path find its cluster by the mount, when several are known. */
 void admin_connect_by(struct admin *a, const char *path);
 int admin_connect(struct admin *a); /* 0, or an exit code after printing why */
+/* Is path, on a mount, in the file system that is talked to? Inode numbers of another one mean
+ * other files here. ADMIN_OK, or after saying so. */
+int admin_check_mount(struct admin *a, const char *path);
 /* Is it said which cluster, by whatever means? */
 bool admin_knows_cluster(const struct admin *a);
 void admin_disconnect(struct admin *a);

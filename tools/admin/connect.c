@@ -11,10 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/err.h"
+#include "common/base/ids.h"
 #include "common/base/text.h"
 #include "common/conf/conf.h"
 #include "tools/admin/admin.h"
@@ -325,6 +327,29 @@ int admin_connect_node(struct admin *a, const struct map_node *node, struct rpc_
     for (uint32_t i = 0; i < node->n_addresses && rc < 0; i++)
         rc = rpc_sync_connect(a->sync, node->addresses[i], a->timeout_ns, ret_peer);
     return rc;
+}
+
+int admin_check_mount(struct admin *a, const char *path)
+{
+    char of_mount[UUID_TEXT_BYTES], here[UUID_TEXT_BYTES];
+    ssize_t n = getxattr(path, "aifs.fs", of_mount, sizeof of_mount - 1);
+    int rc, err = errno;
+    struct cluster_map *map;
+
+    if (n < 0)
+        return admin_fail_path(-err, path);
+    of_mount[n] = '\0';
+    rc = admin_get_map(a, &map);
+    if (rc != ADMIN_OK)
+        return rc;
+    uuid_format(&map->fs, here);
+    map_put(map);
+    if (!strcmp(of_mount, here))
+        return ADMIN_OK;
+    admin_error("%s is in the file system of another cluster than that of %s: say --config, or "
+                "--mds and --key-file, of its own",
+                path, a->mds_address);
+    return ADMIN_USAGE;
 }
 
 const struct map_target *admin_find_target(const struct cluster_map *map, const char *text)

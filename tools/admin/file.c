@@ -271,6 +271,8 @@ int cmd_file_where(struct admin *a, int argc, char **argv)
     admin_connect_by(a, argv[0]);
     rc = admin_connect(a);
     if (rc == ADMIN_OK)
+        rc = admin_check_mount(a, argv[0]);
+    if (rc == ADMIN_OK)
         rc = admin_get_map(a, &map);
     if (rc != ADMIN_OK)
         return rc;

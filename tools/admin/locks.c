@@ -58,7 +58,10 @@ int cmd_file_locks(struct admin *a, int argc, char **argv)
         return admin_fail(-errno, "%s", argv[0]);
     if (getxattr(argv[0], "aifs.fid", NULL, 0) < 0)
         return admin_fail_path(-errno, argv[0]);
+    admin_connect_by(a, argv[0]);
     rc = admin_connect(a);
+    if (rc == ADMIN_OK)
+        rc = admin_check_mount(a, argv[0]);
     req.ino = st.st_ino;
     if (rc == ADMIN_OK)
         rc = admin_call_mds(a, RPC_OP_LOCK_LIST, &req, &answer);

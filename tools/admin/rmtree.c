@@ -273,6 +273,8 @@ int cmd_rmtree(struct admin *a, int argc, char **argv)
         admin_connect_by(a, argv[0]);
         rc = admin_connect(a);
         if (rc == ADMIN_OK)
+            rc = admin_check_mount(a, argv[0]);
+        if (rc == ADMIN_OK)
             rc = remove_tree(a, t, wait);
     }
     free(t);

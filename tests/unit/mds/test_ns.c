@@ -373,6 +373,8 @@ static const struct {
     {"aifs.layout", S_IFIFO | 0644, &owner, false, -ENODATA},
     {"aifs.fid", S_IFREG | 0644, &other, false, 0},
     {"aifs.fid", S_IFREG | 0644, &root, true, -EPERM},
+    {"aifs.fs", S_IFDIR | 0755, &other, false, 0},
+    {"aifs.fs", S_IFDIR | 0755, &root, true, -EPERM},
     {"aifs.data", S_IFREG | 0644, &other, false, 0},
     {"aifs.data", S_IFREG | 0644, &root, true, -EPERM},
     {"aifs.data", S_IFDIR | 0755, &root, false, -ENODATA},
