@@ -313,7 +313,7 @@ static bool fits(const struct mds_op *op, const struct core_inode *dir)
     return !c->forced && c->state == CORE_MOUNTED && session_believed(c) && link &&
            (rpc_link_features(link) & RPC_FEATURE_NUMBERS) && c->behind.n < c->behind.max &&
            dir->behind.rules_known && inode_attr_fresh(dir) && S_ISDIR(dir->attr.mode) &&
-           dir->attr.nlink && !(dir->attr.flags & MSG_ATTR_ACL) &&
+           dir->attr.nlink && !(dir->attr.flags & (MSG_ATTR_ACL | MSG_ATTR_DEFAULT_ACL)) &&
            dir->behind.n == dir->behind.made - MIN(dir->behind.opens, dir->behind.made) &&
            !dir->behind.error && list_empty(&dir->behind.waiters) && list_empty(&c->behind.all) &&
            behind_removes(c, &m->cred) && behind_may_change(&dir->attr, &m->cred) &&

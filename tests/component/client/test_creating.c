@@ -315,6 +315,19 @@ START_TEST(an_older_server_is_waited_for)
 }
 END_TEST
 
+/* It may say that who has made the file does not read or write it, and how is not known here. */
+START_TEST(where_files_inherit_an_access_list_they_are_waited_for)
+{
+    bool at_once;
+
+    fake_inode(&rm.bed.cluster, "dir")->attr.flags |= MSG_ATTR_DEFAULT_ACL;
+    begin();
+    core_release(rm.c, make(made_name(2), &at_once));
+    ck_assert(!at_once);
+    ck_assert_uint_eq(rm_stats().created_ahead, 0);
+}
+END_TEST
+
 SUITE_MAIN("client-creating", setup, rm_teardown, a_small_file_goes_to_the_server_in_one_piece,
            a_file_that_stays_open_is_opened_behind_its_creation,
            a_creation_that_is_refused_fails_file_and_directory,
@@ -323,4 +336,4 @@ SUITE_MAIN("client-creating", setup, rm_teardown, a_small_file_goes_to_the_serve
            a_restarted_server_hears_when_the_creations_are_over,
            what_the_server_leaves_out_of_a_batch_is_made_by_itself,
            an_invalidate_waits_for_the_open_that_follows, without_memory_the_open_follows_later,
-           an_older_server_is_waited_for)
+           an_older_server_is_waited_for, where_files_inherit_an_access_list_they_are_waited_for)
