@@ -16,7 +16,7 @@ Where the local file system is no model (docs/limits.md), the comparison knows:
   a flock is released before its file is closed
   set-id bits are not set on one mount while the file is open on another
   two mounts: a rename looks its names up before (the kernel does not take up a moved directory during one), and
-    who changes extended attributes (it asks for no mode before it looks for a sticky bit)
+    who changes attributes (it asks for no owner or mode before it checks, docs/posix.md)
   the end of a directory, chown of neither user nor group: not asked for
 """
 import argparse
@@ -223,13 +223,19 @@ class Actor:
         os.mkfifo(self.path(name), mode)
 
     def do_chmod(self, name, mode):
+        if self.syncs:
+            os.path.exists(self.path(name))
         os.chmod(self.path(name), mode)
 
     def do_chown(self, name, uid, gid):
         if (uid, gid) != (-1, -1):
+            if self.syncs:
+                os.path.lexists(self.path(name))
             os.chown(self.path(name), uid, gid, follow_symlinks=False)
 
     def do_utimens(self, name, seconds):
+        if self.syncs:
+            os.path.exists(self.path(name))
         os.utime(self.path(name), ns=(seconds * 10**9 + 5, seconds * 10**9 + 123456789))
 
     def do_setxattr(self, name, key, value, flags):
