@@ -47,6 +47,8 @@ static void take_fd(struct proc *p, int flags)
     p->on->ino = core_file_ino(p->on->file);
     p->on->flags = flags;
     p->on->unnamed = false;
+    p->on->made_in = p->op->kind == OP_CREATE ? p->op->ino : 0;
+    p->on->made_as = p->op->name;
     work_locks_opened(p->on);
 }
 

@@ -180,6 +180,7 @@ void work_finish(struct core_req *q, int status)
     if (o->kind == OP_GETATTR)
         o->own_change |= work_is_changing(p, o->ino);
     record_answer(o, status);
+    work_together_answered(p);
     if ((o->kind == OP_UNLINK || o->kind == OP_RMDIR || o->kind == OP_CREATE) && status == 0)
         work_removals_answered(p, o);
     if (p->closing ||
@@ -329,7 +330,7 @@ static void next(struct proc *p)
         scene_enter_others();
     if (work_locks_call_again(p))
         return;
-    if (work_removals_call(p))
+    if (work_together_call(p) || work_removals_call(p))
         return;
     if (!known_at(2) || what < scene.names_percent)
         call_on_name(p);
@@ -339,27 +340,20 @@ static void next(struct proc *p)
         call_on_file(p);
 }
 
-static bool is_ready(const struct proc *p)
+bool work_is_ready(const struct proc *p)
 {
     return work.up[p->client->index] && !p->client->resume_ns && !p->busy && !p->unread &&
            (work.sweeping || !work.n_left || scene_takes(p->client->index));
 }
 
-/* Changes of names that a client begins at one moment go to the server in one message. */
-static void next_together(const struct proc *p)
+bool work_is_left(void)
 {
-    struct proc *other = &work.proc[p->index ^ 1];
-    enum op_kind kind = p->op ? p->op->kind : OP_LOOKUP;
+    return work.n_left;
+}
 
-    if ((kind != OP_UNLINK && kind != OP_RMDIR && kind != OP_MKDIR) || !work.n_left ||
-        !is_ready(other) || !sim_chance(scene.together_per_thousand))
-        return;
-    if (kind == OP_MKDIR && !work_may_make(kind))
-        return;
-    if (kind != OP_MKDIR)
-        kind = sim_chance(700) ? OP_UNLINK : OP_RMDIR;
+void work_count_one(void)
+{
     work.n_left--;
-    work_call_name(other, kind);
 }
 
 struct proc *work_proc(unsigned i)
@@ -429,15 +423,15 @@ void sim_work_tick(void)
         }
         if (work.up[p->client->index] && !p->client->resume_ns)
             work_locks_tick(p);
-        if (is_ready(p) && locked(p))
+        if (work_is_ready(p) && locked(p))
             work_close_fd(p, locked(p));
-        if (!is_ready(p) || p->next_ns > sim_now())
+        if (!work_is_ready(p) || p->next_ns > sim_now())
             continue;
         if (work.sweeping && i == 0 && !sweep(p)) {
             work.sweeping = false;
         } else if (!work.sweeping && work.n_left) {
             next(p);
-            next_together(p);
+            work_together(p);
         }
     }
 }
@@ -449,7 +443,7 @@ uint64_t sim_work_due(void)
     for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++) {
         struct proc *p = &work.proc[i];
 
-        if (is_ready(p) && (work.n_left || locked(p) || (work.sweeping && i == 0)))
+        if (work_is_ready(p) && (work.n_left || locked(p) || (work.sweeping && i == 0)))
             due = MIN(due, MAX(p->next_ns, sim_now()));
         if (p->busy && p->cancel_ns && !p->client->resume_ns)
             due = MIN(due, MAX(p->cancel_ns, sim_now()));
@@ -487,6 +481,7 @@ void sim_work_start(unsigned n_ops)
     work_calls_start();
     work_locks_start();
     work_removals_start();
+    work_together_start();
     sim.history.n = 0;
     sim.history.next = 1;
     work.n_left = work.n_all = n_ops;

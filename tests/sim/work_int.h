@@ -20,6 +20,8 @@ struct fd {
     struct core_file *file;
     uint64_t ino;
     int flags;
+    uint64_t made_in; /* a directory, with this name; 0: opened */
+    uint8_t made_as;
     bool unnamed;     /* made without a name, and surely open since */
     uint64_t owner;   /* of its locks */
     bool asked, lost; /* for locks; it had some when its client lost its session */
@@ -56,6 +58,9 @@ struct op *work_record(unsigned client, enum op_kind kind);
 bool work_is_changing(const struct proc *by, uint64_t ino);
 void work_finish(struct core_req *q, int status);
 struct proc *work_proc(unsigned i);
+bool work_is_ready(const struct proc *p); /* for another call */
+bool work_is_left(void);                  /* an operation to be made */
+void work_count_one(void);                /* it is made */
 /* Does the client believe in its session, and so in its locks? */
 bool work_session_holds(const struct sim_node *client);
 
@@ -83,6 +88,12 @@ uint64_t work_removals_rest(const struct proc *p, uint64_t think_ns);
 void work_removals_answered(const struct proc *p, const struct op *o); /* with success */
 void work_removals_tick(unsigned client);
 void work_removals_lost(unsigned client); /* its session has ended, or it has crashed */
+
+/* ---- together.c ---- */
+void work_together_start(void);
+void work_together(const struct proc *p); /* its call has begun: one of the other process with it */
+bool work_together_call(struct proc *p);  /* false: it does something else */
+void work_together_answered(const struct proc *p); /* the call of this one */
 
 /* ---- locks.c ---- */
 void work_locks_start(void);
