@@ -166,6 +166,8 @@ static void fill_item(const struct mds_op *op, struct msg_batch_item *i)
                                      .ino = m->ino,
                                      .wrote_ns = m->wrote_ns,
                                      .data = m->data,
+                                     .has_since = m->has_since,
+                                     .since = m->since,
                                      .alone = m->alone};
 }
 

@@ -20,15 +20,13 @@
 #define REMOVING_NS (2 * NS_PER_S)
 
 static void resume(struct mds_op *op);
-static void lingered(struct reactor_timer *t);
 
 void behind_init(struct core *c)
 {
     c->behind.max = BEHIND_MAX;
     c->behind.max_errors = BEHIND_ERRORS_MAX;
     list_init(&c->behind.errors);
-    reactor_timer_init(&c->behind.linger, lingered);
-    list_init(&c->behind.together);
+    behind_gather_init(c);
     list_init(&c->behind.room);
     list_init(&c->behind.all);
     list_init(&c->behind.invalidates);
@@ -151,15 +149,6 @@ bool behind_leaving(struct core *c, uint64_t ino)
 }
 
 /* ---- the barrier ---- */
-
-void behind_urge(struct core *c)
-{
-    if (!c->behind.n)
-        return;
-    c->behind.urged = true;
-    if (!list_empty(&c->behind.together))
-        batch_turn(c);
-}
 
 static void wait_on(struct mds_op *op, struct list *waiters)
 {
@@ -516,60 +505,6 @@ static bool removing_try(struct mds_op *op)
 bool behind_try(struct mds_op *op)
 {
     return removes(op) ? removing_try(op) : creating_try(op);
-}
-
-/* ---- messages ---- */
-
-static void lingered(struct reactor_timer *t)
-{
-    struct core *c = container_of(t, struct core, behind.linger);
-
-    c->behind.lingered = true;
-    if (!list_empty(&c->behind.together))
-        batch_turn(c);
-}
-
-void behind_gather(struct mds_op *op)
-{
-    struct core *c = op->core;
-
-    list_push_back(&c->behind.together, &op->wait);
-    if (c->behind.gathered++ == 0) {
-        c->behind.lingered = false;
-        reactor_timer_start(c->reactor, &c->behind.linger,
-                            reactor_now_ns(c->reactor) + BEHIND_LINGER_NS);
-    }
-    if (behind_due(c))
-        batch_turn(c);
-}
-
-bool behind_due(const struct core *c)
-{
-    return !list_empty(&c->behind.together) &&
-           (c->behind.urged || c->behind.gathered >= MSG_BATCH_MAX ||
-            (c->behind.lingered && c->behind.flying < BEHIND_FLYING));
-}
-
-void behind_picked(struct core *c, uint32_t n)
-{
-    c->behind.gathered = list_empty(&c->behind.together) ? 0 : c->behind.gathered - n;
-}
-
-void behind_carry(struct mds_op *carrier, const struct mds_op *first)
-{
-    carrier->ahead = carrier->writes_back = carrier->flies = true;
-    carrier->only_epoch = first->only_epoch;
-    carrier->core->behind.flying++;
-}
-
-void behind_landed(struct mds_op *carrier)
-{
-    struct core *c = carrier->core;
-
-    carrier->flies = false;
-    c->behind.flying--;
-    if (!list_empty(&c->behind.together))
-        batch_turn(c);
 }
 
 /* ---- errors ---- */

@@ -25,10 +25,7 @@ struct core_inode;
 struct core_req;
 struct mds_op;
 
-#define BEHIND_MAX    1024u /* removals under way */
-#define BEHIND_FLYING 2u    /* messages of them; with more what comes is gathered */
-#define BEHIND_LINGER_NS                                                                           \
-    NS_PER_MS /* it is gathered for so long in any case, unless there is a message's fill of it */
+#define BEHIND_MAX        1024u /* removals under way */
 #define BEHIND_ERRORS_MAX 1024u /* directories whose next fsync is to fail */
 #define BEHIND_CALLERS    8u    /* who has removed something lately */
 
@@ -43,9 +40,10 @@ struct behind {      /* in struct core */
     uint32_t n, max; /* under way, and how many may be */
     unsigned flying, gathered;
     bool lingered; /* what is gathered has been so for long enough */
-    struct reactor_timer linger;
+    struct reactor_timer linger, hold;
     bool urged;              /* somebody waits for them: what is gathered goes with this turn */
     struct list together;    /* struct mds_op.wait: gathered */
+    struct list held;        /* the same: files that are open; by mds_op.started_ns */
     struct list room;        /* the same: removals that wait until there are fewer */
     struct list all;         /* the same: behind all of them */
     struct list invalidates; /* struct rpc_req.link: INVALIDATEs without memory, to be answered */
@@ -74,8 +72,9 @@ struct behind_inode { /* in struct core_inode */
     uint32_t opens; /* of files made in it, or of it, that follow on their creation; the same */
     bool creating;  /* a file that is here only: until its creation and such an open are over */
     bool opening;   /* that open is under way */
-    struct list waiters; /* struct mds_op.wait: for all these */
-    struct list reqs;    /* struct core_req.p.wait: of the file, for the same */
+    struct mds_op *gathered; /* of such a file: its creation, as long as it has never left */
+    struct list waiters;     /* struct mds_op.wait: for all these */
+    struct list reqs;        /* struct core_req.p.wait: of the file, for the same */
     /* Of a directory: for the next fsync, or until the directory itself is removed. It is
      * referenced meanwhile. */
     int error;
@@ -107,7 +106,7 @@ bool behind_allows(const struct mds_op *op, const struct core_inode *dir,
                    const struct core_inode *victim);
 /* A file or directory of which the last name is being removed. */
 bool behind_leaving(struct core *c, uint64_t ino);
-void behind_urge(struct core *c);
+void behind_urge(struct core *c);                    /* somebody waits */
 int behind_take_error(struct core *c, uint64_t dir); /* once */
 /* It was empty, so the removals that were refused in it have happened after all. */
 void behind_dir_removed(struct core_inode *dir);
@@ -134,6 +133,8 @@ bool behind_busy(const struct core_inode *i); /* some of them are under way */
 bool creating_try(struct mds_op *op); /* as behind_try() */
 /* One was executed that has had to wait. */
 void creating_executed(const struct mds_op *op);
+/* It may be gathered, for the first time: true, while more may come that goes with it. */
+bool creating_gathers(struct mds_op *op);
 uint32_t creating_bytes(const struct mds_op *op); /* what is to go with it */
 void creating_load(struct mds_op *op);            /* puts that into its message */
 bool creating_is(const struct mds_op *op, uint64_t parent, const struct msg_bytes *name);
@@ -142,8 +143,17 @@ bool creating_serves(const struct core_file *f); /* reads and writes of it, for 
 bool creating_is_file(const struct core_file *f);
 void creating_wait(struct core_req *q, void (*resume)(struct core_req *q));
 void creating_tick(struct core *c);
+struct core_file *creating_file(const struct core_inode *i); /* its maker's, or NULL */
+bool creating_opens(uint32_t mode, unsigned flags);          /* may its owner open it so? */
+/* Somebody has closed it: it need not wait here any longer for what may come. */
+void creating_closed(struct core_inode *i);
+/* since.c: a change of attributes. True: it goes along with the creation, q is over. */
+bool creating_set(struct core_inode *i, struct core_req *q, const struct msg_setattr_req *m);
+void creating_since(struct mds_op *op, const struct core_inode *i); /* it is about to leave */
 
-/* For batch.c and mds.c: messages that carry removals under way. */
+/* ---- messages that carry them (gather.c), for batch.c and mds.c ---- */
+
+void behind_gather_init(struct core *c);
 void behind_gather(struct mds_op *op);
 bool behind_due(const struct core *c);          /* what is gathered is to be sent */
 void behind_picked(struct core *c, uint32_t n); /* so much of it */

@@ -201,6 +201,7 @@ void core_destroy(struct core *c)
     reactor_timer_cancel(c->reactor, &c->tick);
     reactor_timer_cancel(c->reactor, &c->close_timer);
     reactor_timer_cancel(c->reactor, &c->behind.linger);
+    reactor_timer_cancel(c->reactor, &c->behind.hold);
     while (!list_empty(&c->files)) { /* released, but their data could never be written */
         struct core_file *f = list_entry(c->files.next, struct core_file, all);
 

@@ -12,7 +12,7 @@
  *   inode.c     inode cache, attributes, leases as told by replies
  *   names.c     name cache
  *   prelist.c   names that are about to be looked up, or removed
- *   behind.c    removals that are answered before the server has them; behind_rules.c which
+ *   behind.c    changes answered before the server has them: behind.h
  *   invalidate.c  what the server says is about to change
  *   mem.c       the memory budget: slabs of buffers, eviction, waiting
  *   block.c     data cache: blocks of files, filling and sending them; scatter.c those that are

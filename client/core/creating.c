@@ -83,12 +83,37 @@ uint32_t creating_bytes(const struct mds_op *op)
     return written(op, &i) ? (uint32_t)i->attr.size : 0;
 }
 
+bool creating_gathers(struct mds_op *op)
+{
+    struct core_inode *i = op->call.op == RPC_OP_MKNOD ? inode_find(op->core, op->n1) : NULL;
+    const struct core_file *f = i ? creating_file(i) : NULL;
+
+    if (!i || op->attempt || op->loaded)
+        return false;
+    i->behind.gathered = op;
+    return f && !f->released;
+}
+
+/* It is about to leave: what comes now waits. */
+static void leaves(struct mds_op *op)
+{
+    struct core_inode *i =
+        op->ahead && op->call.op == RPC_OP_MKNOD ? inode_find(op->core, op->n1) : NULL;
+
+    if (!i || i->behind.gathered != op)
+        return;
+    i->behind.gathered = NULL;
+    if (op->msg.create.has_since)
+        creating_since(op, i);
+}
+
 void creating_load(struct mds_op *op)
 {
     struct core_inode *i;
     const struct block *b = written(op, &i);
     const void *copy = b ? arena_dup(&op->arena, b->buf->data, (uint32_t)i->attr.size) : NULL;
 
+    leaves(op);
     if (!copy)
         return; /* it goes after the OPEN */
     op->loaded = true;
@@ -110,7 +135,7 @@ static void over(struct core_inode *dir, struct core_inode *i)
     inode_put(i);
 }
 
-static struct core_file *creator(const struct core_inode *i)
+struct core_file *creating_file(const struct core_inode *i)
 {
     struct list *l;
 
@@ -126,7 +151,7 @@ static struct core_file *creator(const struct core_inode *i)
 /* It is not there, or nobody knows. */
 static void failed(struct core_inode *i, int status)
 {
-    struct core_file *f = creator(i);
+    struct core_file *f = creating_file(i);
 
     inode_ref(i);
     if (f) {
@@ -151,7 +176,7 @@ static void opened(struct mds_op *op, int status)
     struct core *c = op->core;
     struct core_inode *i = op->inode, *dir = inode_find(c, op->n1);
     const struct msg_inode_rep *rep = op->call.rep;
-    struct core_file *f = creator(i);
+    struct core_file *f = creating_file(i);
     bool closed = f && f->released;
 
     i->behind.opens--;
@@ -177,7 +202,7 @@ static void opened(struct mds_op *op, int status)
 static void open_made(struct core_inode *dir, struct core_inode *i)
 {
     struct core *c = i->core;
-    struct core_file *f = creator(i);
+    struct core_file *f = creating_file(i);
     struct mds_op *op = f ? mds_op_new(c, RPC_OP_OPEN, NULL, opened) : NULL;
 
     if (!f) { /* closed while there was no memory */
@@ -211,7 +236,7 @@ void creating_tick(struct core *c)
     list_for_each_safe (l, next, &c->files) {
         struct core_inode *i = list_entry(l, struct core_file, all)->inode;
 
-        if (i->behind.opens && !i->behind.opening && creator(i))
+        if (i->behind.opens && !i->behind.opening && creating_file(i))
             open_made(inode_find(c, i->parent), i);
     }
 }
@@ -220,7 +245,7 @@ void creating_tick(struct core *c)
 
 static bool has_more(const struct core_inode *i)
 {
-    const struct core_file *f = creator(i);
+    const struct core_file *f = creating_file(i);
 
     return f && (!f->released || i->meta_seq != i->meta_done || i->ctime_due ||
                  !list_empty(&i->flushers) || f->busy);
@@ -258,6 +283,7 @@ static void answered(struct mds_op *op, int status)
 
     if (!status && rep->inode.attr.ino != i->ino) /* another server in its place, an older one */
         status = -AIFS_EPROTO;
+    i->behind.gathered = NULL;
     behind_answered(dir, i);
     if (status) {
         behind_refused(op, dir, status);
@@ -278,14 +304,20 @@ static void answered(struct mds_op *op, int status)
 
 /* ---- one creation ---- */
 
-static bool mode_fits(const struct msg_create_req *m, const struct msg_cred *cred)
+bool creating_opens(uint32_t mode, unsigned flags)
 {
-    unsigned access = m->open_flags & O_ACCMODE;
+    unsigned access = flags & O_ACCMODE;
     uint32_t want = access == O_RDONLY ? 4 : access == O_WRONLY ? 2 : 6;
 
+    return ((mode >> 6) & want) == want;
+}
+
+static bool mode_fits(const struct msg_create_req *m, const struct msg_cred *cred)
+{
     if (m->mode & S_ISGID)
         return false;
-    return cred->uid == 0 || !(m->flags & MSG_CREATE_OPEN) || ((m->mode >> 6) & want) == want;
+    return cred->uid == 0 || !(m->flags & MSG_CREATE_OPEN) ||
+           creating_opens(m->mode, m->open_flags);
 }
 
 static bool name_fits(const struct msg_bytes *n)

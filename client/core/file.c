@@ -201,6 +201,8 @@ void core_release(struct core *c, struct core_file *f)
     struct core_inode *i = inode_ref(f->inode);
 
     f->released = true;
+    if (f->creating)
+        creating_closed(i);
     preread_released(f);
     locks_release(f);
     if (c->ahead_bytes && !any_user(i))

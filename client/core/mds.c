@@ -57,6 +57,7 @@ struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
     op->sent = op->failed = op->hung_logged = op->writes_back = false;
     op->alone = op->carried = false;
     op->may_ahead = op->ahead = op->for_room = op->flies = op->unsure = op->loaded = false;
+    op->held = false;
     op->only_epoch = 0;
     list_init(&op->members);
     return op;

@@ -70,6 +70,7 @@ struct mds_op {
     bool may_ahead, ahead, for_room, flies;
     bool unsure;         /* it is not known whether we are alone with what it removes */
     bool loaded;         /* creating.c: what was written goes along */
+    bool held;           /* gather.c: until its file is closed */
     uint32_t only_epoch; /* of this session alone; 0: of any */
 };
 

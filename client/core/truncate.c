@@ -11,7 +11,7 @@
  * next flush.
  *
  * Other attributes are one call, SETATTR; none, or one together with what is to be written, while
- * the file is written here: while_writing().
+ * the file is written here: while_writing(); and none while it is here only: since.c.
  */
 #include "client/core/core_int.h"
 
@@ -277,7 +277,7 @@ void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_r
         truncate_start(q, &full);
         return;
     }
-    if (i && while_writing(i, q, &full))
+    if (i && (creating_set(i, q, &full) || while_writing(i, q, &full)))
         return;
     op = mds_op_new(c, RPC_OP_SETATTR, q, attributes_set);
     if (op) {

@@ -52,6 +52,7 @@ static const struct {
     FIELD("removals_refused_total", removals_refused, "Removals answered ahead that failed"),
     FIELD("created_ahead_total", created_ahead, "Files made before the server had them"),
     FIELD("creations_under_way", creations_under_way, "Of these, what the server has not answered"),
+    FIELD("set_ahead_total", set_ahead, "Attributes set that went along with a creation"),
     FIELD("creations_refused_total", creations_refused, "Creations answered ahead that failed"),
     FIELD("prereads_total", prereads, "Files asked for when they were opened"),
 };

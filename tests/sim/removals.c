@@ -89,6 +89,8 @@ static bool use_made(struct proc *p, struct fd *fd)
                        : fd->flags & O_APPEND ? OP_APPEND
                                               : OP_WRITE,
                        fd, sim_below(what == 3 ? SIM_CELLS : 2));
+    else if (what == 5)
+        work_call_setattr(p, OP_CHMOD, core_file_ino(fd->file), NULL);
     else
         work_close_fd(p, fd);
     return true;

@@ -61,6 +61,7 @@ void states_look_at_client(const struct core *c)
     hit_if(s->unsettled, SIM_CLIENT_UNSETTLED);
     if (c->behind.n)
         look_at_inodes(c);
+    hit_if(c->stats.set_ahead, SIM_SET_AHEAD);
     list_for_each (l, &c->ios)
         hit_if(list_entry(l, const struct oss_io, all)->attempt, SIM_CLIENT_RETRIES_OSS);
     list_for_each (l, &c->files)

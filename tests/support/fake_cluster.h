@@ -43,6 +43,7 @@ struct fake_inode {
     } leases[FAKE_HOLDERS];
     unsigned calls[128]; /* by operation */
     bool not_alone;      /* whatever the cluster's switch says */
+    uint32_t since;      /* MSG_SET_* that came with its creation */
 };
 
 struct fake_session {

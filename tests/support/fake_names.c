@@ -169,6 +169,23 @@ static int remove_one(struct fake_cluster *f, const struct msg_batch_item *item,
     return 0;
 }
 
+static void set_since(struct fake_inode *i, const struct msg_set_since *s)
+{
+    struct msg_attr *a = &i->attr;
+
+    if (s->set & MSG_SET_MODE)
+        a->mode = (a->mode & S_IFMT) | s->mode;
+    if (s->set & MSG_SET_UID)
+        a->uid = s->uid;
+    if (s->set & MSG_SET_GID)
+        a->gid = s->gid;
+    if (s->set & MSG_SET_ATIME)
+        a->atime = s->atime;
+    if (s->set & MSG_SET_MTIME)
+        a->mtime = s->mtime;
+    i->since = s->set;
+}
+
 struct fake_inode *fake_make_given(struct fake_cluster *f, const struct msg_create_req *m)
 {
     struct fake_inode *i = fake_make(f, m->parent, &m->name, m->mode);
@@ -179,18 +196,28 @@ struct fake_inode *fake_make_given(struct fake_cluster *f, const struct msg_crea
         ck_assert_uint_le(m->data.len, FAKE_INLINE_MAX);
         memcpy(i->data, m->data.data, m->data.len);
         i->attr.size = i->data_len = m->data.len;
+        i->attr.mtime = (struct msg_time){(int64_t)(m->wrote_ns / NS_PER_S),
+                                          (uint32_t)(m->wrote_ns % NS_PER_S)};
     }
+    i->attr.uid = m->cred.uid;
+    i->attr.gid = m->cred.gid;
+    if (m->has_since)
+        set_since(i, &m->since);
     return i;
 }
 
-static int make_one(struct fake_cluster *f, const struct msg_batch_item *item,
-                    struct msg_inode_rep *rep)
+static int make_one(struct fake_cluster *f, const struct msg_cred *cred,
+                    const struct msg_batch_item *item, struct msg_inode_rep *rep)
 {
-    struct msg_create_req m = {.parent = item->parent,
+    struct msg_create_req m = {.cred = *cred,
+                               .parent = item->parent,
                                .name = item->name,
                                .mode = item->mode,
                                .ino = item->ino,
-                               .data = item->data};
+                               .wrote_ns = item->wrote_ns,
+                               .data = item->data,
+                               .has_since = item->has_since,
+                               .since = item->since};
     struct fake_inode *i;
 
     if (f->fail_creations)
@@ -228,7 +255,7 @@ void fake_batch(struct fake_cluster *f, struct rpc_req *req, struct fake_session
 
         items[k] = (struct msg_batch_item_rep){0};
         if (m->items[k].op == RPC_OP_MKNOD)
-            status = make_one(f, &m->items[k], &items[k].rep);
+            status = make_one(f, &m->cred, &m->items[k], &items[k].rep);
         else
             status = remove_one(f, &m->items[k], &items[k].rep);
         items[k].status = err_to_wire(status);
