@@ -189,6 +189,10 @@ static void opened(struct mds_op *op, int status)
         f->session_epoch = op->generation;
         inode_merge(i, &rep->inode, true);
         lease_reply(i, &rep->inode);
+        if (i->lease == MSG_LEASE_WRITE && rep->inode.lease != MSG_LEASE_WRITE) {
+            i->lease_seq = rep->inode.lease_seq; /* something is to be written without it */
+            lease_give_up(i, MSG_LEASE_NONE);
+        }
         over(dir, i);
         if (closed)
             flush_ahead(i); /* who has closed it counts on it */

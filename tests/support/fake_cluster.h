@@ -127,6 +127,7 @@ struct fake_cluster {
     bool batches;       /* UNLINKs and MKNODs that come together are executed so */
     bool hold_removals; /* they, and creations so, wait for fake_release_removals() */
     bool hold_opens;    /* so does OPEN */
+    bool no_leases;     /* OPEN brings none */
     int fail_creations; /* status for a MKNOD in a batch; 0: none */
     struct list removals_held;
     int fail_removals;            /* status for UNLINK; 0: none */

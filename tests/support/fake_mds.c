@@ -206,9 +206,9 @@ static void open_as(struct fake_cluster *f, struct rpc_req *req, struct fake_ino
     ck_assert_uint_lt(at, FAKE_HOLDERS);
     i->opens[at] = (struct fake_holder){me, id, writes};
     set_lease(f, i, me,
-              others && (i_write || others_write) ? MSG_LEASE_NONE
-              : i_write                           ? MSG_LEASE_WRITE
-                                                  : MSG_LEASE_READ);
+              f->no_leases || (others && (i_write || others_write)) ? MSG_LEASE_NONE
+              : i_write                                             ? MSG_LEASE_WRITE
+                                                                    : MSG_LEASE_READ);
     answer(f, req, 0, i, id, created);
 }
 

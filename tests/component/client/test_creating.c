@@ -52,6 +52,29 @@ START_TEST(a_file_that_stays_open_is_opened_behind_its_creation)
 }
 END_TEST
 
+/* Whoever believes in a lease that nobody has given is never asked to give it back. */
+START_TEST(an_open_that_brings_no_lease_ends_what_was_believed)
+{
+    uint8_t back[CR_LEN];
+    struct core_file *f;
+
+    cr_begin();
+    rm.bed.cluster.hold_removals = rm.bed.cluster.no_leases = true;
+    f = cr_make_ahead("open");
+    rm_let_pass(); /* it leaves empty */
+    cr_put(f);
+    fake_release_removals(&rm.bed.cluster);
+    ck_assert_int_eq(bed_fsync(&rm.bed, rm.c, f), 0);
+    rm_let_pass();
+    cr_expect_whole("open");
+    cr_stored("open")->data[0] ^= 1; /* by somebody else */
+    cr_stored("open")->attr.change += 100;
+    ck_assert_int_eq(bed_read(&rm.bed, rm.c, f, 0, back, CR_LEN), CR_LEN);
+    ck_assert_uint_eq(back[0], cr_bytes[0] ^ 1);
+    core_release(rm.c, f);
+}
+END_TEST
+
 START_TEST(a_creation_that_is_refused_fails_file_and_directory)
 {
     struct core_file *f;
@@ -230,7 +253,7 @@ END_TEST
 
 SUITE_MAIN("client-creating", cr_setup, rm_teardown, a_small_file_goes_to_the_server_in_one_piece,
            a_file_that_stays_open_is_opened_behind_its_creation,
-
+           an_open_that_brings_no_lease_ends_what_was_believed,
            a_creation_that_is_refused_fails_file_and_directory,
            creations_of_a_lost_session_are_not_carried_into_the_next,
            creations_survive_a_broken_connection,
