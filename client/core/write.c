@@ -17,6 +17,7 @@
 #define WRITE_FLUSHING 0x4u
 #define WRITE_PLACED   0x8u        /* an append, under a lease */
 #define SCATTERED_MAX  (16u * KIB) /* as much as a target overwrites without moving it */
+#define OUT_OF_STEP    16u         /* blocks, of those who write a file in turns */
 
 /* A target that has so much to do will not be idle before more memory is free. */
 #define TARGET_BUSY_BYTES (2u * CORE_LARGE_BYTES)
@@ -232,6 +233,25 @@ static void copy_to_block(const struct core_req *q, struct block *b, const struc
         copy_in(q, b->buf->data + at, from, end - at);
 }
 
+/* A block goes out as soon as it is dirty in one piece up to its end. In several it would have the
+ * target merge what lies where they meet, and those who write records of one file in turns are
+ * never quite in step: what is missing is about to come. Where it does not, the rest has waited
+ * long enough when the writing is some blocks further on. */
+static void send_written(struct block *b, uint32_t end, uint32_t unit)
+{
+    if (!b->scatter && b->dirty.n == 1 && extents_end(&b->dirty) == unit) {
+        block_send(b, false);
+        block_spend(b);
+    }
+    if (end != unit || b->index < OUT_OF_STEP)
+        return;
+    b = block_find(b->inode->core, b->inode, b->index - OUT_OF_STEP);
+    if (b && !b->scatter && !extents_empty(&b->dirty)) {
+        block_send(b, false);
+        block_spend(b);
+    }
+}
+
 /* One block's part; false: the request waits. */
 static bool write_piece(struct core_req *q, const struct stripe_piece *p)
 {
@@ -253,10 +273,7 @@ static bool write_piece(struct core_req *q, const struct stripe_piece *p)
     inode_touch_data(i, p->block * unit + end);
     if (!t || t->grant < t->unsent)
         q->p.flags |= WRITE_THROUGH;
-    if (end == unit && !b->scatter) {
-        block_send(b, false);
-        block_spend(b);
-    }
+    send_written(b, end, unit);
     if (b->dirty.n >= EXTENTS_MAX / 2 && b->scatter && !i->background_busy)
         flush_background(q->p.core, 0, true); /* before it is too scattered to note more */
     return true;

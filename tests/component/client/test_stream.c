@@ -22,6 +22,8 @@
 #define AMPLE   (512u * MIB)
 #define BEGIN   (16u * MIB) /* what streams take without asking */
 #define MANY    64u
+#define RECORD  47008u
+#define RANKS   8u
 
 static struct bed bed;
 static struct core *c;
@@ -305,6 +307,59 @@ START_TEST(an_unmount_waits_for_memory_that_is_being_touched)
 }
 END_TEST
 
+/* ---- writers that are not in step ---- */
+
+static unsigned ranges_written(void)
+{
+    unsigned sum = 0;
+
+    for (unsigned k = 0; k < TARGETS; k++)
+        sum += bed.cluster.oss[k].write_ranges;
+    return sum;
+}
+
+static void record(unsigned k)
+{
+    uint32_t at = FIRST + k * RECORD, len = MIN(RECORD, ROOM - at);
+
+    ck_assert_int_eq(bed_write(&bed, c, f, at, data + at, len), 0);
+}
+
+START_TEST(records_that_come_in_no_order_leave_as_whole_blocks)
+{
+    unsigned n = (ROOM - FIRST + RECORD - 1) / RECORD, before = ranges_written();
+
+    for (unsigned k = 0; k < n; k += RANKS) /* of each turn the last rank comes first */
+        for (unsigned rank = RANKS; rank-- > 0;)
+            if (k + rank < n)
+                record(k + rank);
+    bed_spin(&bed, NS_PER_MS);
+    ck_assert_uint_eq(ranges_written() - before, (ROOM - FIRST) / MIB);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_durable(ROOM);
+}
+END_TEST
+
+START_TEST(what_is_left_out_keeps_the_rest_of_its_block_for_a_while_only)
+{
+    unsigned before = ranges_written(), n = 24;
+    struct core_stats stats;
+
+    for (uint64_t k = 0; k < n; k++) { /* of each block a page in the middle */
+        uint64_t at = FIRST + k * MIB;
+
+        ck_assert_int_eq(bed_write(&bed, c, f, at, data, MIB / 2), 0);
+        ck_assert_int_eq(bed_write(&bed, c, f, at + MIB / 2 + 4096, data, MIB / 2 - 4096), 0);
+    }
+    bed_spin(&bed, NS_PER_MS);
+    core_get_stats(c, &stats);
+    ck_assert_uint_le(stats.dirty_bytes, 16 * MIB);
+    ck_assert_uint_ge(ranges_written() - before, 2 * (n - 16));
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_uint_eq(ranges_written() - before, 2 * n);
+}
+END_TEST
+
 SUITE_MAIN("client-stream", setup, teardown,
            what_is_stored_is_committed_long_before_memory_is_spent,
            what_a_target_says_is_durable_is_neither_kept_nor_committed,
@@ -314,4 +369,6 @@ SUITE_MAIN("client-stream", setup, teardown,
            targets_whose_commits_take_long_are_kept_busy_with_more_memory,
            targets_that_commit_at_once_are_kept_busy_with_little_memory,
            a_thread_touches_memory_while_the_reactor_goes_on,
-           an_unmount_waits_for_memory_that_is_being_touched)
+           an_unmount_waits_for_memory_that_is_being_touched,
+           records_that_come_in_no_order_leave_as_whole_blocks,
+           what_is_left_out_keeps_the_rest_of_its_block_for_a_while_only)
