@@ -56,8 +56,13 @@ if [ ! -e /etc/aifs/admin.conf ]; then
     gone=/run/aifs/admin.d/gone-${T##*/}.conf
     cleanup() { rm -f "$gone"; }
     ln -s "$T/gone/admin.conf" "$gone" # of a demo whose folder was removed by hand
-    refuse "one that is gone" 2 "$gone is left out: the cluster that it leads to is not there" env -u AIFS_CONFIG "$ADMIN" status
+    refuse "with one that is gone" 2 "config $T/b/admin.conf" env -u AIFS_CONFIG "$ADMIN" status
+    [ ! -L "$gone" ] || fail "a link that leads nowhere stays"
+    echo "mds = 127.0.0.1:1" >"$T/stopped.conf" && ln -s "$T/stopped.conf" "$gone"
+    env -u AIFS_CONFIG "$ADMIN" status 2>&1 | grep -q "$T/stopped.conf" && fail "a cluster that does not run is offered"
     cleanup
+    refuse "no key" 2 'the key is not known: say --key-file' env -u AIFS_CONFIG "$ADMIN" --mds 127.0.0.1:1 status
+    env -u AIFS_CONFIG "$ADMIN" --mds "$(sed -n 's/^mds = //p' "$T/b/admin.conf")" node list | grep -q oss1 || fail "the key of the cluster that --mds means is not taken"
 fi
 expect "it goes" "$ADMIN" -q demo down --dir "$T/b" --purge
 "$ADMIN" --json client list | jq -e '.items | length > 0 and all(.state == "connected")' >/dev/null || fail "client list: $("$ADMIN" client list)"

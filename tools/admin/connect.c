@@ -2,10 +2,9 @@
 /*
  * Finding the cluster and talking to it. Where is it: --mds and --key-file; else the file named by
  * --config or $AIFS_CONFIG; else /etc/aifs/admin.conf; else the one file in /run/aifs/admin.d
- * (clusters running on this machine), or among several that of the mount the command is about. The
- * file has lines "mds = ADDRESS[,ADDRESS]" and "key_file = PATH".
+ * (clusters running on this machine), or among several that of the mount the command is about, or
+ * the only one that runs. The file has lines "mds = ADDRESS[,ADDRESS]" and "key_file = PATH".
  */
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 #include "common/base/text.h"
 #include "common/conf/conf.h"
 #include "tools/admin/admin.h"
+#include "tools/admin/published.h"
 
 static const struct conf_option options[] = {
     {.name = "mds", .type = CONF_STRING, .help = "addresses of the metadata server"},
@@ -67,93 +67,82 @@ static int read_config(struct admin *a, const char *path)
     return ADMIN_OK;
 }
 
-#define ADMIN_CONF    "/etc/aifs/admin.conf"
-#define PUBLISHED     "/run/aifs/admin.d"
-#define PUBLISHED_MAX 64u
+#define ADMIN_CONF "/etc/aifs/admin.conf"
 
-/* Is this the cluster of the mount that the command is about? */
-static bool is_of_the_mount(const struct admin *a, const char *path)
+struct published {
+    char *paths[PUBLISHED_MAX];
+    unsigned n, n_live;
+    bool live[PUBLISHED_MAX];
+    const char *chosen; /* the only one, the one that is meant, or the only one that runs */
+};
+
+/* Is it the cluster of --mds, or of the mount that the command is about? */
+static void look_at(const struct admin *a, struct published *p, unsigned i)
 {
     struct admin other = {0};
 
-    return a->mount_source[0] && read_config(&other, path) == ADMIN_OK && other.mds &&
-           !strcmp(other.mds, a->mount_source);
+    if (read_config(&other, p->paths[i]) != ADMIN_OK || !other.mds)
+        return;
+    if ((a->mount_source[0] && !strcmp(other.mds, a->mount_source)) ||
+        (a->mds && !strcmp(other.mds, a->mds)))
+        p->chosen = p->paths[i];
+    p->live[i] = published_is_live(other.mds);
+    p->n_live += p->live[i];
 }
 
-static void list_published(char *const *paths, unsigned n)
+static void find_published(const struct admin *a, struct published *ret)
+{
+    *ret = (struct published){0};
+    ret->n = published_find(ret->paths);
+    for (unsigned i = 0; ret->n > 1 && i < ret->n; i++)
+        look_at(a, ret, i);
+    for (unsigned i = 0; !ret->chosen && i < ret->n; i++)
+        if (ret->n == 1 || (ret->n_live == 1 && ret->live[i]))
+            ret->chosen = ret->paths[i];
+}
+
+/* Those that do not run only when none does. */
+static void list_published(const struct published *p)
 {
     char target[PATH_MAX];
 
-    admin_error("%u clusters run on this machine; say which:", n);
-    for (unsigned i = 0; i < n; i++)
-        admin_detail("  --config %s", realpath(paths[i], target) ? target : paths[i]);
+    if (p->n_live)
+        admin_error("%u clusters run on this machine; say which:", p->n_live);
+    else
+        admin_error("none of the %u clusters of this machine runs; say which is meant:", p->n);
+    for (unsigned i = 0; i < p->n; i++)
+        if (p->live[i] || !p->n_live)
+            admin_detail("  --config %s",
+                         realpath(p->paths[i], target) ? target : p->paths[i]);
 }
 
-/* The files of the clusters of this machine, for the caller to free. Whose cluster is gone without
- * `demo down` is left out; with tell that is said. */
-static unsigned find_published(char *paths[PUBLISHED_MAX], bool tell)
-{
-    unsigned n = 0;
-    struct dirent *e;
-    DIR *d = opendir(PUBLISHED);
-
-    while (d && n < PUBLISHED_MAX && (e = readdir(d))) {
-        if (asprintf(&paths[n], "%s/%s", PUBLISHED, e->d_name) < 0)
-            break;
-        if (e->d_name[0] != '.' && access(paths[n], R_OK) == 0) {
-            n++;
-            continue;
-        }
-        if (tell && e->d_name[0] != '.' && errno == ENOENT)
-            admin_detail(
-                "aifs-admin: %s is left out: the cluster that it leads to is not there any "
-                "more; remove it",
-                paths[n]);
-        free(paths[n]);
-    }
-    if (d)
-        closedir(d);
-    return n;
-}
-
-static void free_published(char *paths[PUBLISHED_MAX], unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        free(paths[i]);
-}
-
-/* The only cluster known here, or that of the mount in question. */
 static int read_published(struct admin *a)
 {
-    char *paths[PUBLISHED_MAX], *chosen = NULL;
-    unsigned n = find_published(paths, false);
+    struct published p;
     int rc = ADMIN_USAGE;
 
-    for (unsigned i = 0; i < n; i++)
-        if (n == 1 || is_of_the_mount(a, paths[i]))
-            chosen = paths[i];
-    if (chosen)
-        rc = read_config(a, chosen);
-    else if (n == 0)
+    find_published(a, &p);
+    if (p.chosen)
+        rc = read_config(a, p.chosen);
+    else if (a->mds)
+        rc = ADMIN_OK; /* it is known which; not its key */
+    else if (p.n == 0)
         admin_error("no cluster known: say --config FILE, or --mds ADDRESS and --key-file FILE");
     else
-        list_published(paths, n);
-    free_published(paths, n);
-    if (!chosen)
-        free_published(paths, find_published(paths, true));
+        list_published(&p);
+    published_free(p.paths, p.n);
     return rc;
 }
 
 bool admin_knows_cluster(const struct admin *a)
 {
-    char *paths[PUBLISHED_MAX];
-    unsigned n;
+    struct published p;
 
     if (a->mds || a->config || access(ADMIN_CONF, R_OK) == 0)
         return true;
-    n = find_published(paths, false);
-    free_published(paths, n);
-    return n == 1;
+    find_published(a, &p);
+    published_free(p.paths, p.n);
+    return p.chosen != NULL;
 }
 
 /* The mount that path is on: the one whose mount point is the longest beginning of it. */

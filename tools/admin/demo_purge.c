@@ -16,8 +16,7 @@
 #include "common/base/crc.h"
 #include "tools/admin/admin.h"
 #include "tools/admin/demo.h"
-
-#define PUBLISHED "/run/aifs/admin.d"
+#include "tools/admin/published.h"
 
 static void published_name(const struct demo *d, char *out, size_t len)
 {
@@ -47,7 +46,7 @@ void demo_unpublish(const struct demo *d)
     char name[128];
 
     published_name(d, name, sizeof name);
-    if (unlink(name) == 0 && rmdir(PUBLISHED) == 0) /* the last one */
+    if ((unlink(name) == 0 || errno == ENOENT) && rmdir(PUBLISHED) == 0) /* the last one */
         rmdir("/run/aifs");
 }
 
