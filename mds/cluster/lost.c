@@ -37,13 +37,29 @@ static bool is_offered(struct cluster *c, const struct msg_register_req *req, ui
     return false;
 }
 
+static bool text_is(const char *text, struct msg_bytes b)
+{
+    return strlen(text) == b.len && (!b.len || !memcmp(text, b.data, b.len));
+}
+
 static void refused_forget(struct cluster_refused *r)
 {
     list_remove(&r->link);
     mem_free(r);
 }
 
-/* What is there again, and what this server had offered and does not any more. */
+/* The same server by its name: with another disk it may have another uuid. */
+static bool is_in_its_place(const struct cluster_refused *r, const struct msg_register_req *req)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < req->n_targets; i++)
+        found = found || text_is(r->path, req->targets[i].path);
+    return found && text_is(r->alias, req->alias);
+}
+
+/* What is there again, what this server had offered and does not any more, and what something else
+ * is in the place of. */
 static void refused_clean(struct cluster *c, const struct msg_register_req *req)
 {
     struct list *l, *next;
@@ -51,7 +67,8 @@ static void refused_clean(struct cluster *c, const struct msg_register_req *req)
     list_for_each_safe (l, next, &c->refused) {
         struct cluster_refused *r = list_entry(l, struct cluster_refused, link);
         const struct map_target *t = map_target(c->map, r->instead_of);
-        bool over = !t || t->state == MAP_TARGET_ONLINE || uuid_equal(&r->node, &req->node);
+        bool over = !t || t->state == MAP_TARGET_ONLINE || uuid_equal(&r->node, &req->node) ||
+                    is_in_its_place(r, req);
 
         if (over && !is_offered(c, req, r->instead_of)) /* online: not yet missed, perhaps */
             refused_forget(r);

@@ -286,6 +286,27 @@ START_TEST(what_was_refused_is_forgotten_when_the_target_is_there_again)
 }
 END_TEST
 
+START_TEST(a_given_up_target_is_forgotten_when_a_new_one_is_in_its_place)
+{
+    struct msg_pool_req lost = {.n_targets = 1, .targets = (uint32_t[]){1}};
+    const void *any;
+
+    rig_oss_start(&rig, 0, 1);
+    rig.oss[0].alive = false;
+    rig_pass(&rig, 6000);
+    ck_ok(rig_admin(&rig, RPC_OP_TARGET_REPLACE, &lost, &any));
+    rig_oss_start(&rig, 0, 1); /* its disk after all */
+    ck_assert_uint_eq(rig.oss[0].target_id[0], 0);
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    ck_assert_uint_eq(((const struct msg_status_rep *)any)->n_refused, 1);
+    rig.oss[0].disks = 1; /* emptied: it does not know who it was */
+    rig_oss_start(&rig, 0, 1);
+    ck_assert_uint_eq(rig.oss[0].target_id[0], 2);
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
+    ck_assert_uint_eq(((const struct msg_status_rep *)any)->n_refused, 0);
+}
+END_TEST
+
 static const struct msg_status_rep *status(void)
 {
     const void *any;
@@ -484,6 +505,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_server_that_is_gone_is_removed_and_its_lost_targets_stay);
     tcase_add_test(t, what_is_refused_is_said_once_though_its_server_asks_every_second);
     tcase_add_test(t, what_was_refused_is_forgotten_when_the_target_is_there_again);
+    tcase_add_test(t, a_given_up_target_is_forgotten_when_a_new_one_is_in_its_place);
     tcase_add_test(t, status_says_at_once_whose_connection_is_closed);
     tcase_add_test(t, a_session_that_is_being_evicted_says_so);
     tcase_add_test(t, the_load_is_told_by_session_and_what_waits_with_it);
