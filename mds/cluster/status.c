@@ -208,13 +208,16 @@ void cluster_statfs(struct mds *m, struct msg_statfs_rep *ret_rep)
         const struct cluster_node *n = list_entry(l, struct cluster_node, all);
 
         for (uint32_t i = 0; i < n->n_targets; i++) {
-            if (!target_counts(c, &n->targets[i].stat))
+            const struct msg_target_stat *t = &n->targets[i].stat;
+
+            if (!target_counts(c, t))
                 continue;
-            ret_rep->total_bytes += n->targets[i].stat.total_bytes;
-            ret_rep->free_bytes += n->targets[i].stat.free_bytes;
+            ret_rep->total_bytes += t->total_bytes;
+            ret_rep->avail_bytes += t->free_bytes;
+            if (t->used_bytes < t->total_bytes) /* as with root's part of a disk: not for data */
+                ret_rep->free_bytes += t->total_bytes - t->used_bytes;
         }
     }
-    ret_rep->avail_bytes = ret_rep->free_bytes;
 }
 
 bool cluster_space_short(struct mds *m)

@@ -72,11 +72,16 @@ const char *cluster_target_state(const struct map_target *t, const struct msg_no
     return t->state == MAP_TARGET_ONLINE ? "online" : "offline";
 }
 
+static unsigned use_percent(uint64_t used_bytes, uint64_t free_bytes)
+{
+    uint64_t all = used_bytes + free_bytes;
+
+    return all ? (unsigned)((used_bytes * 100 + all - 1) / all) : 0;
+}
+
 unsigned cluster_use_percent(const struct msg_target_stat *live)
 {
-    uint64_t all = live->used_bytes + live->free_bytes;
-
-    return all ? (unsigned)((live->used_bytes * 100 + all - 1) / all) : 0;
+    return use_percent(live->used_bytes, live->free_bytes);
 }
 
 bool cluster_target_refused(const struct cluster *c, const struct map_target *t)
@@ -143,7 +148,7 @@ const char *cluster_session_state(const struct cluster *c, const struct msg_sess
 /* ---- status ---- */
 
 struct sums {
-    uint64_t total, used, online, errors, silent, targets, given_up, full, refused;
+    uint64_t total, used, free, online, errors, silent, targets, given_up, full, filled, refused;
 };
 
 static struct sums add_up(const struct cluster *c)
@@ -162,9 +167,11 @@ static struct sums add_up(const struct cluster *c)
             continue;
         s.total += live->total_bytes;
         s.used += live->used_bytes;
+        s.free += live->free_bytes;
         s.errors += live->errors;
         s.online += !strcmp(cluster_target_state(&c->map->targets[i], node), "online");
         s.full += cluster_use_percent(live) >= CLUSTER_FULL_PERCENT;
+        s.filled += cluster_use_percent(live) >= CLUSTER_FILLED_PERCENT;
     }
     s.targets = c->map->n_targets - s.given_up;
     return s;
@@ -236,9 +243,8 @@ static void status_text(const struct cluster *c, const struct sums *s, const cha
            (unsigned long long)s->targets);
     if (s->given_up)
         printf(", %llu given up", (unsigned long long)s->given_up);
-    printf("   used %s of %s (%llu%%)%s\n", text_format_size(s->used, used, sizeof used),
-           text_format_size(s->total, total, sizeof total),
-           (unsigned long long)(s->total ? s->used * 100 / s->total : 0),
+    printf("   used %s of %s (%u%%)%s\n", text_format_size(s->used, used, sizeof used),
+           text_format_size(s->total, total, sizeof total), use_percent(s->used, s->free),
            s->errors ? "   ERRORS: see target list" : "");
     printf("clients     %u", r->n_sessions);
     if (s->silent)
@@ -320,8 +326,7 @@ static bool node_given_up(const struct cluster *c, const struct map_node *n)
     return given_up > 0;
 }
 
-/* Servers that have missed a heartbeat, before it is long enough to count; targets not in use. */
-static void status_warn(struct out *o, const struct cluster *c)
+void cluster_warn(struct out *o, const struct cluster *c)
 {
     for (uint32_t i = 0; i < c->status->n_nodes; i++) {
         const struct msg_node_live *live = &c->status->nodes[i];
@@ -352,6 +357,15 @@ static void status_warn(struct out *o, const struct cluster *c)
     }
 }
 
+static const char *health_of(const struct sums *s)
+{
+    if (s->online < s->targets || s->errors || s->refused)
+        return "DEGRADED";
+    if (s->targets == 0)
+        return "NO TARGETS";
+    return s->full ? "FULL" : s->filled ? "NEARLY FULL" : "OK";
+}
+
 int cmd_status(struct admin *a, int argc, char **argv)
 {
     struct cluster c;
@@ -366,20 +380,17 @@ int cmd_status(struct admin *a, int argc, char **argv)
     if (rc != ADMIN_OK)
         return rc;
     s = add_up(&c);
-    health = s.online < s.targets || s.errors ? "DEGRADED"
-             : s.targets == 0                 ? "NO TARGETS"
-             : s.full                         ? "FULL"
-                                              : "OK";
+    health = health_of(&s);
     o = a->json ? status_json(a, &c, &s, health) : out_table(a, NULL, NULL, 0);
     if (!a->json)
         status_text(&c, &s, health);
     if (a->json || !a->quiet)
-        status_warn(o, &c);
+        cluster_warn(o, &c);
     if (a->json)
         out_print(o);
     else
         out_drop(o);
-    rc = s.online < s.targets || s.targets == 0 || s.full || s.refused ? ADMIN_PARTIAL : ADMIN_OK;
+    rc = strcmp(health, "OK") ? ADMIN_PARTIAL : ADMIN_OK;
     cluster_put(&c);
     return rc;
 }

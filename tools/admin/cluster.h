@@ -30,6 +30,9 @@ unsigned cluster_use_percent(const struct msg_target_stat *live);
 bool cluster_target_refused(const struct cluster *c, const struct map_target *t);
 /* A warning when that is so, or when it is simply not there. */
 void cluster_target_missing(struct out *o, const struct cluster *c, const struct map_target *t);
+/* What `status` warns of: servers that have missed a heartbeat, before it is long enough to count,
+ * targets that are not in use, full or waited for. */
+void cluster_warn(struct out *o, const struct cluster *c);
 /* node: of cluster_target_live(); NULL: not reported. */
 const char *cluster_target_state(const struct map_target *t, const struct msg_node_live *node);
 /* What a session is: connected, or why it is of no use now. */

@@ -24,7 +24,6 @@
 #include "tools/admin/demo_mount.h"
 #include "tools/admin/proc.h"
 
-#define START_TIMEOUT_MS 30000u
 #define STOP_PATIENCE_MS 20000u
 #define PORT_LOW         10240u
 #define PORT_HIGH        32768u
@@ -113,7 +112,7 @@ static int learn_port(const struct demo *d, const char *folder, pid_t pid, uint1
 
     snprintf(dir, sizeof dir, "%s/%s", d->dir, folder);
     snprintf(log, sizeof log, "%s/log", dir);
-    rc = proc_wait_file(dir, "port", pid, START_TIMEOUT_MS, text, sizeof text);
+    rc = proc_wait_file(dir, "port", pid, DEMO_START_MS, text, sizeof text);
     if (rc < 0) {
         tail_log(log);
         return admin_fail(rc, "demo: %s did not come up", folder);
@@ -226,58 +225,6 @@ static int save(const struct demo *d)
     return rc < 0 ? admin_fail(rc, "demo: cannot write into %s", d->dir) : ADMIN_OK;
 }
 
-struct demo_count {
-    unsigned oss, targets, online;
-};
-
-/* What there is, which is more than what was asked for where somebody has added to it. */
-static struct demo_count count_servers(const struct cluster_map *map)
-{
-    struct demo_count n = {0};
-
-    for (uint32_t i = 0; i < map->n_nodes; i++)
-        n.oss += map->nodes[i].type == MAP_NODE_OSS;
-    for (uint32_t i = 0; i < map->n_targets; i++) {
-        n.targets += !map->targets[i].given_up;
-        n.online += map->targets[i].state == MAP_TARGET_ONLINE;
-    }
-    return n;
-}
-
-/* Waits until the MDS has seen every target. */
-static int wait_online(struct admin *a, const struct demo *d, struct demo_count *ret_count)
-{
-    uint64_t end = clock_mono_ns(clock_real()) + START_TIMEOUT_MS * NS_PER_MS;
-    char config[PATH_MAX];
-    unsigned want = d->oss * d->targets;
-    int rc;
-
-    snprintf(config, sizeof config, "%s/admin.conf", d->dir);
-    a->config = config;
-    a->mds = a->key_file = NULL;
-    rc = admin_connect(a);
-    while (rc == ADMIN_OK) {
-        struct cluster_map *map;
-
-        rc = admin_get_map(a, &map);
-        if (rc != ADMIN_OK)
-            break;
-        *ret_count = count_servers(map);
-        map_put(map);
-        if (ret_count->online >= want)
-            break;
-        if (clock_mono_ns(clock_real()) > end) {
-            admin_error("demo: only %u of %u targets came online; see the logs in %s/oss*/log",
-                        ret_count->online, want, d->dir);
-            rc = ADMIN_FAILED;
-            break;
-        }
-        poll(NULL, 0, 50);
-    }
-    admin_disconnect(a);
-    return rc;
-}
-
 struct up_options {
     const char *oss, *targets, *dir, *mount, *net, *capacity, *targets_dir;
 };
@@ -364,24 +311,26 @@ static int claim_dir(struct demo *d, const struct up_options *o)
     return found < 0 ? admin_fail(found, "demo: cannot write into %s", d->dir) : ADMIN_OK;
 }
 
-static int bring_up(struct admin *a, struct demo *d, const char *mount,
+static int bring_up(struct admin *a, struct demo *d, const char *mount, struct out *o,
                     struct demo_count *ret_count)
 {
     int rc = start_mds(d);
+    bool partial;
 
     for (unsigned n = 1; rc == ADMIN_OK && n <= d->oss; n++)
         rc = start_oss(d, n);
     if (rc == ADMIN_OK)
         rc = save(d);
     if (rc == ADMIN_OK)
-        rc = wait_online(a, d, ret_count);
-    if (rc != ADMIN_OK)
+        rc = demo_wait_online(a, d, o, ret_count);
+    partial = rc == ADMIN_PARTIAL;
+    if (rc != ADMIN_OK && !partial)
         return rc;
     demo_publish(d);
     rc = demo_mount_again(d);
     if (rc == ADMIN_OK && mount)
         rc = demo_mount_add(d, mount, NULL);
-    return rc;
+    return rc == ADMIN_OK && partial ? ADMIN_PARTIAL : rc;
 }
 
 /* With --json: where it is, and what was mounted or unmounted, if that is what it was about. */
@@ -395,13 +344,23 @@ static void tell(const struct admin *a, const char *verb, const struct demo *d, 
                mount ? 2 : 1);
 }
 
-static void describe(const struct admin *a, const struct demo *d, const struct demo_count *n)
+/* o: with what there was to warn of; is freed. */
+static void describe(const struct admin *a, struct out *o, const struct demo *d,
+                     const struct demo_count *n)
 {
-    tell(a, "up", d, NULL);
-    if (a->quiet || a->json)
+    out_text(o, d->dir);
+    out_text(o, "");
+    if (a->json) {
+        out_print(o);
         return;
-    printf("demo        %s: 1 MDS, %u OSS, %u target%s\n", d->dir, n->oss, n->targets,
-           n->targets == 1 ? "" : "s");
+    }
+    out_drop(o);
+    if (a->quiet)
+        return;
+    printf("demo        %s: 1 MDS, %u OSS, ", d->dir, n->oss);
+    if (n->online < n->targets)
+        printf("%u of ", n->online);
+    printf("%u target%s\n", n->targets, n->targets == 1 ? "" : "s");
     for (unsigned i = 0; i < d->n_mounts; i++)
         printf("mounted     %s\n", d->mounts[i].path);
     printf("next        aifs-admin --config %s/admin.conf status\n", d->dir);
@@ -410,6 +369,7 @@ static void describe(const struct admin *a, const struct demo *d, const struct d
 int cmd_demo_up(struct admin *a, int argc, char **argv)
 {
     struct up_options o = {0};
+    static const struct out_column columns[] = {{"DIR", OUT_TEXT, NULL}, {"MOUNT", OUT_TEXT, NULL}};
     struct demo_count count = {0};
     const struct admin_option options[] = {
         {"oss", 0, &o.oss, NULL},
@@ -421,6 +381,7 @@ int cmd_demo_up(struct admin *a, int argc, char **argv)
         {"targets-dir", 0, &o.targets_dir, NULL},
     };
     struct demo *d = calloc(1, sizeof *d);
+    struct out *out;
     int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
 
     if (!d || n != 0) {
@@ -435,10 +396,13 @@ int cmd_demo_up(struct admin *a, int argc, char **argv)
 
         rc = made < 0 ? admin_fail(made, "demo: cannot prepare %s", d->dir) : save(d);
     }
+    out = out_table(a, "aifs.demo.up/1", columns, ARRAY_LEN(columns));
     if (rc == ADMIN_OK)
-        rc = bring_up(a, d, o.mount, &count);
-    if (rc == ADMIN_OK)
-        describe(a, d, &count);
+        rc = bring_up(a, d, o.mount, out, &count);
+    if (rc == ADMIN_OK || rc == ADMIN_PARTIAL)
+        describe(a, out, d, &count);
+    else
+        out_drop(out);
     free(d);
     return rc;
 }

@@ -21,8 +21,10 @@
 #define DEMO_OSS_MAX    64
 #define DEMO_MOUNTS_MAX 64
 #define DEMO_PATH_BYTES 1024 /* leaves room for file names in PATH_MAX */
+#define DEMO_START_MS   30000u
 
 struct admin;
+struct out;
 
 struct demo_mount {
     char path[PATH_MAX];
@@ -53,6 +55,14 @@ int demo_prepare(const struct demo *d) MUST_USE;
 int demo_write_mds_conf(const struct demo *d) MUST_USE;
 int demo_write_oss_conf(const struct demo *d, unsigned n) MUST_USE; /* n from 1 */
 int demo_write_admin_conf(const struct demo *d) MUST_USE;
+struct demo_count {
+    unsigned oss, targets, online, refused;
+};
+
+/* Until the metadata server has seen every target. ADMIN_PARTIAL: all but those that it refuses,
+ * ADMIN_FAILED: not in time; o has got warnings that say why. */
+int demo_wait_online(struct admin *a, const struct demo *d, struct out *o,
+                     struct demo_count *ret_count) MUST_USE;
 /* A place where aifs-admin finds clusters of this machine without being told: /run/aifs/admin.d
  * (root only; others skip it). */
 void demo_publish(const struct demo *d);

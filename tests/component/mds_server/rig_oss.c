@@ -133,7 +133,7 @@ static void stats_of(struct rig_oss *o, struct msg_target_stat *stats)
                                             .pool = o->pool ? str(o->pool) : str(""),
                                             .total_bytes = 1000 * unit,
                                             .free_bytes = 600 * unit,
-                                            .used_bytes = 400 * unit,
+                                            .used_bytes = 300 * unit,
                                             .chunks = o->chunks};
 }
 

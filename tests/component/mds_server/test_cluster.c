@@ -154,6 +154,7 @@ START_TEST(status_and_statfs_say_what_there_is)
     fs = any;
     ck_assert_uint_eq(fs->total_bytes, 2000);
     ck_assert_uint_eq(fs->avail_bytes, 1200);
+    ck_assert_uint_eq(fs->total_bytes - fs->free_bytes, 2 * 300); /* what targets say is used */
 }
 END_TEST
 
