@@ -68,6 +68,17 @@ static int limit_devices(struct server *v)
     return rc;
 }
 
+static int check_capacity(struct server *v)
+{
+    uint64_t bytes = conf_u64(v->oss.conf, "target.capacity");
+
+    if (!bytes || bytes >= OSS_CAPACITY_MIN)
+        return 0;
+    snprintf(v->err, sizeof v->err, "%s: target.capacity is at least %u MiB, or 0",
+             conf_source(v->oss.conf, "target.capacity"), OSS_CAPACITY_MIN / MIB);
+    return -AIFS_ECONFIG;
+}
+
 static int load_conf(struct server *v, int argc, char **argv)
 {
     static const struct conf_option *const tables[] = {oss_options, conf_common_options, NULL};
@@ -105,6 +116,8 @@ static int load_conf(struct server *v, int argc, char **argv)
     }
     if (!rc)
         rc = conf_freeze(v->oss.conf, v->err, sizeof v->err);
+    if (!rc)
+        rc = check_capacity(v);
     return rc ? rc : limit_devices(v);
 }
 

@@ -37,7 +37,8 @@ const struct conf_option oss_options[] = {
      .type = CONF_SIZE,
      .unit = "bytes",
      .default_value = "0",
-     .help = "Most space that the data of one target may take; 0: what its file system has."},
+     .help = "Most space that the data of one target may take, at least 32Mi; 0: what its file "
+             "system has."},
     {.name = "target.engine",
      .type = CONF_ENUM,
      .default_value = "auto",

@@ -5,6 +5,8 @@
 
 #include "common/conf/conf.h"
 
+#define OSS_CAPACITY_MIN (32u * MIB) /* of target.capacity, unless it is 0 */
+
 extern const struct conf_option oss_options[];
 
 #endif

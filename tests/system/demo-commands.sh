@@ -92,6 +92,7 @@ mkdir "$T/used" && echo mine >"$T/used/file"
 refuse "a folder with files" 5 'other files' "$ADMIN" demo up --dir "$T/used"
 [ "$(ls "$T/used")" = file ] || fail "a refused demo leaves something: $(ls "$T/used")"
 refuse "a wrong size" 2 'not a size' "$ADMIN" demo up --dir "$T/none" --capacity x
+refuse "no room for anything" 2 'at least 32Mi for each target, not "1"' "$ADMIN" demo up --dir "$T/none" --capacity 1
 refuse "no demo" 4 'no demo' "$ADMIN" demo status --dir "$T/none"
 [ ! -e "$T/none" ] || fail "a refused demo makes its folder"
 mkdir "$T/b" "$T/outside"

@@ -25,6 +25,7 @@
 #include "tools/admin/proc.h"
 
 #define STOP_PATIENCE_MS 20000u
+#define CAPACITY_MIN     (32 * MIB) /* as aifs-oss wants it */
 #define PORT_LOW         10240u
 #define PORT_HIGH        32768u
 #define PORT_TRIES       64u
@@ -258,6 +259,11 @@ static int new_demo(struct demo *d, const struct up_options *o)
     }
     if (o->capacity && text_parse_size(o->capacity, &bytes) < 0) {
         admin_error("demo: --capacity \"%s\" is not a size", o->capacity);
+        return ADMIN_USAGE;
+    }
+    if (o->capacity && bytes < CAPACITY_MIN) {
+        admin_error("demo: --capacity is at least %uMi for each target, not \"%s\"",
+                    CAPACITY_MIN / MIB, o->capacity);
         return ADMIN_USAGE;
     }
     snprintf(d->net, sizeof d->net, "%s", o->net ? o->net : "auto");
