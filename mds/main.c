@@ -19,48 +19,11 @@
 
 #define DEFAULT_FILE "/etc/aifs/mds.conf"
 
-/* Takes "--config FILE" or "--config=FILE" out of argv. */
-static const char *take_config(int *argc, char **argv)
-{
-    const char *file = NULL;
-    int n = 1;
-
-    for (int i = 1; i < *argc; i++) {
-        if (strcmp(argv[i], "--config") == 0 && i + 1 < *argc)
-            file = argv[++i];
-        else if (strncmp(argv[i], "--config=", 9) == 0)
-            file = argv[i] + 9;
-        else
-            argv[n++] = argv[i];
-    }
-    *argc = n;
-    argv[n] = NULL;
-    return file;
-}
-
 static int load(struct conf *c, int argc, char **argv)
 {
-    const char *file = take_config(&argc, argv);
-    char err[512] = "";
-    int rc;
+    char err[512];
+    int rc = conf_load_daemon(c, DEFAULT_FILE, argc, argv, err, sizeof(err));
 
-    rc = conf_load_file(c, file ? file : DEFAULT_FILE, err, sizeof(err));
-    if (rc == -ENOENT && !file)
-        rc = 0;
-    else if (rc < 0 && !*err)
-        snprintf(err, sizeof(err), "%s: %s", file ? file : DEFAULT_FILE, err_text(rc));
-    if (rc == 0)
-        rc = conf_load_env(c, err, sizeof(err));
-    if (rc == 0)
-        rc = conf_load_args(c, &argc, argv, err, sizeof(err));
-    if (rc == 0)
-        rc = conf_check_rest(c, argc, argv, err, sizeof(err));
-    if (rc == 0 && argc > 1) {
-        snprintf(err, sizeof(err), "%s: not an option; see --help", argv[1]);
-        rc = -AIFS_ECONFIG;
-    }
-    if (rc == 0)
-        rc = conf_freeze(c, err, sizeof(err));
     if (rc < 0)
         fprintf(stderr, "aifs-mds: %s\n", err);
     return rc;
@@ -151,12 +114,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "aifs-mds: out of memory\n");
         return 1;
     }
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+    if (conf_is_asked(argc, argv, "--version")) {
         printf("aifs-mds %s\n", AIFS_VERSION);
         conf_destroy(c);
         return 0;
     }
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+    if (conf_is_asked(argc, argv, "--help")) {
         printf("Usage: aifs-mds [--config FILE] [--OPTION=VALUE ...]\n"
                "The metadata server of an aifs file system. Its configuration file, unless told, "
                "is\n" DEFAULT_FILE ", which need not exist.\n\n");

@@ -39,25 +39,6 @@ struct server {
 
 /* ---- configuration ---- */
 
-/* Takes "--config FILE" out of the arguments. */
-static const char *take_config(int *argc, char **argv)
-{
-    const char *path = NULL;
-    int out = 1;
-
-    for (int i = 1; i < *argc; i++) {
-        if (!strcmp(argv[i], "--config") && i + 1 < *argc)
-            path = argv[++i];
-        else if (!strncmp(argv[i], "--config=", 9))
-            path = argv[i] + 9;
-        else
-            argv[out++] = argv[i];
-    }
-    *argc = out;
-    argv[out] = NULL;
-    return path;
-}
-
 static int limit_devices(struct server *v)
 {
     char why[400];
@@ -82,40 +63,22 @@ static int check_capacity(struct server *v)
 static int load_conf(struct server *v, int argc, char **argv)
 {
     static const struct conf_option *const tables[] = {oss_options, conf_common_options, NULL};
-    const char *path = take_config(&argc, argv);
     int rc = conf_create(tables, &v->oss.conf);
 
     if (rc)
         return rc;
-    if (argc > 1 && !strcmp(argv[1], "--help")) {
+    if (conf_is_asked(argc, argv, "--help")) {
         printf("Usage: aifs-oss [--config FILE] [--OPTION=VALUE ...]\n"
                "An object storage server of an aifs file system. Its configuration file, unless "
                "told, is\n" DEFAULT_FILE ", which need not exist.\n\n");
         conf_print_help(v->oss.conf, stdout);
         exit(0);
     }
-    if (argc > 1 && !strcmp(argv[1], "--version")) {
+    if (conf_is_asked(argc, argv, "--version")) {
         printf("aifs-oss %s\n", AIFS_VERSION);
         exit(0);
     }
-    rc = conf_load_file(v->oss.conf, path ? path : DEFAULT_FILE, v->err, sizeof v->err);
-    if (rc == -ENOENT && !path) {
-        rc = 0;
-    } else if (rc && !v->err[0]) {
-        snprintf(v->err, sizeof v->err, "%s: %s", path ? path : DEFAULT_FILE, err_text(rc));
-    }
-    if (!rc)
-        rc = conf_load_env(v->oss.conf, v->err, sizeof v->err);
-    if (!rc)
-        rc = conf_load_args(v->oss.conf, &argc, argv, v->err, sizeof v->err);
-    if (!rc)
-        rc = conf_check_rest(v->oss.conf, argc, argv, v->err, sizeof v->err);
-    if (!rc && argc > 1) {
-        snprintf(v->err, sizeof v->err, "%s: not an option; see --help", argv[1]);
-        rc = -AIFS_ECONFIG;
-    }
-    if (!rc)
-        rc = conf_freeze(v->oss.conf, v->err, sizeof v->err);
+    rc = conf_load_daemon(v->oss.conf, DEFAULT_FILE, argc, argv, v->err, sizeof v->err);
     if (!rc)
         rc = check_capacity(v);
     return rc ? rc : limit_devices(v);

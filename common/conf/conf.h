@@ -55,6 +55,13 @@ int conf_load_args(struct conf *c, int *argc, char **argv, char *err, size_t err
  * option is an error with a suggestion. */
 int conf_check_rest(const struct conf *c, int argc, char *const *argv, char *err,
                     size_t err_len) MUST_USE;
+/* For a daemon, all of it: the file of --config, or the default one if that is there, environment,
+ * command line, and nothing left over; then conf_freeze(). argv is permuted. err always says why.
+ */
+int conf_load_daemon(struct conf *c, const char *default_path, int argc, char **argv, char *err,
+                     size_t err_len) MUST_USE;
+/* Is this word ("--help") on the command line? */
+bool conf_is_asked(int argc, char *const *argv, const char *option);
 int conf_freeze(struct conf *c, char *err, size_t err_len) MUST_USE; /* checks "required" */
 
 const char *conf_str(

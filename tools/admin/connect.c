@@ -112,8 +112,7 @@ static void list_published(const struct published *p)
         admin_error("none of the %u clusters of this machine runs; say which is meant:", p->n);
     for (unsigned i = 0; i < p->n; i++)
         if (p->live[i] || !p->n_live)
-            admin_detail("  --config %s",
-                         realpath(p->paths[i], target) ? target : p->paths[i]);
+            admin_detail("  --config %s", realpath(p->paths[i], target) ? target : p->paths[i]);
 }
 
 static int read_published(struct admin *a)

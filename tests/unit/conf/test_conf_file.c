@@ -133,8 +133,59 @@ START_TEST(a_mistake_in_a_snippet_is_found_there)
 }
 END_TEST
 
+static int load_daemon(const char *const *args)
+{
+    char *argv[8] = {(char *)"x"};
+    int argc = 1;
+
+    while (args[argc - 1]) {
+        argv[argc] = (char *)args[argc - 1];
+        argc++;
+    }
+    tmp_path(&tmp, "default.conf");
+    return conf_load_daemon(c, tmp.path, argc, argv, err, sizeof err);
+}
+
+START_TEST(a_daemon_says_what_is_wrong_with_its_file)
+{
+    static const struct {
+        const char *args[3], *message;
+    } cases[] = {
+        {{"--config", "/nope/x.conf"}, "--config /nope/x.conf: No such file or directory"},
+        {{"--config=/nope/x.conf"}, "--config /nope/x.conf: No such file or directory"},
+        {{"--config"}, "--config needs the name of a file"},
+        {{"--config="}, "--config needs the name of a file"},
+        {{"--config", "--test.number=3"}, "--config needs the name of a file"},
+        {{"--config=/dev/null", "left"}, "left: not an option; see --help"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        ck_assert_int_lt(load_daemon(cases[i].args), 0);
+        expect_err(cases[i].message);
+    }
+}
+END_TEST
+
+START_TEST(a_daemon_needs_no_file_and_the_command_line_wins)
+{
+    const char *const args[] = {"--test.number=3", "--test.must_have=x", NULL};
+
+    ck_assert_int_eq(load_daemon(args), 0);
+    ck_assert_uint_eq(conf_u64(c, "test.number"), 3);
+    tmp_write(&tmp, "default.conf", "test.number = 4\ntest.size = 2Ki\n");
+    conf_destroy(c);
+    ck_assert_int_eq(conf_create(tables, &c), 0);
+    ck_assert_int_eq(load_daemon(args), 0);
+    ck_assert_uint_eq(conf_u64(c, "test.number"), 3);
+    ck_assert_uint_eq(conf_u64(c, "test.size"), 2048);
+    ck_assert(
+        conf_is_asked(3, (char *const[]){(char *)"x", (char *)"-v", (char *)"--help"}, "--help"));
+}
+END_TEST
+
 SUITE_MAIN("conf-file", setup, teardown, names_sections_comments_and_quotes,
            an_empty_value_is_an_empty_string, an_empty_file_is_fine,
            every_mistake_names_file_and_line, a_file_that_cannot_be_read_is_named,
            binary_and_endless_lines_are_refused, snippets_are_read_afterwards_in_name_order,
-           a_mistake_in_a_snippet_is_found_there)
+           a_mistake_in_a_snippet_is_found_there, a_daemon_says_what_is_wrong_with_its_file,
+           a_daemon_needs_no_file_and_the_command_line_wins)
