@@ -506,6 +506,11 @@ bool core_moves_data(const struct core *c)
     return !list_empty(&c->ios) || core_holds_writes(c);
 }
 
+bool core_is_ahead(const struct core *c)
+{
+    return c->behind.n > 0;
+}
+
 uint64_t core_bytes_under_way(const struct core *c)
 {
     uint64_t n = 0;

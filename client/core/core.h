@@ -407,6 +407,7 @@ uint64_t core_bytes_under_way(const struct core *c);
  * have yet, or data that is not durable. */
 bool core_holds_changes(const struct core *c);
 bool core_moves_data(const struct core *c); /* reads, or what is not yet durable */
+bool core_is_ahead(const struct core *c);   /* the server has not executed all that was answered */
 void core_get_stats(const struct core *c, struct core_stats *ret_stats);
 /* A line per request in flight: operation, inode, age, state; then calls to servers. */
 void core_print_requests(struct core *c, struct strbuf *out);

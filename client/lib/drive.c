@@ -254,12 +254,14 @@ bool lib_drive_is_mine(struct aifs *fs)
 
 /* A program's thread waits for little, which is near. Where it is more, or is to become durable,
  * it is others' work, who may want this core. `own` changes only while nobody drives. */
-bool lib_drive_may_spin(void *arg)
+uint64_t lib_drive_spin_for_ns(void *arg)
 {
     struct aifs *fs = arg;
 
-    return !fs->drive.own && !core_holds_writes(fs->core) &&
-           atomic_load_explicit(&fs->drive.flying, memory_order_relaxed) <= SPIN_BYTES;
+    if (fs->drive.own || core_holds_writes(fs->core) ||
+        atomic_load_explicit(&fs->drive.flying, memory_order_relaxed) > SPIN_BYTES)
+        return 0;
+    return UINT64_MAX;
 }
 
 void lib_drive_turn(struct aifs *fs, uint64_t max_wait_ns)

@@ -160,8 +160,8 @@ void lib_post(struct aifs *fs, struct reactor_work *w);
 bool lib_drive_begin(struct aifs *fs) MUST_USE;
 void lib_drive_turn(struct aifs *fs, uint64_t max_wait_ns);
 void lib_drive_end(struct aifs *fs);
-bool lib_drive_may_spin(void *fs);       /* a may_spin of the reactor */
-bool lib_drive_is_mine(struct aifs *fs); /* in a signal handler, or a library that it calls */
+uint64_t lib_drive_spin_for_ns(void *fs); /* for the reactor */
+bool lib_drive_is_mine(struct aifs *fs);  /* in a signal handler, or a library that it calls */
 void lib_wait_begin(struct aifs *fs);
 void lib_wait_end(struct aifs *fs);
 

@@ -298,8 +298,8 @@ static int engine_create(struct aifs *fs, const struct mount_args *m)
     struct reactor_options ro = {.name = "aifs-lib",
                                  .spin_ns = m->spin_ns,
                                  .spin_away_ns = SPIN_AWAY_NS,
-                                 .may_spin = lib_drive_may_spin,
-                                 .may_spin_arg = fs};
+                                 .spin_for_ns = lib_drive_spin_for_ns,
+                                 .spin_for_arg = fs};
     int err;
 
     fs->drive.shy |= m->shy;

@@ -35,8 +35,9 @@
 #include "common/rt/thread.h"
 #include "proto/rpc.h"
 
-#define TAG        "mount"
-#define WARM_BYTES (16 * MIB)
+#define TAG           "mount"
+#define WARM_BYTES    (16 * MIB)
+#define SPIN_AHEAD_NS (15 * NS_PER_US)
 #ifndef PR_SET_IO_FLUSHER
 #define PR_SET_IO_FLUSHER 57
 #endif
@@ -415,12 +416,20 @@ static bool is_ready(void *arg)
     return atomic_load(&d->ready);
 }
 
-/* Data servers at work may be on this machine, and want the core. */
-static bool only_names(void *arg)
+/*
+ * Data servers at work may be on this machine, and want the core. So may the metadata server with
+ * what was answered ahead; if nobody waits for anything else, who works on has the other core, and
+ * the next request comes soon or not at all.
+ */
+static uint64_t spin_for_ns(void *arg)
 {
     const struct mount_daemon *d = arg;
 
-    return d->fs.core && !core_moves_data(d->fs.core);
+    if (!d->fs.core || core_moves_data(d->fs.core))
+        return 0;
+    if (core_is_ahead(d->fs.core) && channel_in_flight(d->fs.channel) == 0)
+        return SPIN_AHEAD_NS;
+    return UINT64_MAX;
 }
 
 static int set_up(struct mount_daemon *d, char *err, size_t err_len)
@@ -429,8 +438,8 @@ static int set_up(struct mount_daemon *d, char *err, size_t err_len)
                                  .spin_ns = conf_is_set(d->m->conf, "reactor.spin")
                                                 ? conf_u64(d->m->conf, "reactor.spin")
                                                 : reactor_spin_watches_ns(),
-                                 .may_spin = only_names,
-                                 .may_spin_arg = d};
+                                 .spin_for_ns = spin_for_ns,
+                                 .spin_for_arg = d};
     const char *metrics = conf_str(d->m->conf, "metrics.address");
     int rc = logging(d->m, err, err_len);
 

@@ -41,8 +41,8 @@ struct reactor {
     char name[16];
     uint64_t max_sleep_ns;
     struct spin spin;
-    bool (*may_spin)(void *arg);
-    void *may_spin_arg;
+    uint64_t (*spin_for_ns)(void *arg);
+    void *spin_for_arg;
     uint64_t now_ns;
     bool in_turn;
     bool no_pwait2; /* the kernel has no epoll_pwait2(2) */
@@ -86,8 +86,8 @@ int reactor_create(const struct reactor_options *options, struct reactor **ret_r
         r->name[i] = options->name[i];
     r->clock = options->clock ? options->clock : clock_real();
     spin_init(&r->spin, options->spin_ns, options->spin_away_ns);
-    r->may_spin = options->may_spin;
-    r->may_spin_arg = options->may_spin_arg;
+    r->spin_for_ns = options->spin_for_ns;
+    r->spin_for_arg = options->spin_for_arg;
     r->max_sleep_ns = options->max_sleep_ns ? options->max_sleep_ns : NS_PER_S;
     r->now_ns = clock_mono_ns(r->clock);
     list_init(&r->sources);
@@ -435,10 +435,13 @@ static uint64_t reactor_sleep_ns(struct reactor *r, uint64_t max_wait_ns)
 /* Nothing to do: is it worth looking again at once? If so others go first. */
 static bool reactor_should_spin(struct reactor *r)
 {
-    bool worth = r->may_spin ? r->may_spin(r->may_spin_arg) : reactor_sources_busy(r);
-    uint64_t before_ns;
+    uint64_t for_ns = UINT64_MAX, before_ns;
 
-    if (!worth || !spin_wanted(&r->spin, r->now_ns))
+    if (r->spin_for_ns)
+        for_ns = r->spin_for_ns(r->spin_for_arg);
+    else if (!reactor_sources_busy(r))
+        for_ns = 0;
+    if (for_ns == 0 || !spin_wanted(&r->spin, r->now_ns, for_ns))
         return false;
     before_ns = clock_mono_ns(r->clock);
     sched_yield();

@@ -38,9 +38,10 @@ struct reactor_options {
     const char *name;          /* thread name and log tag, at most 15 bytes; borrowed */
     const struct clock *clock; /* NULL: clock_real() */
     uint64_t spin_ns;          /* 0: never spin */
-    /* Is what comes next worth spinning for? NULL: as long as a source has requests in flight. */
-    bool (*may_spin)(void *arg);
-    void *may_spin_arg;
+    /* For how long is what comes next worth spinning for at most (no longer than spin_ns)? 0: not
+     * at all. NULL: for spin_ns as long as a source has requests in flight. */
+    uint64_t (*spin_for_ns)(void *arg);
+    void *spin_for_arg;
     uint64_t spin_away_ns; /* how long others get the core at least (spin.h); 0: 20 ms */
     uint64_t max_sleep_ns; /* 0: 1 s. Never sleeps longer, whatever a source promises */
 };
@@ -125,7 +126,7 @@ void reactor_stop(struct reactor *r);
 bool reactor_is_current(const struct reactor *r);
 /* The spin_ns to use where nobody configured one: 0 on up to two cores. */
 uint64_t reactor_spin_default_ns(void);
-uint64_t reactor_spin_watches_ns(void); /* for watches, with may_spin: 0 on one core */
+uint64_t reactor_spin_watches_ns(void); /* for watches, with spin_for_ns: 0 on one core */
 
 /* Any thread; order kept per poster. */
 void reactor_post(struct reactor *r, struct reactor_work *w);

@@ -20,13 +20,13 @@ void spin_init(struct spin *s, uint64_t max_ns, uint64_t away_ns)
         .max_ns = max_ns, .now_ns = max_ns, .away_min_ns = away_ns ? away_ns : AWAY_MIN_NS};
 }
 
-bool spin_wanted(struct spin *s, uint64_t now_ns)
+bool spin_wanted(struct spin *s, uint64_t now_ns, uint64_t for_ns)
 {
     if (s->max_ns == 0 || now_ns < s->away_until_ns)
         return false;
     if (s->idle_since_ns == 0)
         s->idle_since_ns = MAX(now_ns, 1u);
-    return now_ns - s->idle_since_ns < s->now_ns;
+    return now_ns - s->idle_since_ns < MIN(s->now_ns, for_ns);
 }
 
 void spin_yielded(struct spin *s, uint64_t before_ns, uint64_t after_ns)

@@ -24,8 +24,9 @@ struct spin {
 
 /* away_ns: the shortest time for which the core is left to others; 0: 20 ms. */
 void spin_init(struct spin *s, uint64_t max_ns, uint64_t away_ns);
-/* There is nothing to do: look once more (after a yield) instead of sleeping? */
-bool spin_wanted(struct spin *s, uint64_t now_ns);
+/* There is nothing to do: look once more (after a yield) instead of sleeping? for_ns: no longer
+ * than that, whatever the spin. */
+bool spin_wanted(struct spin *s, uint64_t now_ns, uint64_t for_ns);
 /* The core was offered to others at before_ns, and is ours again at after_ns. */
 void spin_yielded(struct spin *s, uint64_t before_ns, uint64_t after_ns);
 /* Something has come, while spinning, sleeping, or without either. */

@@ -10,12 +10,13 @@
 #define MAX_NS (32 * NS_PER_US)
 
 static struct spin s;
-static uint64_t now;
+static uint64_t now, for_ns;
 
 static void setup(void)
 {
     spin_init(&s, MAX_NS, 0);
     now = NS_PER_S;
+    for_ns = UINT64_MAX;
 }
 
 static void teardown(void)
@@ -28,7 +29,7 @@ static uint64_t wait_for(uint64_t gap_ns, uint64_t turn_ns)
 {
     uint64_t from = now, until = now + gap_ns, spun;
 
-    while (now < until && spin_wanted(&s, now)) {
+    while (now < until && spin_wanted(&s, now, for_ns)) {
         spin_yielded(&s, now, now + turn_ns);
         now += turn_ns;
     }
@@ -59,6 +60,16 @@ START_TEST(where_nothing_comes_soon_spins_become_short_and_long_again_when_it_do
         ck_assert_uint_le(wait_for(NS_PER_MS, NS_PER_US), MAX_NS);
     ck_assert_uint_eq(wait_for(NS_PER_MS, NS_PER_US), MAX_NS / 16);
     ck_assert_uint_eq(wait_for(20 * NS_PER_US, NS_PER_US), MAX_NS / 16);
+    ck_assert_uint_eq(wait_for(20 * NS_PER_US, NS_PER_US), 20 * NS_PER_US);
+}
+END_TEST
+
+START_TEST(a_spin_is_no_longer_than_what_is_waited_for_is_worth)
+{
+    for_ns = 10 * NS_PER_US;
+    for (int i = 0; i < 10; i++)
+        ck_assert_uint_eq(wait_for(20 * NS_PER_US, NS_PER_US), 10 * NS_PER_US);
+    for_ns = UINT64_MAX; /* and none the shorter for it afterwards */
     ck_assert_uint_eq(wait_for(20 * NS_PER_US, NS_PER_US), 20 * NS_PER_US);
 }
 END_TEST
@@ -118,6 +129,7 @@ END_TEST
 SUITE_MAIN("rt-spin", setup, teardown, what_comes_soon_is_waited_for_without_sleeping,
            without_a_maximum_there_is_no_spinning,
            where_nothing_comes_soon_spins_become_short_and_long_again_when_it_does,
+           a_spin_is_no_longer_than_what_is_waited_for_is_worth,
            a_core_that_others_keep_is_left_to_them,
            how_long_it_is_left_to_them_is_the_owners_choice,
            others_on_the_core_all_the_time_leave_less_than_a_hundredth_to_spinning,
