@@ -3,8 +3,8 @@
  * The durability oracle: does random file operations below a directory and writes down, before and
  * after each, what must, may and must not be there after a crash; later checks what is there.
  *
- *   oracle work  DIR STATE SEED MS [N]  work for MS milliseconds (or until killed: that is the
- *                                       point); says so when it begins with the N-th operation
+ *   oracle work  DIR STATE SEED MS [N [ahead]]  work for MS milliseconds (or until killed: that is
+ *                                       the point); says so when it begins with the N-th operation
  *   oracle check DIR STATE              exit 1 and a sentence for the first thing that is wrong
  *
  * STATE is a mapped file outside the file system under test: what was stored in it before a kill is
@@ -16,6 +16,8 @@
  * uniform and a version in between. Zeros are allowed only where no fsync covers. The size must be
  * between the promised one and the newest. Creating, renaming over, unlinking and truncating are
  * promised when the call returns; the one call in progress at the kill may have happened or not.
+ * With "ahead" (create_ahead=yes) a file that was made is promised when it was synced, or anything
+ * else was done with its name; before that it may be gone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,14 +37,15 @@
 #define BLOCK  4096u
 
 struct file {
-    uint64_t id; /* 0: does not exist */
+    uint64_t id;     /* 0: does not exist */
+    uint32_t unsure; /* made ahead: may not exist */
     uint32_t size_low, size_high;
     uint64_t low[BLOCKS], high[BLOCKS];
     uint32_t part[BLOCKS]; /* not 0: a crash left so many bytes of version low, zeros behind */
 };
 
 struct state {
-    uint64_t magic, next_id, next_version, operations, rounds;
+    uint64_t magic, next_id, next_version, operations, rounds, lost; /* lost: of those unsure */
     struct file files[SLOTS];
     /* The call in progress: slots that it changes, and what they will be. */
     volatile uint32_t n_pending;
@@ -53,6 +56,7 @@ struct state {
 static struct state *S;
 static const char *dir;
 static uint64_t seed;
+static bool ahead;
 
 static void die(const char *fmt, ...)
 {
@@ -186,6 +190,7 @@ static void promise(uint32_t slot)
         f->low[b] = f->high[b];
     }
     f->size_low = f->size_high;
+    f->unsure = 0;
 }
 
 static void sync_file(int fd, uint32_t slot)
@@ -204,6 +209,7 @@ static void op_create(uint32_t slot)
 
     memset(&made, 0, sizeof made);
     made.id = ++S->next_id;
+    made.unsure = ahead;
     begin(1, slot, &made, 0, NULL);
     fd = open(path_of(slot), O_RDWR | O_CREAT | O_EXCL, 0644);
     if (fd < 0)
@@ -224,6 +230,7 @@ static void op_overwrite(uint32_t slot)
 
     if (fd < 0)
         die("open %s: %s", path_of(slot), strerror(errno));
+    f->unsure = 0;
     for (uint32_t i = 0; i < 1 + rnd(4); i++) {
         if (rnd(3) == 0 && blocks < BLOCKS) { /* append whole blocks */
             end = f->size_high;
@@ -258,9 +265,11 @@ static void op_unlink(uint32_t slot)
 
 static void op_rename(uint32_t from, uint32_t to)
 {
-    static struct file none;
+    static struct file none, moved;
 
-    begin(2, to, &S->files[from], from, &none);
+    moved = S->files[from];
+    moved.unsure = 0;
+    begin(2, to, &moved, from, &none);
     if (rename(path_of(from), path_of(to)) != 0)
         die("rename %s: %s", path_of(from), strerror(errno));
     acknowledged();
@@ -277,6 +286,7 @@ static void op_truncate(uint32_t slot)
     if (size >= S->files[slot].size_high)
         return;
     after = S->files[slot];
+    after.unsure = 0;
     after.size_high = size;
     after.size_low = after.size_low > size ? size : after.size_low;
     for (uint32_t b = (size + BLOCK - 1) / BLOCK; b < BLOCKS; b++)
@@ -349,7 +359,7 @@ static bool agrees(uint32_t slot, const struct file *f, struct file *found)
     fd = open(path_of(slot), O_RDONLY);
     if (fd < 0) {
         snprintf(why, sizeof why, "%s: %s", path_of(slot), strerror(errno));
-        return errno == ENOENT && f->id == 0;
+        return errno == ENOENT && (f->id == 0 || f->unsure);
     }
     if (fstat(fd, &st) != 0)
         die("fstat %s: %s", path_of(slot), strerror(errno));
@@ -421,9 +431,11 @@ static int check(void)
             S->files[S->slot[i]] = S->after[i];
         S->n_pending = 0;
     }
-    for (uint32_t slot = 0; slot < SLOTS; slot++)
+    for (uint32_t slot = 0; slot < SLOTS; slot++) {
         if (!agrees(slot, &S->files[slot], &found[slot]))
             die("%s", why);
+        S->lost += S->files[slot].id && !found[slot].id;
+    }
     memcpy(S->files, found, sizeof found); /* the next round starts from what is there */
     S->rounds++;
     return 0;
@@ -446,6 +458,7 @@ int main(int argc, char **argv)
         die("%s: %s", argv[3], strerror(errno));
     if (!strcmp(argv[1], "check"))
         return check();
+    ahead = argc > 7 && strcmp(argv[7], "ahead") == 0;
     seed = strtoull(argv[4], NULL, 0) * 0x9E3779B97F4A7C15ull + 1;
     return work(strtoull(argv[5], NULL, 0), argc > 6 ? strtoull(argv[6], NULL, 0) : UINT64_MAX);
 }
