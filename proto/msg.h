@@ -159,6 +159,7 @@ struct msg_setattr_req {
 #define MSG_CREATE_UNNAMED                                                                         \
     0x8u /* with OPEN: a file without a name, which lives as long as it is open or until LINK      \
             gives it one (never, with EXCL). name is not looked at */
+#define MSG_CREATE_FOUND 0x10u /* opens what is there, and makes nothing: -ENOENT */
 
 struct msg_set_since { /* as in struct msg_setattr_req; MODE, UID, GID, ATIME, MTIME only */
     uint32_t set, mode, uid, gid;

@@ -283,6 +283,9 @@ void core_rename(struct core *c, struct core_req *q, uint64_t parent, const char
 void core_link(struct core *c, struct core_req *q, uint64_t ino, uint64_t new_parent,
                const char *name, uint32_t len);
 void core_readlink(struct core *c, struct core_req *q, uint64_t ino);
+/* The target of a symbolic link as a look-up has brought it, whether the link is there still or
+ * not; none when it is not known here. Valid until the core runs. */
+struct msg_bytes core_link_target(const struct core *c, uint64_t ino);
 void core_statfs(struct core *c, struct core_req *q, uint64_t ino);
 void core_getxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name,
                    uint32_t len);
@@ -314,6 +317,10 @@ uint64_t core_readdir_memory(const struct core *c);
 
 void core_open(struct core *c, struct core_req *q, uint64_t ino,
                int flags); /* O_ACCMODE, O_TRUNC, O_APPEND, O_SYNC, O_DSYNC */
+/* What parent has under name, in one step: nobody can replace it in between. -ENOENT; -EISDIR,
+ * -EEXIST: it is no file; -EOPNOTSUPP: the server does not know how. out.opened and entry. */
+void core_open_name(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                    uint32_t len, int flags);
 /* close(2): writes back, reports the size; returns errors of earlier writes, once per open file. */
 void core_flush(struct core *c, struct core_req *q, struct core_file *f);
 void core_fsync(struct core *c, struct core_req *q, struct core_file *f,

@@ -173,14 +173,14 @@ struct core_inode {
     struct msg_time told_atime;
     struct msg_attr attr; /* as the server last said; under a write lease size and mtime ours */
     struct msg_layout layout;
+    struct msg_bytes target; /* of a symbolic link: never another. Owned; none: not known */
     /* lease */
     enum msg_lease lease;
     uint64_t lease_seq, given_seq;   /* given: back, as far as given_keep says */
     bool recalling, lease_temporary; /* temporary: asked for only to grow the file */
     enum msg_lease recall_keep, given_keep;
     struct core_inval inval;
-    bool inval_busy, inval_again; /* again: asked for once more while the kernel was at it */
-    bool inval_again_data;
+    bool inval_busy, inval_again, inval_again_data; /* again: once more while the kernel is at it */
     struct list inval_waits;
     bool locks_seen; /* record locks were asked for here */
     struct flush_wait recall_wait;

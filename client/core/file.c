@@ -7,8 +7,7 @@
  * put off until what the file has written is committed (the lease that protects it ends with the
  * last close) and goes out in a batch.
  *
- * Failure: a file of a session that is lost is opened again in the next one; when that does not
- * work its requests get EIO.
+ * Failure: a session that is lost, reopen.c.
  */
 #include "client/core/core_int.h"
 #include "proto/atime.h"
@@ -458,10 +457,33 @@ void core_open(struct core *c, struct core_req *q, uint64_t ino, int flags)
     req_call(q, op, "waits for the metadata server: OPEN");
 }
 
+static struct mds_op *create_op(struct core *c, struct core_req *q, uint64_t parent,
+                                const char *name, uint32_t len, int flags)
+{
+    bool unnamed = (flags & O_TMPFILE) == O_TMPFILE;
+    struct mds_op *op = mds_op_new(c, RPC_OP_CREATE, q, opened);
+
+    q->p.n1 = (uint64_t)(flags & ~(O_TRUNC | O_CREAT | O_EXCL | O_TMPFILE));
+    q->p.n2 = (flags & O_TRUNC) != 0;
+    if (!op)
+        return NULL;
+    if (!unnamed)
+        op->dirs[0] = parent;
+    op->n1 = 1;
+    op->msg.create = (struct msg_create_req){
+        .parent = parent,
+        .name = mds_op_bytes(op, name, len),
+        .flags = MSG_CREATE_OPEN | (flags & O_EXCL ? MSG_CREATE_EXCL : 0) |
+                 (unnamed ? MSG_CREATE_UNNAMED : 0),
+        .open_flags = (uint32_t)flags & O_ACCMODE,
+    };
+    mds_op_cred(op, &op->msg.create.cred, &q->cred);
+    return op;
+}
+
 void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const char *name,
                       uint32_t len, uint32_t mode, int flags, const struct msg_stripe *stripe)
 {
-    bool unnamed = (flags & O_TMPFILE) == O_TMPFILE;
     struct mds_op *op;
 
     req_begin(c, q, "create", parent);
@@ -471,98 +493,44 @@ void core_create_file(struct core *c, struct core_req *q, uint64_t parent, const
         req_end(q, -EROFS);
         return;
     }
-    op = mds_op_new(c, RPC_OP_CREATE, q, opened);
-    if (op && !unnamed)
-        op->dirs[0] = parent;
-    q->p.n1 = (uint64_t)(flags & ~(O_TRUNC | O_CREAT | O_EXCL | O_TMPFILE));
-    q->p.n2 = (flags & O_TRUNC) != 0;
+    op = create_op(c, q, parent, name, len, flags);
     if (op) {
-        op->n1 = 1;
-        op->msg.create = (struct msg_create_req){
-            .masked = q->masked,
-            .parent = parent,
-            .name = mds_op_bytes(op, name, len),
-            .mode = (mode & 07777) | S_IFREG,
-            .flags = MSG_CREATE_OPEN | (flags & O_EXCL ? MSG_CREATE_EXCL : 0) |
-                     (unnamed ? MSG_CREATE_UNNAMED : 0),
-            .open_flags = (uint32_t)flags & O_ACCMODE,
-            .has_stripe = stripe != NULL,
-        };
+        struct msg_create_req *m = &op->msg.create;
+
+        m->masked = q->masked;
+        m->mode = (mode & 07777) | S_IFREG;
+        m->has_stripe = stripe != NULL;
         if (stripe) {
-            op->msg.create.stripe = *stripe;
-            op->msg.create.stripe.pool = mds_op_bytes(op, stripe->pool.data, stripe->pool.len);
+            m->stripe = *stripe;
+            m->stripe.pool = mds_op_bytes(op, stripe->pool.data, stripe->pool.len);
         }
-        mds_op_cred(op, &op->msg.create.cred, &q->cred);
-        op->may_ahead = c->o.create_ahead && q->ahead && !unnamed && !stripe;
+        op->may_ahead =
+            c->o.create_ahead && q->ahead && !(m->flags & MSG_CREATE_UNNAMED) && !stripe;
     }
     req_call(q, op, "waits for the metadata server: CREATE");
 }
 
-/* ---- files of a session that is gone ---- */
-
-static void reopened(struct mds_op *op, int status)
+void core_open_name(struct core *c, struct core_req *q, uint64_t parent, const char *name,
+                    uint32_t len, int flags)
 {
-    struct core *c = op->core;
-    const struct msg_inode_rep *rep = op->call.rep;
-    struct core_file *f = NULL;
-    struct list *l;
+    const struct rpc_link *link = rpc_peer_link(c->session.peer);
+    struct mds_op *op;
 
-    list_for_each (l, &c->files) {
-        if (l == (struct list *)(uintptr_t)op->n1)
-            f = list_entry(l, struct core_file, all);
-    }
-    if (!f || f->inode != op->inode || !f->reopening) {
-        if (!status)
-            file_close_later(c, op->inode->ino, rep->open_id);
+    req_begin(c, q, "open by name", parent);
+    if (!core_usable(c, q))
+        return;
+    if (c->o.read_only && ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC)) {
+        req_end(q, -EROFS);
         return;
     }
-    f->reopening = false;
-    if (op->generation != c->session.epoch || status == -AIFS_ESESSION ||
-        status == -AIFS_EFENCED) { /* that session is gone too */
-        c->reopen_due = true;
+    if (!link || !(rpc_link_features(link) & RPC_FEATURE_BY_NAME)) {
+        req_end(q, -EOPNOTSUPP);
         return;
     }
-    if (status) {
-        LOG_WARN("client", "inode %llu cannot be opened again: %s",
-                 (unsigned long long)f->inode->ino, err_text(status));
-        f->open_id = 0;
-    } else {
-        inode_merge(f->inode, &rep->inode, true);
-        lease_reply(f->inode, &rep->inode);
-        f->open_id = rep->open_id;
+    op = create_op(c, q, parent, name, len, flags & ~(O_CREAT | O_EXCL));
+    if (op) {
+        op->msg.create.mode = S_IFREG;
+        op->msg.create.flags |= MSG_CREATE_FOUND;
     }
-    f->session_epoch = op->generation;
-    inode_settle(f->inode);
-    session_resume(c);
-}
-
-void files_reopen(struct core *c)
-{
-    struct list *l;
-
-    c->reopen_due = false;
-    list_for_each (l, &c->files) {
-        struct core_file *f = list_entry(l, struct core_file, all);
-        struct mds_op *op;
-
-        if (f->session_epoch == c->session.epoch || f->released || f->reopening || f->creating)
-            continue;
-        if (f->locks_lost) { /* others may have them by now: nothing goes through it any more */
-            f->open_id = 0;
-            f->session_epoch = c->session.epoch;
-            continue;
-        }
-        op = mds_op_new(c, RPC_OP_OPEN, NULL, reopened);
-        if (!op) {
-            c->reopen_due = true; /* the tick tries again */
-            return;
-        }
-        op->msg.open.ino = f->inode->ino;
-        op->msg.open.flags = (uint32_t)f->flags & O_ACCMODE;
-        mds_op_cred(op, &op->msg.open.cred, &f->cred);
-        op->inode = inode_ref(f->inode);
-        op->n1 = (uint64_t)(uintptr_t)&f->all;
-        f->reopening = true;
-        mds_op_start(op);
-    }
+    req_call(q, op, "waits for the metadata server: CREATE");
 }

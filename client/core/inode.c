@@ -11,6 +11,8 @@
 /* States that end without a change by any client: nobody is told. */
 #define ATTR_PASSING (MSG_ATTR_UNSURE | MSG_ATTR_PUNCH_PENDING)
 
+#define TARGET_MAX 255u /* longer ones are asked for each time */
+
 int inode_cache_init(struct core *c)
 {
     c->max_inodes =
@@ -48,6 +50,7 @@ static void inode_free(struct core_inode *i)
     list_remove(&i->lru);
     list_remove(&i->release.link);
     list_remove(&i->read.link);
+    mem_free((void *)(uintptr_t)i->target.data);
     mem_free(i);
 }
 
@@ -265,8 +268,19 @@ bool inode_layout_ok(const struct msg_inode *m)
            (m->layout.table_len == 0 && m->attr.flags & MSG_ATTR_INLINE);
 }
 
+static void learn_target(struct core_inode *i, const struct msg_bytes *target)
+{
+    char *copy = core_no_memory() ? NULL : mem_dup(target->data, target->len);
+
+    if (copy)
+        i->target = (struct msg_bytes){copy, target->len};
+}
+
 void inode_merge(struct core_inode *i, const struct msg_inode *m, bool with_layout)
 {
+    if (S_ISLNK(m->attr.mode) && m->has_data && m->data.len && m->data.len <= TARGET_MAX &&
+        !i->target.data)
+        learn_target(i, &m->data);
     if (with_layout && S_ISREG(m->attr.mode) && inode_layout_ok(m) &&
         (!i->layout_known || m->layout.generation >= i->layout.generation)) {
         struct msg_layout l = m->layout;

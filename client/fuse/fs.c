@@ -116,6 +116,8 @@ void op_fail(struct op *o, int status)
 
 void op_fail_inode(struct op *o, int status)
 {
+    if (status == -ENOENT || status == -ESTALE)
+        fs_raced_lost(o->fs, o->q);
     op_fail(o, status == -ENOENT ? -ESTALE : status);
 }
 
@@ -202,6 +204,7 @@ void fs_events(struct fs *fs, struct core_events *ret_events)
     list_init(&fs->invals);
     list_init(&fs->dirs);
     fs->setid_epoch = 1;
+    fs_raced_init(fs);
     *ret_events = (struct core_events){.inval_inode = on_inval_inode,
                                        .inval_entry = on_inval_entry,
                                        .inval_attr = on_inval_attr,
@@ -244,6 +247,7 @@ static void on_gone(void *user)
 {
     struct fs *fs = user;
 
+    fs_raced_end(fs);
     if (fs->gone)
         fs->gone(fs);
 }
@@ -269,6 +273,8 @@ void fs_stats_register(struct fs *fs)
                           "FUSE requests answered with an error other than ENOENT");
     stat_counter_register(&fs->dir_drops, "aifs_fuse_directory_drops_total", NULL,
                           "Open directories read in part whose pages went, to be asked for again");
+    stat_counter_register(&fs->raced_calls, "aifs_fuse_races_lost_total", NULL,
+                          "Opens and other calls by a name that somebody replaced meanwhile");
 }
 
 void fs_stats_unregister(struct fs *fs)
@@ -277,4 +283,5 @@ void fs_stats_unregister(struct fs *fs)
         stat_unregister(&fs->latency[i].stat);
     stat_unregister(&fs->errors.stat);
     stat_unregister(&fs->dir_drops.stat);
+    stat_unregister(&fs->raced_calls.stat);
 }

@@ -19,6 +19,18 @@
 #define FS_DIR_PAGES_DEEP 32 /* of all open directories; beyond it each asks for one in advance */
 #define FS_XATTR_MOUNT    "user.aifs.mount" /* an extended attribute of every inode: mount_text */
 
+/* A thread whose call by name has found its inode gone, and will try once more: raced.c. */
+#define FS_RACED_MAX 16
+struct fs_raced {
+    uint32_t pid;
+    unsigned looks;         /* look-ups that it may still make */
+    int flags;              /* of an open */
+    uint64_t until_ns;      /* 0: nobody */
+    struct core_file *file; /* what its latest look-up has found: a file, or NULL, */
+    uint64_t link;          /* or a symbolic link and where that leads, or 0 */
+    struct msg_bytes target;
+};
+
 struct fs {
     struct reactor *reactor;
     struct core *core;
@@ -32,6 +44,11 @@ struct fs {
     uint64_t dir_bytes;            /* memory of what they hold */
     struct stat_counter dir_drops; /* so often one gave its pages back */
     struct list invals;            /* struct core_inval that found the notification queue full */
+    struct fs_raced raced[FS_RACED_MAX];
+    unsigned n_raced;
+    struct reactor_timer raced_timer;
+    struct stat_counter raced_calls;
+    bool ended; /* no more requests come */
     struct stat_histogram latency[CHANNEL_N_OPS];
     struct stat_counter errors;
     char mount_text[1024]; /* "SOURCE\nOPTIONS" of libaifs, to get at the same files without us */
@@ -45,6 +62,16 @@ extern const struct channel_ops fs_channel_ops; /* user: the struct fs */
 void fs_events(struct fs *fs, struct core_events *ret_events);
 void fs_stats_register(struct fs *fs);
 void fs_stats_unregister(struct fs *fs);
+
+void fs_raced_init(struct fs *fs);
+void fs_raced_lost(struct fs *fs, const struct channel_req *q); /* it ends with ESTALE */
+/* Who asks has lost a race, and not opened anything since; NULL. */
+struct fs_raced *fs_raced_find(struct fs *fs, const struct channel_req *q);
+bool fs_raced_looks(struct fs *fs, const struct channel_req *q); /* so this LOOKUP is to open */
+void fs_raced_hold(struct fs *fs, const struct channel_req *q, struct core_file *file);
+void fs_raced_hold_link(struct fs *fs, const struct channel_req *q, uint64_t ino);
+void fs_raced_over(struct fs *fs, const struct channel_req *q);
+void fs_raced_end(struct fs *fs); /* lets go of all */
 
 /* An open file or directory; fh of the channel is its address. */
 struct fs_file {

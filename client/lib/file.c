@@ -28,6 +28,26 @@ static void opened(struct core_req *q, int status)
     lib_call_done(c, status);
 }
 
+static void name_opened(struct core_req *q, int status)
+{
+    opened(q, status == -EEXIST ? -ESTALE : status); /* a link by now */
+}
+
+/* Somebody may have replaced the name since it was looked up: what it names now is opened by the
+ * same step as it is found. */
+static void walked_opened(struct core_req *q, int status)
+{
+    struct lib_call *c = q->arg;
+    const struct open_args *a = c->arg;
+
+    if (status != -ENOENT && status != -ESTALE) {
+        opened(q, status);
+        return;
+    }
+    lib_req(c->fs, &c->q, name_opened, c);
+    core_open_name(c->fs->core, &c->q, c->walk->parent, c->walk->name, c->walk->name_len, a->flags);
+}
+
 static void open_walked(struct lib_call *c)
 {
     const struct open_args *a = c->arg;
@@ -37,7 +57,7 @@ static void open_walked(struct lib_call *c)
         lib_call_done(c, S_ISDIR(mode) ? -EISDIR : S_ISLNK(mode) ? -ELOOP : -ENXIO);
         return;
     }
-    lib_req(c->fs, &c->q, opened, c);
+    lib_req(c->fs, &c->q, walked_opened, c);
     core_open(c->fs->core, &c->q, c->walk->entry.ino, a->flags);
 }
 

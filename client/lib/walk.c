@@ -61,21 +61,16 @@ static const char *rest(const struct lib_walk *w, size_t len)
     return r + strspn(r, "/");
 }
 
-static void linked(struct core_req *q, int status)
+static void follow(struct lib_walk *w, const struct msg_bytes *target)
 {
-    struct lib_walk *w = container_of(q, struct lib_walk, q);
     const char *tail = rest(w, w->name_len);
-    size_t n = status ? 0 : q->out.bytes.len, t = strlen(tail);
+    size_t n = target->len, t = strlen(tail);
 
-    if (status) {
-        w->done(w, status);
-        return;
-    }
     if (!n || n + 1 + t > LIB_PATH_MAX) {
         w->done(w, n ? -ENAMETOOLONG : -ENOENT);
         return;
     }
-    memcpy(w->target, q->out.bytes.data, n);
+    memcpy(w->target, target->data, n);
     w->target[n] = '/';
     memcpy(w->target + n + 1, tail, t + 1);
     if (!t)
@@ -85,6 +80,29 @@ static void linked(struct core_req *q, int status)
     if (w->path[0] == '/')
         w->depth = 1;
     step(w);
+}
+
+static void linked(struct core_req *q, int status)
+{
+    struct lib_walk *w = container_of(q, struct lib_walk, q);
+
+    if (status)
+        w->done(w, status);
+    else
+        follow(w, &q->out.bytes);
+}
+
+/* Where it leads came with the look-up: it may have been replaced since. */
+static void follow_found(struct lib_walk *w)
+{
+    struct msg_bytes target = core_link_target(w->fs->core, w->entry.ino);
+
+    if (target.len) {
+        follow(w, &target);
+        return;
+    }
+    lib_req(w->fs, &w->q, linked, w->q.arg);
+    core_readlink(w->fs->core, &w->q, w->entry.ino);
 }
 
 static void looked_up(struct core_req *q, int status)
@@ -104,8 +122,7 @@ static void looked_up(struct core_req *q, int status)
             w->done(w, -ELOOP);
             return;
         }
-        lib_req(w->fs, q, linked, q->arg);
-        core_readlink(w->fs->core, q, w->entry.ino);
+        follow_found(w);
         return;
     }
     if (last && !slash) {

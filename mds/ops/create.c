@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CREATE, MKDIR, MKNOD, SYMLINK: a new name with a new inode; CREATE without O_EXCL of an existing
- * file opens it. CREATE of an unnamed file makes an orphan, with all that the directory gives.
+ * file opens it, and with FOUND makes none. CREATE of an unnamed file makes an orphan, with all
+ * that the directory gives.
  *
  * The leader resolved: resolved[0] the inode behind the name, 0: none.
  * Happy path: the name is free, the caller may write the directory; a number from the directory's
@@ -38,6 +39,8 @@ static int create_lookup(struct txn *t, const struct msg_create_req *req,
         return rc < 0 ? rc : 1;
     }
     rc = exec_expect(e, 0, 0);
+    if (rc == 0 && (req->flags & MSG_CREATE_FOUND))
+        rc = -ENOENT;
     return rc < 0 ? rc : ns_may_create(dir, &req->cred);
 }
 

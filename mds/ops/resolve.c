@@ -107,11 +107,16 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
     uint32_t open_flags =
         (req->open_flags & O_ACCMODE) | (req->flags & MSG_CREATE_TRUNC ? O_TRUNC : 0);
     bool unnamed = req->flags & MSG_CREATE_UNNAMED;
-    uint64_t ino = unnamed ? 0 : find_new_name(o, v, req->parent, &req->name);
+    bool found = req->flags & MSG_CREATE_FOUND;
+    uint64_t ino = unnamed ? 0
+                   : found ? find_name(v, req->parent, &req->name)
+                           : find_new_name(o, v, req->parent, &req->name);
     struct mds_inode in;
 
     o->entry.check_resolved = true;
     o->entry.resolved[0] = ino;
+    if (!ino && found)
+        return 0;
     if (!ino) {
         if (!unnamed)
             op_change(o, req->parent, &req->name);

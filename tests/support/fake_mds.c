@@ -275,14 +275,14 @@ static void do_create(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_create_req *m = req->msg;
     struct fake_inode *i = fake_find(f, m->parent, &m->name);
+    bool created = !i;
 
-    if (i && (m->flags & MSG_CREATE_EXCL || req->header.op != RPC_OP_CREATE)) {
-        answer(f, req, -EEXIST, NULL, 0, false);
+    if (i ? m->flags & MSG_CREATE_EXCL || req->header.op != RPC_OP_CREATE
+          : m->flags & MSG_CREATE_FOUND) {
+        answer(f, req, i ? -EEXIST : -ENOENT, NULL, 0, false);
         return;
     }
-    bool created = !i;
-    if (!i)
-        i = fake_make_given(f, m);
+    i = i ? i : fake_make_given(f, m);
     if (m->alone && f->alone)
         req->reply_flags |= RPC_FLAG_ALONE;
     if (m->flags & MSG_CREATE_OPEN)

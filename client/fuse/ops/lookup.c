@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LOOKUP: a name in a directory. A name that does not exist is remembered by the kernel too, for as
- * long as the core promises. */
+ * long as the core promises. Whoever has just lost a race to somebody who replaced the name has
+ * what it names now opened by the same step (raced.c). */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "client/fuse/fs.h"
 
@@ -25,7 +29,57 @@ static void finish(struct op *o, int status)
         op_reply_entry(o);
 }
 
+static void finish_by_loser(struct op *o, int status)
+{
+    if (status == 0 && S_ISLNK(o->req.entry.attr.mode))
+        fs_raced_hold_link(o->fs, o->q, o->req.entry.ino);
+    finish(o, status);
+}
+
+/* ---- and opens ---- */
+
+static void run_opening(struct op *o)
+{
+    const struct fs_raced *r = fs_raced_find(o->fs, o->q);
+    const char *name = o->q->name.name;
+
+    core_open_name(o->fs->core, &o->req, fs_ino(o->fs, o->q->node), name, (uint32_t)strlen(name),
+                   r ? r->flags : O_RDONLY);
+}
+
+static void pages_dropped(void *user UNUSED, void *arg, int err UNUSED)
+{
+    finish(arg, 0);
+}
+
+static void finish_opening(struct op *o, int status)
+{
+    struct fs *fs = o->fs;
+
+    if (status == -ENOENT || status == -EINTR) {
+        finish(o, status);
+        return;
+    }
+    if (status != 0) {
+        op_go_on(o, run, finish_by_loser);
+        return;
+    }
+    fs_raced_hold(fs, o->q, o->req.out.opened.file);
+    /* From now on the core holds a lease, and the OPEN that comes is told to keep what the kernel
+     * has of it: that must be nothing from before. */
+    if (o->req.out.opened.keep_cache) {
+        finish(o, 0);
+    } else if (channel_notify_inode(o->q->channel, fs_node(fs, o->req.entry.ino), 0, 0,
+                                    pages_dropped, o) != 0) {
+        fs_raced_over(fs, o->q);
+        op_go_on(o, run, finish_by_loser);
+    }
+}
+
 void op_lookup(struct channel_req *q)
 {
-    op_start(q, run, finish, false);
+    if (fs_raced_looks(fs_of(q), q))
+        op_start(q, run_opening, finish_opening, false);
+    else
+        op_start(q, run, finish, false);
 }

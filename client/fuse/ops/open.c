@@ -38,6 +38,7 @@ static void finish(struct op *o, int status)
         op_fail_inode(o, status);
         return;
     }
+    fs_raced_over(o->fs, o->q);
     f = mem_zalloc(sizeof(*f));
     if (!f) {
         core_release(o->fs->core, opened.file);

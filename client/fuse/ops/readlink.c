@@ -4,6 +4,13 @@
 
 static void run(struct op *o)
 {
+    const struct fs_raced *r = fs_raced_find(o->fs, o->q);
+
+    if (r && r->link && r->link == fs_ino(o->fs, o->q->node)) {
+        o->req.out.bytes = r->target;
+        o->req.done(&o->req, 0);
+        return;
+    }
     core_readlink(o->fs->core, &o->req, fs_ino(o->fs, o->q->node));
 }
 

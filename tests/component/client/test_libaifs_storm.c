@@ -182,6 +182,41 @@ START_TEST(after_changes_at_the_same_time_both_mounts_see_what_a_new_one_sees)
 }
 END_TEST
 
+static void *replace(void *arg)
+{
+    struct storm *st = arg;
+
+    while (__atomic_load_n(&st->steps, __ATOMIC_RELAXED)) {
+        (void)aifs_symlink(st->fs, "name", "/link2");
+        ck_assert_int_eq(aifs_renameat2(st->fs, "/link2", "/link", 0), 0);
+        storm_write(st->fs, "/new", O_CREAT, 50);
+        ck_assert_int_eq(aifs_renameat2(st->fs, "/new", "/name", 0), 0);
+    }
+    return NULL;
+}
+
+START_TEST(a_name_that_another_replaces_all_the_time_opens_every_time)
+{
+    struct world *w = calloc(1, sizeof *w);
+    struct storm st = {.steps = 1};
+
+    mount_all(w);
+    st.fs = w->fs[0];
+    storm_write(w->fs[0], "/name", O_CREAT, 50);
+    ck_assert_int_eq(aifs_symlink(w->fs[0], "name", "/link"), 0);
+    ck_assert_int_eq(pthread_create(&st.thread, NULL, replace, &st), 0);
+    for (unsigned i = 0; i < 300; i++) {
+        struct aifs_file *f = aifs_open(w->fs[1], i % 2 ? "/link" : "/name", O_RDONLY, 0);
+
+        ck_assert_msg(f, "open %u: %s", i, strerror(errno));
+        ck_assert_int_eq(aifs_close(f), 0);
+    }
+    __atomic_store_n(&st.steps, 0, __ATOMIC_RELAXED);
+    pthread_join(st.thread, NULL);
+    unmount_all(w);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("libaifs-storm");
@@ -191,5 +226,6 @@ int main(void)
     tcase_set_timeout(tc, 100);
     tcase_add_loop_test(tc, after_changes_at_the_same_time_both_mounts_see_what_a_new_one_sees, 0,
                         getenv("AIFS_SEED") ? 1 : (int)cluster_number("AIFS_SEEDS", 1));
+    tcase_add_test(tc, a_name_that_another_replaces_all_the_time_opens_every_time);
     return suite_run_case("libaifs-storm", tc);
 }

@@ -441,6 +441,49 @@ START_TEST(an_open_that_fails_after_it_has_waited_leaves_nothing)
 }
 END_TEST
 
+/* What it opened is what had the name when it was executed, whoever replaces it. */
+START_TEST(an_open_by_name_opens_what_is_there_and_makes_nothing)
+{
+    struct msg_create_req req = {.parent = KEY_ROOT_INO,
+                                 .name = str("f"),
+                                 .mode = 0100000,
+                                 .flags = MSG_CREATE_OPEN | MSG_CREATE_FOUND,
+                                 .open_flags = O_RDONLY};
+    struct msg_rename_req rename = {
+        .parent = KEY_ROOT_INO, .name = str("g"), .new_parent = KEY_ROOT_INO, .new_name = str("f")};
+    struct msg_create_req dir = {.parent = KEY_ROOT_INO, .name = str("d"), .mode = 040755};
+    const struct msg_inode_rep *rep;
+    struct msg_setattr_req hide = {.set = MSG_SET_MODE, .mode = 0600};
+    const void *any;
+    uint64_t ino, other, open_id;
+
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_CREATE, &req, NULL), -ENOENT);
+    ino = make("f");
+    other = make("g");
+    ck_ok(rig_do(&rig, 0, RPC_OP_CREATE, &req, &any));
+    rep = any;
+    ck_assert(!rep->created);
+    ck_assert_uint_eq(rep->inode.attr.ino, ino);
+    open_id = rep->open_id;
+    ck_ok(rig_do(&rig, 1, RPC_OP_RENAME, &rename, NULL));
+    rep = rig_open_file(&rig, 0, ino, O_RDONLY); /* it lives on for who has it open */
+    ck_assert_uint_eq(rep->inode.attr.nlink, 0);
+    rig_close_file(&rig, 0, ino, rep->open_id);
+    rig_close_file(&rig, 0, ino, open_id);
+    ck_assert_int_eq(rig_inode(&rig, ino, &(struct mds_inode){0}), -ENOENT);
+    hide.ino = other;
+    ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &hide, NULL));
+    req.cred = (struct msg_cred){.uid = 1000, .gid = 1000};
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_CREATE, &req, NULL), -EACCES);
+    req.name = str("none"); /* whom the directory would let make nothing */
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_CREATE, &req, NULL), -ENOENT);
+    ck_ok(rig_do(&rig, 0, RPC_OP_MKDIR, &dir, NULL));
+    req.name = str("d");
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_CREATE, &req, NULL), -EISDIR);
+    ck_ok(rig_unlink(&rig, 0, "f"));
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
@@ -461,6 +504,7 @@ static void add(TCase *t)
     tcase_add_test(t, who_has_a_small_file_open_gets_its_contents_whatever_its_mode_is_now);
     tcase_add_test(t, an_open_id_of_somebody_else_is_refused);
     tcase_add_test(t, a_session_of_somebody_else_is_refused);
+    tcase_add_test(t, an_open_by_name_opens_what_is_there_and_makes_nothing);
     tcase_add_test(t, an_unlinked_file_lives_until_its_last_close);
     tcase_add_test(t, many_clients_create_open_and_unlink_without_anything_left_behind);
 }

@@ -70,6 +70,57 @@ def _(a, b):
     os.close(fd)
 
 
+def while_replaced(replace, use, times):
+    """use() so often while another thread calls replace(n) again and again."""
+    end = threading.Event()
+
+    def run():
+        n = 0
+        while not end.is_set():
+            n += 1
+            replace(n)
+
+    t = threading.Thread(target=run)
+    t.start()
+    try:
+        for _ in range(times):
+            use()
+    finally:
+        end.set()
+        t.join()
+
+
+@rule("a name that A replaces all the time can be opened and read on B every time")
+def _(a, b):
+    def replace(n):
+        write(f"{a}/g", b"%d" % (n % 10) * 100)
+        os.rename(f"{a}/g", f"{a}/f")
+
+    def use():
+        got = read(f"{b}/f")
+        same((len(got), len(set(got))), (100, 1))
+        same(os.stat(f"{b}/f").st_size, 100)
+
+    replace(0)
+    while_replaced(replace, use, 400)
+
+
+@rule("a symbolic link that A replaces all the time can be followed and read on B every time")
+def _(a, b):
+    def replace(n):
+        os.symlink(f"f{n % 2}", f"{a}/g")
+        os.rename(f"{a}/g", f"{a}/s")
+
+    def use():
+        assert read(f"{b}/s") in (b"0", b"1")
+        assert os.readlink(f"{b}/s") in ("f0", "f1")
+
+    write(f"{a}/f0", b"0")
+    write(f"{a}/f1", b"1")
+    replace(0)
+    while_replaced(replace, use, 400)
+
+
 @rule("rename on A moves a file between directories that B has listed")
 def _(a, b):
     for d in "xy":

@@ -80,6 +80,11 @@ void core_lookup(struct core *c UNUSED, struct core_req *q, uint64_t p, const ch
     call(q, "lookup %llu %.*s", U(p), (int)len, n);
 }
 
+struct msg_bytes core_link_target(const struct core *c UNUSED, uint64_t ino UNUSED)
+{
+    return fake.target;
+}
+
 void core_getattr(struct core *c UNUSED, struct core_req *q, uint64_t ino)
 {
     call(q, "getattr %llu", U(ino));
@@ -239,6 +244,13 @@ void core_open(struct core *c UNUSED, struct core_req *q, uint64_t ino, int flag
     call(q, "open %llu %#o", U(ino), (unsigned)flags);
 }
 
+void core_open_name(struct core *c UNUSED, struct core_req *q, uint64_t p, const char *n,
+                    uint32_t len, int flags)
+{
+    q->out.opened.file = (struct core_file *)(void *)&fake;
+    call(q, "open_name %llu %.*s %#o", U(p), (int)len, n, (unsigned)flags);
+}
+
 void core_flush(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED)
 {
     call(q, "flush");
@@ -331,6 +343,22 @@ void reactor_defer(struct reactor *r UNUSED, struct reactor_work *w)
         fake.work = w;
     else
         w->fn(w);
+}
+
+void reactor_timer_init(struct reactor_timer *t, void (*fn)(struct reactor_timer *t))
+{
+    t->fn = fn;
+}
+
+void reactor_timer_start(struct reactor *r UNUSED, struct reactor_timer *t,
+                         uint64_t deadline_ns UNUSED)
+{
+    fake.timer = t;
+}
+
+void reactor_timer_cancel(struct reactor *r UNUSED, struct reactor_timer *t UNUSED)
+{
+    fake.timer = NULL;
 }
 
 /* ---- the channel ---- */
@@ -445,10 +473,12 @@ int channel_req_groups(const struct channel_req *q UNUSED, uint32_t *groups, uns
 }
 
 int channel_notify_inode(struct channel *c UNUSED, uint64_t node UNUSED, int64_t offset UNUSED,
-                         int64_t len UNUSED, channel_notified_fn done UNUSED, void *arg UNUSED)
+                         int64_t len UNUSED, channel_notified_fn done, void *arg)
 {
     fake.notified++;
-    return 0;
+    fake.notify_done = done;
+    fake.notify_arg = arg;
+    return fake.notify_status;
 }
 
 void channel_expire_attr(struct channel *c UNUSED, uint64_t node UNUSED)

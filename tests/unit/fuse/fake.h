@@ -28,8 +28,13 @@ struct fake {
     unsigned dir_room; /* entries that fit */
     int n_groups;      /* of the caller */
     void (*on_interrupt)(struct channel_req *q);
+    struct msg_bytes target; /* of any symbolic link */
     unsigned notified;
-    bool hold_work; /* what is deferred runs when the test says, not at once */
+    int notify_status;
+    channel_notified_fn notify_done; /* of the latest */
+    void *notify_arg;
+    struct reactor_timer *timer; /* the one that is started */
+    bool hold_work;              /* what is deferred runs when the test says, not at once */
     struct reactor_work *work;
 
     /* the page a READDIR gets */
