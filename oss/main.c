@@ -142,13 +142,13 @@ static int load_key(struct server *v)
     return rc;
 }
 
-static void raise_limits(void)
+static void raise_limit(int which)
 {
     struct rlimit r;
 
-    if (!getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur < r.rlim_max) {
+    if (!getrlimit((__rlimit_resource_t)which, &r) && r.rlim_cur < r.rlim_max) {
         r.rlim_cur = r.rlim_max;
-        (void)!setrlimit(RLIMIT_NOFILE, &r);
+        (void)!setrlimit((__rlimit_resource_t)which, &r);
     }
 }
 
@@ -165,6 +165,10 @@ static int start_reactor(struct server *v)
         rc = buf_pool_create("requests", MSG_BULK_MAX, (uint32_t)half, &o->in);
     if (!rc)
         rc = buf_pool_create("replies", MSG_BULK_MAX, (uint32_t)half, &o->out);
+    if (!rc) {
+        fio_memory_add(o->fio, buf_pool_memory(o->in));
+        fio_memory_add(o->fio, buf_pool_memory(o->out));
+    }
     if (!rc)
         rc = uuid_random(&o->boot);
     o->started_ns = rc ? 0 : clock_mono_ns(reactor_clock(o->reactor));
@@ -326,7 +330,8 @@ static int start(struct server *v)
         return -errno;
     }
     name_server(o);
-    raise_limits();
+    raise_limit(RLIMIT_NOFILE);
+    raise_limit(RLIMIT_MEMLOCK); /* for buffers registered with io_uring */
     rc = start_reactor(v);
     if (!rc)
         rc = watch_signals(v);
@@ -356,11 +361,11 @@ static void finish(struct server *v)
     rpc_node_destroy(o->rpc);
     oss_dispatch_stop(o);
     oss_sessions_fini(o);
+    fio_destroy(o->fio);
     buf_pool_destroy(o->in);
     buf_pool_destroy(o->out);
     reactor_watch_remove(o->reactor, &v->signals);
     close(v->signals.fd);
-    fio_destroy(o->fio);
     reactor_destroy(o->reactor);
     conf_destroy(o->conf);
 }

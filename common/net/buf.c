@@ -135,6 +135,11 @@ err_pool:
     return -ENOMEM;
 }
 
+struct iovec buf_pool_memory(const struct buf_pool *p)
+{
+    return (struct iovec){p->memory, p->memory_bytes};
+}
+
 void buf_pool_destroy(struct buf_pool *p)
 {
     if (!p)

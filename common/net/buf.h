@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "common/base/compiler.h"
 #include "common/base/list.h"
@@ -50,6 +51,8 @@ int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n,
 int buf_pool_create_cold(const char *name, uint32_t size_bytes, uint32_t n,
                          struct buf_pool **ret_pool) MUST_USE;
 void buf_pool_touch(struct buf_pool *p);
+/* All of its memory, which stays where it is. */
+struct iovec buf_pool_memory(const struct buf_pool *p);
 void buf_pool_destroy(struct buf_pool *p); /* every buffer must be back */
 struct buf *buf_get(struct buf_pool *p);
 void buf_wait(struct buf_pool *p,

@@ -23,6 +23,7 @@
 #include "common/base/mem.h"
 #include "common/fault/fault.h"
 #include "common/rt/mailbox.h"
+#include "common/stat/stat.h"
 #include "common/uring/fio_int.h"
 
 #define FIO_RETRY_NS NS_PER_MS
@@ -38,6 +39,8 @@ struct fio {
     struct reactor_watch watch;
     struct reactor_timer retry;
     struct fio_stats stats;
+    struct fio_fixed fixed;
+    struct stat_counter n_fixed, n_not_fixed;
 };
 
 static struct fio_op *fio_op_of(struct reactor_work *w)
@@ -47,23 +50,35 @@ static struct fio_op *fio_op_of(struct reactor_work *w)
 
 /* ---- to the kernel ---- */
 
+static void fio_prepare_transfer(struct fio *f, struct fio_op *op, struct io_uring_sqe *sqe)
+{
+    unsigned n;
+    const struct iovec *iov = fio_op_piece(op, &n);
+    int place = n == 1 ? fio_fixed_find(&f->fixed, iov) : -1;
+
+    stat_inc(place >= 0 ? &f->n_fixed : &f->n_not_fixed);
+    if (place >= 0 && op->kind == FIO_READ)
+        io_uring_prep_read_fixed(sqe, op->file->fd, iov->iov_base, (unsigned)iov->iov_len, op->at,
+                                 place);
+    else if (place >= 0)
+        io_uring_prep_write_fixed(sqe, op->file->fd, iov->iov_base, (unsigned)iov->iov_len, op->at,
+                                  place);
+    else if (op->kind == FIO_READ)
+        io_uring_prep_readv(sqe, op->file->fd, iov, n, op->at);
+    else
+        io_uring_prep_writev(sqe, op->file->fd, iov, n, op->at);
+}
+
 /* There are never more operations in flight than entries, so there is always one to be had. */
 static void fio_prepare(struct fio *f, struct fio_op *op)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&f->ring);
-    const struct iovec *iov;
-    unsigned n;
 
     ASSERT(sqe);
-    if (op->kind == FIO_DATASYNC) {
+    if (op->kind == FIO_DATASYNC)
         io_uring_prep_fsync(sqe, op->file->fd, IORING_FSYNC_DATASYNC);
-    } else {
-        iov = fio_op_piece(op, &n);
-        if (op->kind == FIO_READ)
-            io_uring_prep_readv(sqe, op->file->fd, iov, n, op->at);
-        else
-            io_uring_prep_writev(sqe, op->file->fd, iov, n, op->at);
-    }
+    else
+        fio_prepare_transfer(f, op, sqe);
     io_uring_sqe_set_data(sqe, op);
 }
 
@@ -172,6 +187,8 @@ void fio_submit(struct fio *f, struct fio_op *op)
         fio_plain_run(op, &f->stats);
         return;
     }
+    if (f->fixed.n && !f->fixed.started)
+        fio_fixed_start(&f->fixed, &f->ring);
     if (!fio_op_begin(op)) {
         op->work.fn = fio_done_later;
         reactor_defer(f->reactor, &op->work);
@@ -207,6 +224,10 @@ static int fio_create_ring(struct fio *f)
     }
     f->source = (struct reactor_source){.progress = fio_progress, .arm = fio_arm, .busy = fio_busy};
     reactor_source_add(f->reactor, &f->source);
+    stat_counter_register(&f->n_fixed, "aifs_ring_transfers_total", "memory=\"registered\"",
+                          "reads and writes of files by io_uring");
+    stat_counter_register(&f->n_not_fixed, "aifs_ring_transfers_total", "memory=\"other\"",
+                          "reads and writes of files by io_uring");
     return 0;
 }
 
@@ -239,6 +260,8 @@ void fio_destroy(struct fio *f)
         reactor_source_remove(f->reactor, &f->source);
         reactor_watch_remove(f->reactor, &f->watch);
         io_uring_queue_exit(&f->ring);
+        stat_unregister(&f->n_fixed.stat);
+        stat_unregister(&f->n_not_fixed.stat);
     }
     mem_free(f);
 }
@@ -248,7 +271,21 @@ bool fio_has_ring(const struct fio *f)
     return f->has_ring;
 }
 
+void fio_memory_add(struct fio *f, struct iovec memory)
+{
+    if (f->has_ring)
+        fio_fixed_add(&f->fixed, &f->ring, memory);
+}
+
+void fio_memory_remove(struct fio *f, struct iovec memory)
+{
+    if (f->has_ring)
+        fio_fixed_remove(&f->fixed, &f->ring, memory);
+}
+
 void fio_get_stats(const struct fio *f, struct fio_stats *ret_stats)
 {
     *ret_stats = f->stats;
+    ret_stats->fixed = stat_value(&f->n_fixed);
+    ret_stats->not_fixed = stat_value(&f->n_not_fixed);
 }

@@ -16,7 +16,11 @@
  * depth are in the kernel; the rest waits in the order of submission, bounded by the operations
  * their callers own.
  *
- * Fault points: fio.create (no io_uring), fio.read, fio.write, fio.sync (-EIO), fio.short (the
+ * Memory named by fio_memory_add() is registered with the ring when that is first used: its pages
+ * are looked up once instead of with every transfer, and stay pinned. Where the kernel refuses that,
+ * everything works without, and the log says so.
+ *
+ * Fault points: fio.create (no io_uring), fio.register (no memory is registered), fio.read, fio.write, fio.sync (-EIO), fio.short (the
  * transfer stops early and is continued), fio.again (interrupted, tried again), fio.enter (the
  * kernel does not take requests now).
  */
@@ -37,12 +41,22 @@ int fio_create(struct reactor *r, unsigned depth, struct fio **ret_fio) MUST_USE
 void fio_destroy(struct fio *f);
 bool fio_has_ring(const struct fio *f);
 
+#define FIO_MEMORIES_MAX 160u
+
+/* Memory that many transfers will be from or to, such as a pool of buffers; the first
+ * GiB of it, of FIO_MEMORIES_MAX at a time. It is there, and stays there and what it is, until
+ * fio_memory_remove(), before which nothing of it is in flight. */
+void fio_memory_add(struct fio *f, struct iovec memory);
+void fio_memory_remove(struct fio *f, struct iovec memory); /* no-op for what was not added */
+
 struct fio_stats {
     uint64_t submitted;   /* operations */
     uint64_t enters;      /* system calls that hand requests to the kernel */
     uint64_t ring_full;   /* operations that had to wait for a place */
     uint64_t continued;   /* short transfers */
     uint64_t tried_again; /* interrupted, or the kernel was out of resources */
+    uint64_t fixed;       /* transfers of the ring from or to registered memory */
+    uint64_t not_fixed;   /* the others */
 };
 void fio_get_stats(const struct fio *f, struct fio_stats *ret_stats); /* own thread */
 

@@ -171,6 +171,33 @@ static void store_settle_space(struct chunk_store *s)
 
 /* ---- open and close ---- */
 
+static int store_pool(struct chunk_store *s, const char *name, uint32_t size, uint32_t n,
+                      struct buf_pool **ret_pool)
+{
+    int rc = buf_pool_create(name, size, n, ret_pool);
+
+    if (!rc)
+        fio_memory_add(s->fio, buf_pool_memory(*ret_pool));
+    return rc;
+}
+
+static void store_pool_free(struct chunk_store *s, struct buf_pool *p)
+{
+    if (!p)
+        return;
+    fio_memory_remove(s->fio, buf_pool_memory(p));
+    buf_pool_destroy(p);
+}
+
+static int store_pools(struct chunk_store *s)
+{
+    int rc = store_pool(s, "chunk-edges", 2 * CHUNK_BLOCK, EDGE_BUFFERS, &s->edges);
+
+    return rc ? rc
+              : store_pool(s, "chunk-copies", CHUNK_IO_MAX + 2 * CHUNK_BLOCK, COPY_BUFFERS,
+                           &s->copies);
+}
+
 static int store_init(struct chunk_store *s, const struct chunk_store_options *o)
 {
     static const uint8_t zero[CHUNK_BLOCK];
@@ -203,12 +230,7 @@ static int store_init(struct chunk_store *s, const struct chunk_store_options *o
     if (!s->encode || hmap_init(&s->inodes, 1024) || hmap_init(&s->chunks, 4096))
         return -ENOMEM;
     rc = slots_init(&s->slots, seed_capacity, 0, &chunk_place_slots_ops, &s->seg);
-    if (!rc)
-        rc = buf_pool_create("chunk-edges", 2 * CHUNK_BLOCK, EDGE_BUFFERS, &s->edges);
-    if (!rc)
-        rc = buf_pool_create("chunk-copies", CHUNK_IO_MAX + 2 * CHUNK_BLOCK, COPY_BUFFERS,
-                             &s->copies);
-    return rc;
+    return rc ? rc : store_pools(s);
 }
 
 static int store_check_super(struct chunk_store *s, const struct uuid *cluster)
@@ -251,10 +273,8 @@ static void store_free(struct chunk_store *s)
     chunk_log_release_pool(s);
     hmap_fini(&s->chunks);
     hmap_fini(&s->inodes);
-    if (s->edges)
-        buf_pool_destroy(s->edges);
-    if (s->copies)
-        buf_pool_destroy(s->copies);
+    store_pool_free(s, s->edges);
+    store_pool_free(s, s->copies);
     if (s->lock_fd >= 0)
         close(s->lock_fd);
     if (s->dir_fd >= 0)

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Memory that is registered with a ring: the same bytes come and go whether it is or not. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/fault/fault.h"
+#include "common/net/buf.h"
+#include "tests/component/uring/fio_bench.h"
+
+enum { LEN = 64 * 1024, HOW = 3 };
+
+/* Registered, refused by the kernel's table, and not asked for. */
+enum { HOW_REGISTERED, HOW_REFUSED, HOW_PLAIN_MEMORY };
+
+static struct fio_bench bench;
+
+static struct fio_stats stats(void)
+{
+    struct fio_stats s;
+
+    fio_get_stats(bench.fio, &s);
+    return s;
+}
+
+static void memory_add(void *at, size_t bytes)
+{
+    fio_memory_add(bench.fio, (struct iovec){at, bytes});
+}
+
+static void teardown(void)
+{
+    fault_disarm_all();
+}
+
+static bool rings_have_tables(void)
+{
+    static int known = -1;
+
+    if (known < 0) {
+        void *buf = bench_alloc(BENCH_ALIGN);
+
+        fio_bench_open(&bench, 2);
+        memory_add(buf, BENCH_ALIGN);
+        ck_assert_int_eq(bench_do(&bench, FIO_WRITE, buf, BENCH_ALIGN, 0), 0);
+        known = stats().fixed == 1;
+        fio_bench_close(&bench);
+        free(buf);
+    }
+    return known;
+}
+
+START_TEST(bytes_are_the_same_with_and_without)
+{
+    int place = _i / HOW, how = _i % HOW;
+    bool table = rings_have_tables();
+    char *buf = bench_alloc(LEN), *other = bench_alloc(LEN);
+    uint64_t ring;
+
+    if (how == HOW_REFUSED)
+        ck_assert_int_eq(fault_arm("fio.register=error"), 0);
+    fio_bench_open(&bench, place);
+    ring = fio_has_ring(bench.fio) && bench.file.engine == FIO_URING;
+    if (how != HOW_PLAIN_MEMORY)
+        memory_add(buf, LEN);
+    bench_fill(buf, LEN, 9);
+    ck_assert_int_eq(bench_do(&bench, FIO_WRITE, buf, LEN, 0), 0);
+    ck_assert_int_eq(bench_do(&bench, FIO_READ, other, LEN, 0), 0);
+    ck_assert(bench_is_filled(other, LEN, 9));
+    bench_fill(other, LEN, 10);
+    ck_assert_int_eq(bench_do(&bench, FIO_WRITE, other, LEN, LEN), 0);
+    ck_assert_int_eq(bench_do(&bench, FIO_READ, buf, LEN, LEN), 0);
+    ck_assert(bench_is_filled(buf, LEN, 10));
+    ck_assert_uint_eq(stats().fixed, ring && table && how == HOW_REGISTERED ? 2 : 0);
+    ck_assert_uint_eq(stats().fixed + stats().not_fixed, ring ? 4 : 0);
+    fio_bench_close(&bench);
+    free(buf);
+    free(other);
+}
+END_TEST
+
+START_TEST(only_what_lies_in_it_whole_is_transferred_so)
+{
+    char *buf = bench_alloc(4 * (size_t)BENCH_ALIGN);
+    bool table = rings_have_tables();
+    uint64_t before;
+
+    fio_bench_open(&bench, 2);
+    memory_add(buf + BENCH_ALIGN, 2 * BENCH_ALIGN);
+    bench_fill(buf, 4 * (size_t)BENCH_ALIGN, 3);
+    for (unsigned at = 0; at < 4; at++)
+        for (unsigned n = 1; n <= 4 - at; n++) {
+            bool inside = at >= 1 && at + n <= 3;
+
+            before = stats().fixed;
+            ck_assert_int_eq(bench_do(&bench, FIO_WRITE, buf + (size_t)at * BENCH_ALIGN,
+                                      (size_t)n * BENCH_ALIGN, (uint64_t)at * BENCH_ALIGN),
+                             0);
+            ck_assert_uint_eq(stats().fixed - before, inside && table);
+        }
+    memset(buf, 0, 4 * (size_t)BENCH_ALIGN);
+    ck_assert_int_eq(bench_do(&bench, FIO_READ, buf, 4 * (size_t)BENCH_ALIGN, 0), 0);
+    ck_assert(bench_is_filled(buf, 4 * (size_t)BENCH_ALIGN, 3));
+    fio_bench_close(&bench);
+    free(buf);
+}
+END_TEST
+
+/* New pages at an old address: the kernel's table must not still name the old ones. */
+START_TEST(memory_that_is_mapped_anew_is_not_taken_for_what_was_there)
+{
+    struct buf_pool *pool;
+    bool table = rings_have_tables();
+
+    fio_bench_open(&bench, 2);
+    for (unsigned i = 0; i < 20; i++) {
+        uint8_t *at;
+
+        ck_assert_int_eq(buf_pool_create("t", LEN, 2, &pool), 0);
+        at = buf_pool_memory(pool).iov_base;
+        ck_assert_uint_eq(buf_pool_memory(pool).iov_len, 2 * LEN);
+        fio_memory_add(bench.fio, buf_pool_memory(pool));
+        bench_fill(at, LEN, i);
+        ck_assert_int_eq(bench_do(&bench, FIO_WRITE, at, LEN, 0), 0);
+        ck_assert_int_eq(bench_do(&bench, FIO_READ, at + LEN, LEN, 0), 0);
+        ck_assert(bench_is_filled(at + LEN, LEN, i));
+        ck_assert_uint_eq(stats().fixed, table ? 2 * (i + 1) : 0);
+        fio_memory_remove(bench.fio, buf_pool_memory(pool));
+        ck_assert_int_eq(bench_do(&bench, FIO_READ, at, LEN, 0), 0);
+        ck_assert_uint_eq(stats().fixed, table ? 2 * (i + 1) : 0);
+        buf_pool_destroy(pool);
+    }
+    fio_bench_close(&bench);
+}
+END_TEST
+
+START_TEST(a_full_table_and_memory_that_is_not_known_do_no_harm)
+{
+    char *buf = bench_alloc((FIO_MEMORIES_MAX + 2) * (size_t)BENCH_ALIGN);
+    bool table = rings_have_tables();
+
+    fio_bench_open(&bench, 2);
+    fio_memory_remove(bench.fio, (struct iovec){buf, BENCH_ALIGN});
+    for (unsigned i = 0; i < FIO_MEMORIES_MAX + 2; i++)
+        memory_add(buf + (size_t)i * BENCH_ALIGN, BENCH_ALIGN);
+    for (unsigned i = 0; i < FIO_MEMORIES_MAX + 2; i++)
+        ck_assert_int_eq(bench_do(&bench, FIO_WRITE, buf + (size_t)i * BENCH_ALIGN, BENCH_ALIGN,
+                                  (uint64_t)i * BENCH_ALIGN),
+                         0);
+    ck_assert_uint_eq(stats().fixed, table ? FIO_MEMORIES_MAX : 0);
+    ck_assert_uint_eq(stats().not_fixed, table ? 2 : FIO_MEMORIES_MAX + 2);
+    fio_bench_close(&bench);
+    free(buf);
+}
+END_TEST
+
+/* Without CAP_IPC_LOCK what is registered counts as locked memory. */
+START_TEST(no_more_than_may_be_locked_is_registered)
+{
+    struct rlimit little = {2 * MIB, 2 * MIB}; /* the ring itself needs some */
+    char *buf = bench_alloc(8 * MIB);
+
+    ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &little), 0);
+    if (geteuid() == 0)
+        ck_assert_int_eq(setresuid(65534, 65534, 0), 0);
+    fio_bench_open(&bench, 2);
+    memory_add(buf, 8 * MIB);
+    bench_fill(buf, LEN, 5);
+    ck_assert_int_eq(bench_do(&bench, FIO_WRITE, buf, LEN, 0), 0);
+    memset(buf, 0, LEN);
+    memory_add(buf, 8 * MIB);
+    ck_assert_int_eq(bench_do(&bench, FIO_READ, buf, LEN, 0), 0);
+    ck_assert(bench_is_filled(buf, LEN, 5));
+    ck_assert_uint_eq(stats().fixed, 0);
+    ck_assert_uint_eq(stats().not_fixed, fio_has_ring(bench.fio) ? 2 : 0);
+    fio_bench_close(&bench);
+    free(buf);
+}
+END_TEST
+
+START_TEST(short_transfers_from_registered_memory_go_on_in_it)
+{
+    char *buf = bench_alloc(LEN);
+
+    fio_bench_open(&bench, _i);
+    memory_add(buf, LEN);
+    ck_assert_int_eq(fault_arm("fio.short=error,fio.again=error@2"), 0);
+    bench_fill(buf, LEN, 6);
+    ck_assert_int_eq(bench_do(&bench, FIO_WRITE, buf, LEN, 0), 0);
+    memset(buf, 0, LEN);
+    ck_assert_int_eq(bench_do(&bench, FIO_READ, buf, LEN, 0), 0);
+    ck_assert(bench_is_filled(buf, LEN, 6));
+    fio_bench_close(&bench);
+    free(buf);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fio memory");
+    TCase *tc = tcase_create("fio memory");
+    SRunner *sr = srunner_create(s);
+    int failed;
+
+    if (access("/dev/shm", W_OK) < 0 || access("/var/tmp", W_OK) < 0) {
+        fprintf(stderr, "needs /dev/shm and /var/tmp\n");
+        return 77;
+    }
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(tc, bytes_are_the_same_with_and_without, 0, FIO_PLACES * HOW);
+    tcase_add_test(tc, only_what_lies_in_it_whole_is_transferred_so);
+    tcase_add_test(tc, memory_that_is_mapped_anew_is_not_taken_for_what_was_there);
+    tcase_add_test(tc, a_full_table_and_memory_that_is_not_known_do_no_harm);
+    tcase_add_test(tc, no_more_than_may_be_locked_is_registered);
+    tcase_add_loop_test(tc, short_transfers_from_registered_memory_go_on_in_it, 0, FIO_PLACES);
+    suite_add_tcase(s, tc);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? 1 : 0;
+}
