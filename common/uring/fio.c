@@ -79,6 +79,11 @@ static void fio_prepare(struct fio *f, struct fio_op *op)
         io_uring_prep_fsync(sqe, op->file->fd, IORING_FSYNC_DATASYNC);
     else
         fio_prepare_transfer(f, op, sqe);
+    if (op->file->place) {
+        sqe->fd = (int)op->file->place - 1;
+        sqe->flags |= IOSQE_FIXED_FILE;
+        f->stats.fixed_files++;
+    }
     io_uring_sqe_set_data(sqe, op);
 }
 
@@ -260,6 +265,7 @@ void fio_destroy(struct fio *f)
         reactor_source_remove(f->reactor, &f->source);
         reactor_watch_remove(f->reactor, &f->watch);
         io_uring_queue_exit(&f->ring);
+        fio_fixed_free(&f->fixed);
         stat_unregister(&f->n_fixed.stat);
         stat_unregister(&f->n_not_fixed.stat);
     }
@@ -281,6 +287,18 @@ void fio_memory_remove(struct fio *f, struct iovec memory)
 {
     if (f->has_ring)
         fio_fixed_remove(&f->fixed, &f->ring, memory);
+}
+
+void fio_file_add(struct fio *f, struct fio_file *file)
+{
+    if (f->has_ring && file->engine == FIO_URING && !file->place)
+        fio_fixed_file_add(&f->fixed, &f->ring, file);
+}
+
+void fio_file_remove(struct fio *f, struct fio_file *file)
+{
+    if (f->has_ring)
+        fio_fixed_file_remove(&f->fixed, &f->ring, file);
 }
 
 void fio_get_stats(const struct fio *f, struct fio_stats *ret_stats)

@@ -17,12 +17,13 @@
  * their callers own.
  *
  * Memory named by fio_memory_add() is registered with the ring when that is first used: its pages
- * are looked up once instead of with every transfer, and stay pinned. Where the kernel refuses that,
- * everything works without, and the log says so.
+ * are looked up once instead of with every transfer, and stay pinned. Where the kernel refuses
+ * that, everything works without, and the log says so. So it is with files named by fio_file_add(),
+ * of which the kernel then counts no references with every operation.
  *
- * Fault points: fio.create (no io_uring), fio.register (no memory is registered), fio.read, fio.write, fio.sync (-EIO), fio.short (the
- * transfer stops early and is continued), fio.again (interrupted, tried again), fio.enter (the
- * kernel does not take requests now).
+ * Fault points: fio.create (no io_uring), fio.register (no memory and no file is registered),
+ * fio.read, fio.write, fio.sync (-EIO), fio.short (the transfer stops early and is continued),
+ * fio.again (interrupted, tried again), fio.enter (the kernel does not take requests now).
  */
 #ifndef AIFS_COMMON_URING_FIO_H
 #define AIFS_COMMON_URING_FIO_H
@@ -41,14 +42,6 @@ int fio_create(struct reactor *r, unsigned depth, struct fio **ret_fio) MUST_USE
 void fio_destroy(struct fio *f);
 bool fio_has_ring(const struct fio *f);
 
-#define FIO_MEMORIES_MAX 160u
-
-/* Memory that many transfers will be from or to, such as a pool of buffers; the first
- * GiB of it, of FIO_MEMORIES_MAX at a time. It is there, and stays there and what it is, until
- * fio_memory_remove(), before which nothing of it is in flight. */
-void fio_memory_add(struct fio *f, struct iovec memory);
-void fio_memory_remove(struct fio *f, struct iovec memory); /* no-op for what was not added */
-
 struct fio_stats {
     uint64_t submitted;   /* operations */
     uint64_t enters;      /* system calls that hand requests to the kernel */
@@ -57,6 +50,7 @@ struct fio_stats {
     uint64_t tried_again; /* interrupted, or the kernel was out of resources */
     uint64_t fixed;       /* transfers of the ring from or to registered memory */
     uint64_t not_fixed;   /* the others */
+    uint64_t fixed_files; /* operations of the ring on registered files */
 };
 void fio_get_stats(const struct fio *f, struct fio_stats *ret_stats); /* own thread */
 
@@ -67,6 +61,7 @@ struct fio_file {
     enum fio_engine engine;
     bool direct;          /* O_DIRECT: memory, offset and length must be multiples of align_bytes */
     uint32_t align_bytes; /* 1 if not direct */
+    unsigned place;       /* private: from 1 in the ring's table of files; 0: not in it */
 };
 
 /*
@@ -78,6 +73,21 @@ int fio_open(const char *path, int flags, unsigned mode, const char *want,
              struct fio_file *ret_file) MUST_USE;
 void fio_close(struct fio_file *file);                    /* nothing in flight */
 const char *fio_engine_name(const struct fio_file *file); /* "plain", "uring", "uring, direct" */
+
+#define FIO_FILES_MAX 4096u
+
+/* Operations on an open file will be many; the first FIO_FILES_MAX are registered. No operation on
+ * it may be in flight at either call; it is taken away before it is closed. */
+void fio_file_add(struct fio *f, struct fio_file *file);
+void fio_file_remove(struct fio *f, struct fio_file *file); /* no-op if it was not added */
+
+#define FIO_MEMORIES_MAX 160u
+
+/* Memory that many transfers will be from or to, such as a pool of buffers; the first
+ * GiB of it, of FIO_MEMORIES_MAX at a time. It is there, and stays there and what it is, until
+ * fio_memory_remove(), before which nothing of it is in flight. */
+void fio_memory_add(struct fio *f, struct iovec memory);
+void fio_memory_remove(struct fio *f, struct iovec memory); /* no-op for what was not added */
 
 enum fio_op_kind { FIO_READ, FIO_WRITE, FIO_DATASYNC };
 

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Memory that is registered with a ring.
+ * Memory and files that are registered with a ring.
  *
  * Happy path: pools are named by fio_memory_add(); the first operation of the ring makes a table in
  * the kernel and puts each pool into it, which pins its pages; a transfer from or to one piece of
  * such memory then names its place in the table.
  *
  * Failure modes: a kernel without such a table (before 5.19), no more memory may be locked
- * (RLIMIT_MEMLOCK, without CAP_IPC_LOCK): one line in the log, and transfers go as ever; a table that
- * is full: those of what is not in it do. Nothing is pinned in a process whose files all live in memory.
+ * (RLIMIT_MEMLOCK, without CAP_IPC_LOCK): one line in the log, and transfers go as ever; a table
+ * that is full: those of what is not in it do. Nothing is pinned in a process whose files all live
+ * in memory.
  */
 #include <errno.h>
 #include <liburing.h>
+#include <string.h>
+#include <sys/resource.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"
+#include "common/base/mem.h"
 #include "common/fault/fault.h"
 #include "common/uring/fio_int.h"
 
@@ -109,4 +113,63 @@ int fio_fixed_find(const struct fio_fixed *x, const struct iovec *iov)
             return (int)i;
     }
     return -1;
+}
+
+/* ---- files ---- */
+
+static void files_start(struct fio_fixed *x, struct io_uring *ring)
+{
+    struct rlimit r;
+    int rc = -ENOMEM;
+
+    x->files_started = true;
+    x->n_files = FIO_FILES_MAX; /* the kernel takes no more than the process may open */
+    if (!getrlimit(RLIMIT_NOFILE, &r))
+        x->n_files = (unsigned)MIN(r.rlim_cur, x->n_files);
+    x->files = FAULT("fio.register") ? NULL : mem_zalloc(FIO_FILES_MAX);
+    if (x->files)
+        rc = io_uring_register_files_sparse(ring, x->n_files);
+    if (rc < 0) {
+        fio_fixed_free(x);
+        LOG_INFO("fio", "files are not registered with io_uring (%s)", err_text(rc));
+    }
+}
+
+void fio_fixed_file_add(struct fio_fixed *x, struct io_uring *ring, struct fio_file *file)
+{
+    const uint8_t *hole;
+    int rc;
+
+    if (!x->files_started)
+        files_start(x, ring);
+    hole = x->files ? memchr(x->files, 0, x->n_files) : NULL;
+    if (!hole)
+        return;
+    rc = io_uring_register_files_update(ring, (unsigned)(hole - x->files), &file->fd, 1);
+    if (rc != 1) {
+        LOG_DEBUG("fio", "a file is not registered with io_uring: %s", err_text(rc));
+        return;
+    }
+    file->place = (unsigned)(hole - x->files) + 1;
+    x->files[file->place - 1] = 1;
+}
+
+void fio_fixed_file_remove(struct fio_fixed *x, struct io_uring *ring, struct fio_file *file)
+{
+    int none = -1, rc;
+
+    if (!file->place)
+        return;
+    rc = io_uring_register_files_update(ring, file->place - 1, &none, 1);
+    if (rc == 1)
+        x->files[file->place - 1] = 0;
+    else /* the place is lost, and the file stays open */
+        LOG_WARN("fio", "a file stays registered with io_uring: %s", err_text(rc));
+    file->place = 0;
+}
+
+void fio_fixed_free(struct fio_fixed *x)
+{
+    mem_free(x->files);
+    x->files = NULL;
 }

@@ -22,10 +22,16 @@ struct fio_fixed {
     struct iovec memory[FIO_MEMORIES_MAX];
     unsigned n;
     bool started, there; /* asked for; the kernel has a table */
+    uint8_t *files;      /* of FIO_FILES_MAX: is the place taken? NULL: no table yet, or none */
+    unsigned n_files;    /* places of the table */
+    bool files_started;
 };
 void fio_fixed_start(struct fio_fixed *x, struct io_uring *ring);
 void fio_fixed_add(struct fio_fixed *x, struct io_uring *ring, struct iovec memory);
 void fio_fixed_remove(struct fio_fixed *x, struct io_uring *ring, struct iovec memory);
+void fio_fixed_file_add(struct fio_fixed *x, struct io_uring *ring, struct fio_file *file);
+void fio_fixed_file_remove(struct fio_fixed *x, struct io_uring *ring, struct fio_file *file);
+void fio_fixed_free(struct fio_fixed *x);
 /* The place in the table of the memory that all of iov lies in; -1: it does not in any. */
 int fio_fixed_find(const struct fio_fixed *x, const struct iovec *iov);
 

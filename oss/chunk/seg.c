@@ -63,6 +63,7 @@ static int seg_file_open(struct seg_set *s, unsigned class, uint32_t n, int flag
         mem_free(f);
         return rc;
     }
+    fio_file_add(s->fio, &f->file);
     c->files[n] = f;
     s->n_open++;
     return 0;
@@ -128,8 +129,10 @@ void seg_close(struct seg_set *s)
         for (uint32_t n = 0; n < c->n_files; n++) {
             if (c->files[n] && c->files[n]->map)
                 munmap(c->files[n]->map, SEG_BYTES);
-            if (c->files[n])
+            if (c->files[n]) {
+                fio_file_remove(s->fio, &c->files[n]->file);
                 fio_close(&c->files[n]->file);
+            }
             mem_free(c->files[n]);
         }
         mem_free(c->files);

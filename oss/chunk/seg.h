@@ -29,6 +29,7 @@ struct seg_set {
     const char *dir;    /* the target's; borrowed */
     const char *engine; /* of fio_open() */
     const char *tag;    /* for logs */
+    struct fio *fio;    /* borrowed; files are registered with it */
     struct seg_class {
         struct seg_file **files;
         uint32_t n_files;

@@ -222,6 +222,7 @@ static int store_init(struct chunk_store *s, const struct chunk_store_options *o
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->wake, NULL);
     s->seg.dir = s->path;
+    s->seg.fio = s->fio;
     s->seg.engine = o->engine;
     s->seg.tag = s->tag;
     if (!seed_capacity)

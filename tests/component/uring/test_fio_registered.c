@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Memory that is registered with a ring: the same bytes come and go whether it is or not. */
+/* Memory and files that are registered with a ring: the same bytes come and go whether they are or
+ * not. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/fault/fault.h"
@@ -141,6 +144,7 @@ END_TEST
 
 START_TEST(a_full_table_and_memory_that_is_not_known_do_no_harm)
 {
+    struct bench_op ops[FIO_MEMORIES_MAX + 2];
     char *buf = bench_alloc((FIO_MEMORIES_MAX + 2) * (size_t)BENCH_ALIGN);
     bool table = rings_have_tables();
 
@@ -148,16 +152,29 @@ START_TEST(a_full_table_and_memory_that_is_not_known_do_no_harm)
     fio_memory_remove(bench.fio, (struct iovec){buf, BENCH_ALIGN});
     for (unsigned i = 0; i < FIO_MEMORIES_MAX + 2; i++)
         memory_add(buf + (size_t)i * BENCH_ALIGN, BENCH_ALIGN);
-    for (unsigned i = 0; i < FIO_MEMORIES_MAX + 2; i++)
-        ck_assert_int_eq(bench_do(&bench, FIO_WRITE, buf + (size_t)i * BENCH_ALIGN, BENCH_ALIGN,
-                                  (uint64_t)i * BENCH_ALIGN),
-                         0);
+    for (unsigned i = 0; i < FIO_MEMORIES_MAX + 2; i++) {
+        bench_op_init(&ops[i], &bench, FIO_WRITE, buf + (size_t)i * BENCH_ALIGN, BENCH_ALIGN,
+                      (uint64_t)i * BENCH_ALIGN);
+        fio_submit(bench.fio, &ops[i].op);
+    }
+    bench_wait(&bench, ops, FIO_MEMORIES_MAX + 2);
     ck_assert_uint_eq(stats().fixed, table ? FIO_MEMORIES_MAX : 0);
     ck_assert_uint_eq(stats().not_fixed, table ? 2 : FIO_MEMORIES_MAX + 2);
     fio_bench_close(&bench);
     free(buf);
 }
 END_TEST
+
+/* CAP_IPC_LOCK goes, if it is there. */
+static void forgo_locking(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[2];
+
+    ck_assert_int_eq(syscall(SYS_capget, &header, caps), 0);
+    caps[0].effective &= ~(1u << CAP_IPC_LOCK);
+    ck_assert_int_eq(syscall(SYS_capset, &header, caps), 0);
+}
 
 /* Without CAP_IPC_LOCK what is registered counts as locked memory. */
 START_TEST(no_more_than_may_be_locked_is_registered)
@@ -166,8 +183,7 @@ START_TEST(no_more_than_may_be_locked_is_registered)
     char *buf = bench_alloc(8 * MIB);
 
     ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &little), 0);
-    if (geteuid() == 0)
-        ck_assert_int_eq(setresuid(65534, 65534, 0), 0);
+    forgo_locking();
     fio_bench_open(&bench, 2);
     memory_add(buf, 8 * MIB);
     bench_fill(buf, LEN, 5);
@@ -186,15 +202,109 @@ END_TEST
 START_TEST(short_transfers_from_registered_memory_go_on_in_it)
 {
     char *buf = bench_alloc(LEN);
+    size_t len;
 
     fio_bench_open(&bench, _i);
+    len = bench.file.direct ? LEN : 50; /* pieces of the alignment, which is one byte then */
     memory_add(buf, LEN);
     ck_assert_int_eq(fault_arm("fio.short=error,fio.again=error@2"), 0);
-    bench_fill(buf, LEN, 6);
+    bench_fill(buf, len, 6);
+    ck_assert_int_eq(bench_do(&bench, FIO_WRITE, buf, len, 0), 0);
+    memset(buf, 0, len);
+    ck_assert_int_eq(bench_do(&bench, FIO_READ, buf, len, 0), 0);
+    ck_assert(bench_is_filled(buf, len, 6));
+    fio_bench_close(&bench);
+    free(buf);
+}
+END_TEST
+
+START_TEST(operations_are_the_same_on_registered_files)
+{
+    int place = _i / 2;
+    bool refused = _i % 2, in;
+    char *buf = bench_alloc(LEN);
+
+    if (refused)
+        ck_assert_int_eq(fault_arm("fio.register=error"), 0);
+    fio_bench_open(&bench, place);
+    fio_file_add(bench.fio, &bench.file);
+    in = bench.file.place != 0;
+    if (refused || bench.file.engine == FIO_PLAIN)
+        ck_assert(!in);
+    else
+        ck_assert(in || !rings_have_tables());
+    bench_fill(buf, LEN, 7);
     ck_assert_int_eq(bench_do(&bench, FIO_WRITE, buf, LEN, 0), 0);
+    ck_assert_int_eq(bench_do(&bench, FIO_DATASYNC, NULL, 0, 0), 0);
     memset(buf, 0, LEN);
     ck_assert_int_eq(bench_do(&bench, FIO_READ, buf, LEN, 0), 0);
-    ck_assert(bench_is_filled(buf, LEN, 6));
+    ck_assert(bench_is_filled(buf, LEN, 7));
+    ck_assert_int_eq(bench_do(&bench, FIO_READ, buf, LEN, LEN), -ENODATA);
+    ck_assert_uint_eq(stats().fixed_files, in ? 4 : 0);
+    fio_file_remove(bench.fio, &bench.file);
+    ck_assert_int_eq(bench_do(&bench, FIO_READ, buf, LEN, 0), 0);
+    ck_assert_uint_eq(stats().fixed_files, in ? 4 : 0);
+    fio_bench_close(&bench);
+    free(buf);
+}
+END_TEST
+
+/* The descriptor's number comes back; the kernel's table must not still name the old file. */
+START_TEST(a_file_that_was_closed_is_not_taken_for_the_next)
+{
+    char *buf = bench_alloc(BENCH_ALIGN), path[sizeof bench.path + 4];
+
+    fio_bench_open(&bench, 2);
+    for (int i = 0; i < 10; i++) {
+        fio_file_add(bench.fio, &bench.file);
+        bench_fill(buf, BENCH_ALIGN, (uint32_t)i);
+        ck_assert_int_eq(bench_do(&bench, FIO_WRITE, buf, BENCH_ALIGN, 0), 0);
+        fio_file_remove(bench.fio, &bench.file);
+        fio_close(&bench.file);
+        snprintf(path, sizeof path, "%s.%d", bench.path, i % 2);
+        ck_assert_int_eq(fio_open(path, O_RDWR | O_CREAT | O_TRUNC, 0600, "auto", &bench.file), 0);
+        fio_file_add(bench.fio, &bench.file);
+        ck_assert_int_eq(bench_do(&bench, FIO_READ, buf, BENCH_ALIGN, 0), -ENODATA);
+        fio_file_remove(bench.fio, &bench.file);
+        fio_close(&bench.file);
+        unlink(path);
+        ck_assert_int_eq(fio_open(bench.path, O_RDWR, 0, "auto", &bench.file), 0);
+        ck_assert_int_eq(bench_do(&bench, FIO_READ, buf, BENCH_ALIGN, 0), 0);
+        ck_assert(bench_is_filled(buf, BENCH_ALIGN, (uint32_t)i));
+    }
+    fio_bench_close(&bench);
+    free(buf);
+}
+END_TEST
+
+START_TEST(files_beyond_the_table_are_used_by_their_descriptors)
+{
+    enum { PLACES = 32, FILES = PLACES + 3 };
+    struct rlimit r = {PLACES, PLACES};
+    struct fio_file files[FILES];
+    char *buf = bench_alloc(BENCH_ALIGN);
+    bool in;
+
+    fio_bench_open(&bench, 2);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &r), 0);
+    for (unsigned i = 0; i < FILES; i++) {
+        files[i] = bench.file;
+        fio_file_add(bench.fio, &files[i]);
+    }
+    in = files[0].place;
+    for (unsigned i = 0; i < FILES; i++) {
+        struct bench_op o;
+
+        ck_assert(!files[i].place || i < PLACES);
+        bench_op_init(&o, &bench, FIO_WRITE, buf, BENCH_ALIGN, (uint64_t)i * BENCH_ALIGN);
+        o.op.file = &files[i];
+        fio_submit(bench.fio, &o.op);
+        bench_wait(&bench, &o, 1);
+        ck_assert_int_eq(o.status, 0);
+    }
+    ck_assert_uint_eq(stats().fixed_files, in ? PLACES : 0);
+    for (unsigned i = 0; i < FILES; i++)
+        fio_file_remove(bench.fio, &files[i]);
     fio_bench_close(&bench);
     free(buf);
 }
@@ -202,8 +312,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("fio memory");
-    TCase *tc = tcase_create("fio memory");
+    Suite *s = suite_create("fio registered");
+    TCase *tc = tcase_create("fio registered");
     SRunner *sr = srunner_create(s);
     int failed;
 
@@ -219,6 +329,9 @@ int main(void)
     tcase_add_test(tc, a_full_table_and_memory_that_is_not_known_do_no_harm);
     tcase_add_test(tc, no_more_than_may_be_locked_is_registered);
     tcase_add_loop_test(tc, short_transfers_from_registered_memory_go_on_in_it, 0, FIO_PLACES);
+    tcase_add_loop_test(tc, operations_are_the_same_on_registered_files, 0, FIO_PLACES * 2);
+    tcase_add_test(tc, a_file_that_was_closed_is_not_taken_for_the_next);
+    tcase_add_test(tc, files_beyond_the_table_are_used_by_their_descriptors);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_NORMAL);
     failed = srunner_ntests_failed(sr);
