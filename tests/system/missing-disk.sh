@@ -13,7 +13,7 @@ expect "a directory on the other server" "$ADMIN" stripe set -c 1 "$M/d"
 for i in 1 2 3 4 5 6 7 8; do head -c 100000 /dev/urandom >"$M/d/$i"; done
 sums "$M/d" >"$T/before"
 
-start_without() { # SERVER: the demo would stop it again, for it wants all of its targets
+start_without() { # SERVER: demo up would wait for what it does not know yet
     rm -f "$C/$1/run/port"
     "$AIFS_BUILD/oss/aifs-oss" --config "$C/$1/oss.conf" </dev/null >>"$C/$1/log" 2>&1 &
     disown
@@ -102,6 +102,8 @@ for cmd in status "target list"; do
     # shellcheck disable=SC2086
     refuse "$cmd tells of it" 3 "target $id, which was given up, .*becomes a new target when the server is started again" "$ADMIN" $cmd
 done
+refuse "demo up tells of it, and that all the rest is there" 3 "target $id, which was given up, .*becomes a new target" "$ADMIN" demo up --dir "$C"
+[ "$("$ADMIN" --json demo up --dir "$C" | jq -r '.warnings | any(contains("which was given up"))')" = true ] || fail "demo up --json does not tell of it"
 mv "$place" "$T/late" && mkdir "$place"
 seen() { grep -q "target $id, which was given up: its directory $place is elsewhere" "$C/oss1/log"; }
 wait_for 60 seen || fail "the server does not see that it is empty: $(tail -3 "$C/oss1/log")"

@@ -210,6 +210,7 @@ static int start_oss(struct demo *d, unsigned n)
     pid = proc_running(dir);
     if (pid)
         return learn_port(d, folder, pid, &d->oss_port[n - 1]);
+    d->started_ns[n - 1] = clock_mono_ns(clock_real());
     d->oss_port[n - 1] = choose_port(d->oss_port[n - 1]);
     rc = demo_write_oss_conf(d, n);
     if (rc < 0)

@@ -43,6 +43,7 @@ struct demo {
     uint16_t oss_port[DEMO_OSS_MAX];
     unsigned n_mounts, next_mount;
     struct demo_mount mounts[DEMO_MOUNTS_MAX];
+    uint64_t started_ns[DEMO_OSS_MAX]; /* not saved: by this command; 0: it ran before */
 };
 
 /* -EEXIST: no demo, but something else is in d->dir, which must not become one: what a demo makes
@@ -56,7 +57,8 @@ int demo_write_mds_conf(const struct demo *d) MUST_USE;
 int demo_write_oss_conf(const struct demo *d, unsigned n) MUST_USE; /* n from 1 */
 int demo_write_admin_conf(const struct demo *d) MUST_USE;
 struct demo_count {
-    unsigned oss, targets, online, refused;
+    unsigned oss, targets, online;
+    unsigned refused; /* as far as a server has said so since it was started */
 };
 
 /* Until the metadata server has seen every target. ADMIN_PARTIAL: all but those that it refuses,

@@ -9,11 +9,27 @@
 #include "tools/admin/cluster.h"
 #include "tools/admin/demo.h"
 
-/* What there is, which is more than what was asked for where somebody has added to it. */
-static struct demo_count count_servers(const struct cluster *c)
+/* What the metadata server has heard of a server before it was started now may be over. */
+static bool is_current(const struct demo *d, const struct msg_refused_target *r)
 {
-    struct demo_count n = {.refused = c->status->n_refused};
+    uint64_t now = clock_mono_ns(clock_real());
+    char alias[16];
 
+    for (unsigned i = 0; i < d->oss; i++) {
+        snprintf(alias, sizeof alias, "oss%u", i + 1);
+        if (r->alias.len == strlen(alias) && !memcmp(r->alias.data, alias, r->alias.len))
+            return now - d->started_ns[i] > r->seen_ns_ago;
+    }
+    return true;
+}
+
+/* What there is, which is more than what was asked for where somebody has added to it. */
+static struct demo_count count_servers(const struct demo *d, const struct cluster *c)
+{
+    struct demo_count n = {0};
+
+    for (uint32_t i = 0; i < c->status->n_refused; i++)
+        n.refused += is_current(d, &c->status->refused[i]);
     for (uint32_t i = 0; i < c->map->n_nodes; i++)
         n.oss += c->map->nodes[i].type == MAP_NODE_OSS;
     for (uint32_t i = 0; i < c->map->n_targets; i++) {
@@ -36,7 +52,7 @@ static int wait_for_all(struct admin *a, const struct demo *d, struct out *o,
 
         if (rc != ADMIN_OK)
             return rc;
-        *ret_count = count_servers(&c);
+        *ret_count = count_servers(d, &c);
         if (ret_count->online >= want)
             rc = ADMIN_OK;
         else if (ret_count->online + ret_count->refused >= want)
