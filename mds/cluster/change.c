@@ -133,22 +133,67 @@ static bool same_server(const struct map_node *n, const struct msg_register_req 
     return false;
 }
 
-static bool all_given_up(const struct cluster_map *m, uint32_t node)
+static bool req_has_target(const struct msg_register_req *req, const struct uuid *uuid)
+{
+    for (uint32_t i = 0; i < req->n_targets; i++) {
+        if (uuid_equal(&req->targets[i].uuid, uuid))
+            return true;
+    }
+    return false;
+}
+
+uint32_t change_instead_of(const struct cluster_map *m, const struct msg_register_req *req,
+                           uint32_t i)
+{
+    const struct msg_target_stat *s = &req->targets[i];
+    const struct map_target *known = target_by_uuid(m, &s->uuid);
+
+    if (known)
+        return known->given_up ? known->id : 0;
+    if (s->path.len == 0)
+        return 0;
+    for (uint32_t k = 0; k < m->n_targets; k++) {
+        const struct map_target *t = &m->targets[k];
+        const struct map_node *n = map_node(m, t->node);
+
+        if (text_equal(s->path, t->path) && n && same_server(n, req) &&
+            !req_has_target(req, &t->uuid))
+            return t->id;
+    }
+    return 0;
+}
+
+/* Does this server offer a new one in its place? */
+static bool is_replaced(const struct cluster_map *m, const struct msg_register_req *req,
+                        const struct map_target *t)
+{
+    for (uint32_t i = 0; i < req->n_targets; i++) {
+        if (change_instead_of(m, req, i) == t->id)
+            return true;
+    }
+    return false;
+}
+
+/* Nothing of this server can still be somewhere else. */
+static bool is_all_here(const struct cluster_map *m, const struct msg_register_req *req,
+                        uint32_t node)
 {
     for (uint32_t i = 0; i < m->n_targets; i++) {
-        if (m->targets[i].node == node && !m->targets[i].given_up)
+        const struct map_target *t = &m->targets[i];
+
+        if (t->node == node && !t->given_up && !is_replaced(m, req, t))
             return false;
     }
     return true;
 }
 
-/* Who it is a server keeps on its targets: one that has lost them all comes as another. */
+/* Who it is a server keeps on its targets: one that has lost them comes as another. */
 static struct map_node *node_of(struct cluster_map *m, const struct msg_register_req *req)
 {
     struct map_node *n = node_by_uuid(m, &req->node);
 
     for (uint32_t i = 0; !n && i < m->n_nodes; i++) {
-        if (same_server(&m->nodes[i], req) && all_given_up(m, m->nodes[i].id))
+        if (same_server(&m->nodes[i], req) && is_all_here(m, req, m->nodes[i].id))
             n = &m->nodes[i];
     }
     return n;
@@ -237,36 +282,6 @@ static int register_new(struct cluster_map *m, const struct map_node *node,
     }
     rc = map_add_target(m, &t);
     return rc < 0 ? rc : map_grow_tables(m, t.pool);
-}
-
-static bool req_has_target(const struct msg_register_req *req, const struct uuid *uuid)
-{
-    for (uint32_t i = 0; i < req->n_targets; i++) {
-        if (uuid_equal(&req->targets[i].uuid, uuid))
-            return true;
-    }
-    return false;
-}
-
-uint32_t change_instead_of(const struct cluster_map *m, const struct msg_register_req *req,
-                           uint32_t i)
-{
-    const struct msg_target_stat *s = &req->targets[i];
-    const struct map_target *known = target_by_uuid(m, &s->uuid);
-
-    if (known)
-        return known->given_up ? known->id : 0;
-    if (s->path.len == 0)
-        return 0;
-    for (uint32_t k = 0; k < m->n_targets; k++) {
-        const struct map_target *t = &m->targets[k];
-        const struct map_node *n = map_node(m, t->node);
-
-        if (text_equal(s->path, t->path) && n && same_server(n, req) &&
-            !req_has_target(req, &t->uuid))
-            return t->id;
-    }
-    return 0;
 }
 
 static bool nothing_to_take(const struct cluster_map *m, const struct msg_register_req *req)

@@ -352,6 +352,30 @@ START_TEST(a_server_that_has_lost_all_its_targets_comes_back_as_itself)
 }
 END_TEST
 
+START_TEST(a_server_whose_lost_targets_are_given_up_one_by_one_stays_one_server)
+{
+    server(2, "oss1", 2);
+    targets[0].path = text("/disk1");
+    targets[1].path = text("/disk2");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(change_offline(map, 2), 0);
+    req.node = id(7, 0);
+    targets[0].uuid = id(7, 1);
+    targets[1].uuid = id(7, 2);
+    ck_assert_int_eq(change_register(map, &req), CHANGE_NONE);
+    ck_assert_int_eq(change_replace(map, 2), 0);
+    ck_assert_int_eq(change_register(map, &req), 0); /* the other is refused still */
+    ck_assert_uint_eq(change_target_id(map, &targets[1].uuid), 3);
+    ck_assert_uint_eq(change_instead_of(map, &req, 0), 1);
+    ck_assert_uint_eq(change_node_id(map, &req.node), 2);
+    ck_assert_uint_eq(map->n_nodes, 2);
+    ck_assert_int_eq(change_replace(map, 1), 0);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(change_target_id(map, &targets[0].uuid), 4);
+    ck_assert_uint_eq(map->n_nodes, 2);
+}
+END_TEST
+
 START_TEST(an_unknown_pool_is_refused)
 {
     server(2, "oss1", 1);
@@ -446,6 +470,7 @@ int main(void)
     tcase_add_test(
         t, a_server_is_removed_when_all_its_targets_are_given_up_and_its_number_stays_theirs);
     tcase_add_test(t, a_server_that_has_lost_all_its_targets_comes_back_as_itself);
+    tcase_add_test(t, a_server_whose_lost_targets_are_given_up_one_by_one_stays_one_server);
     tcase_add_test(t, an_unknown_pool_is_refused);
     tcase_add_test(t, nonsense_from_a_server_is_refused);
     tcase_add_test(t, a_new_pool_gets_the_targets_that_ask_for_it);
