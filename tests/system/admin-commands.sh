@@ -20,7 +20,7 @@ refuse "a missing pool" 4 'no pool' "$ADMIN" target list --pool nope
 refuse "nothing like a noun" 2 'there is no "bogus"; see aifs-admin --help' "$ADMIN" bogus
 refuse "an unknown option" 2 'bogus; see aifs-admin --help' "$ADMIN" df --bogus
 refuse "a storage server is asked" 1 'is an object storage server' "$ADMIN" --mds "127.0.0.1:$(cat "$C/oss1/run/port")" status
-refuse "a client's key is not an admin's" 6 'client.key is of role client' "$ADMIN" --mds "127.0.0.1:$(cat "$C/mds/run/port")" --key-file "$C/key/client.key" status
+refuse "a client's key is not an admin's" 6 'status needs a key of role admin or server; .*client.key is of role client' "$ADMIN" --mds "127.0.0.1:$(cat "$C/mds/run/port")" --key-file "$C/key/client.key" status
 "$ADMIN" -q key create "$T/other.server" && "$ADMIN" -q key derive "$T/other.server" admin "$T/other.key"
 refuse "the key of another cluster" 6 'other.key' "$ADMIN" --mds "127.0.0.1:$(cat "$C/mds/run/port")" --key-file "$T/other.key" status
 refuse "a port out of range" 2 '"127.0.0.1:99999": the port is out of range' "$ADMIN" --mds 127.0.0.1:99999 --key-file "$C/key/admin.key" status

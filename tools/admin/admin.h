@@ -139,6 +139,9 @@ void admin_disconnect(struct admin *a);
 int admin_call_mds(struct admin *a, unsigned op, const void *req, const void **ret_rep);
 int admin_get_map(struct admin *a, struct cluster_map **ret_map); /* counted: map_put() */
 int admin_connect_node(struct admin *a, const struct map_node *node, struct rpc_peer **ret_peer);
+/* Is text the number or alias of this server? The first one that is; NULL if there is none. */
+bool admin_node_is(const struct map_node *n, const char *text);
+const struct map_node *admin_find_node(const struct cluster_map *map, const char *text);
 /* Target by number or alias; NULL if there is none. */
 const struct map_target *admin_find_target(const struct cluster_map *map, const char *text);
 

@@ -444,10 +444,8 @@ static int node_table(struct admin *a, const char *only)
     for (uint32_t i = 0; i < c.map->n_nodes; i++) {
         const struct map_node *n = &c.map->nodes[i];
         const struct msg_node_live *live = cluster_node_live(&c, n->id);
-        char id[16];
 
-        snprintf(id, sizeof id, "%u", n->id);
-        if (only && strcmp(only, n->alias) && strcmp(only, id))
+        if (only && !admin_node_is(n, only))
             continue;
         found = true;
         node_row(o, &c, n);

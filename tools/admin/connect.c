@@ -340,6 +340,22 @@ int admin_check_mount(struct admin *a, const char *path)
     return ADMIN_USAGE;
 }
 
+bool admin_node_is(const struct map_node *n, const char *text)
+{
+    char id[16];
+
+    snprintf(id, sizeof id, "%u", n->id);
+    return !strcmp(n->alias, text) || !strcmp(id, text);
+}
+
+const struct map_node *admin_find_node(const struct cluster_map *map, const char *text)
+{
+    for (uint32_t i = 0; i < map->n_nodes; i++)
+        if (admin_node_is(&map->nodes[i], text))
+            return &map->nodes[i];
+    return NULL;
+}
+
 const struct map_target *admin_find_target(const struct cluster_map *map, const char *text)
 {
     uint64_t id;

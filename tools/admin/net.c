@@ -105,14 +105,6 @@ static void device_rows(struct out *o)
     }
 }
 
-static bool is_named(const struct map_node *n, const char *text)
-{
-    char id[16];
-
-    snprintf(id, sizeof id, "%u", n->id);
-    return !strcmp(text, n->alias) || !strcmp(text, id);
-}
-
 /* Another than for our own calls: this one may use what clients use. */
 static int open_sync(const struct admin *a, struct rpc_sync **ret_sync)
 {
@@ -150,7 +142,7 @@ int cmd_net_show(struct admin *a, int argc, char **argv)
     for (uint32_t i = 0; i < map->n_nodes; i++) {
         const struct map_node *n = &map->nodes[i];
 
-        if (only && !is_named(n, only))
+        if (only && !admin_node_is(n, only))
             continue;
         found = true;
         for (uint32_t k = 0; k < n->n_addresses; k++)

@@ -8,18 +8,6 @@
 #include "common/base/err.h"
 #include "tools/admin/cluster.h"
 
-static const struct map_node *find(const struct cluster_map *map, const char *text)
-{
-    for (uint32_t i = 0; i < map->n_nodes; i++) {
-        char id[16];
-
-        snprintf(id, sizeof id, "%u", map->nodes[i].id);
-        if (!strcmp(map->nodes[i].alias, text) || !strcmp(id, text))
-            return &map->nodes[i];
-    }
-    return NULL;
-}
-
 /* Says what stands in the way; the metadata server looks, too. */
 static int removable(const struct cluster *c, const struct map_node *n)
 {
@@ -81,7 +69,7 @@ int cmd_node_remove(struct admin *a, int argc, char **argv)
     rc = cluster_get(a, &c);
     if (rc != ADMIN_OK)
         return rc;
-    n = find(c.map, argv[0]);
+    n = admin_find_node(c.map, argv[0]);
     if (n) {
         id = n->id;
         rc = removable(&c, n);

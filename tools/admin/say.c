@@ -142,7 +142,8 @@ int admin_fail(int err, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (err == -AIFS_EROLE && say.key)
-        admin_error("%s: %s: the key %s is of role %s", text, err_text(err), say.key, say.role);
+        admin_error("%s needs a key of role admin or server; %s is of role %s", say.command,
+                    say.key, say.role);
     else
         admin_error("%s: %s", text, err_text(err));
     return exit_of(err);

@@ -116,19 +116,6 @@ int cmd_target_show(struct admin *a, int argc, char **argv)
                      : target_table(a, "aifs.target.show/1", NULL, argv[0]);
 }
 
-static const struct map_node *find_node(const struct cluster_map *map, const char *text)
-{
-    for (uint32_t i = 0; i < map->n_nodes; i++) {
-        char id[16];
-
-        snprintf(id, sizeof id, "%u", map->nodes[i].id);
-        if (map->nodes[i].type == MAP_NODE_OSS &&
-            (!strcmp(map->nodes[i].alias, text) || !strcmp(id, text)))
-            return &map->nodes[i];
-    }
-    return NULL;
-}
-
 static bool same_path(const char *asked, const char *path, size_t len)
 {
     size_t n = strlen(asked);
@@ -296,8 +283,8 @@ int cmd_target_add(struct admin *a, int argc, char **argv)
         rc = admin_get_map(a, &map);
     if (rc != ADMIN_OK)
         return rc;
-    add = (struct adding){.node = find_node(map, node_name), .path = path, .pool = pool};
-    if (!add.node) {
+    add = (struct adding){.node = admin_find_node(map, node_name), .path = path, .pool = pool};
+    if (!add.node || add.node->type != MAP_NODE_OSS) {
         admin_error("there is no object storage server %s", node_name);
         rc = ADMIN_NOT_FOUND;
     } else if (!map_pool_by_name(map, pool, (uint32_t)strlen(pool))) {
