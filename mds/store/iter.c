@@ -67,6 +67,7 @@ int store_iter_create(struct store *s, const struct store_snapshot *snap, const 
         rocksdb_readoptions_set_snapshot(it->read, snap->snap);
     rocksdb_readoptions_set_ignore_range_deletions(it->read, 1); /* there are none */
     iter_bound(it);
+    store_uncounted();
     it->it = rocksdb_create_iterator(s->db, it->read);
     it->placed = false;
     *ret_iter = it;

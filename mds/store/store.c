@@ -37,6 +37,15 @@ int store_error(const char *what, char *text)
     return rc;
 }
 
+void store_uncounted(void)
+{
+    static _Thread_local bool told;
+
+    if (!told)
+        rocksdb_set_perf_level(rocksdb_disable);
+    told = true;
+}
+
 /*
  * RocksDB remembers where it has put the last key of each prefix into the memtable and begins there
  * to look for the place of the next, instead of at the top of a skip list of which nothing is in
@@ -188,6 +197,7 @@ int store_get(struct store *s, const struct store_snapshot *snap, const void *ke
 
     if (FAULT("mds.store.get"))
         return -EIO;
+    store_uncounted();
     pin = rocksdb_get_pinned(s->db, store_read_options(s, snap), key, key_len, &err);
     if (err)
         return store_error("get", err);
@@ -221,6 +231,7 @@ static int store_multi_piece(struct store *s, const struct store_snapshot *snap,
         key[i] = (const char *)keys[i].b;
         len[i] = keys[i].len;
     }
+    store_uncounted();
     rocksdb_batched_multi_get_cf(s->db, store_read_options(s, snap), s->cf, n, key, len, pin, err,
                                  true);
     for (size_t i = 0; i < n; i++) {
@@ -308,6 +319,7 @@ int store_commit(struct store *s, struct store_batch *b, bool sync)
         LOG_ERROR("store", "%s: commit failed by an armed fault", s->path);
         rc = -EIO;
     } else {
+        store_uncounted();
         rocksdb_write(s->db, sync ? s->write_sync : s->write_nosync, b->wb, &err);
         if (err)
             rc = store_error("commit", err);

@@ -33,6 +33,9 @@ struct store_snapshot {
     rocksdb_readoptions_t *read;
 };
 
+/* RocksDB counts each thread's comparisons, unless that thread says that nobody asks for them:
+ * before whatever reads or writes much. */
+void store_uncounted(void);
 int store_error(const char *what, char *text); /* logs and frees text */
 
 #endif
