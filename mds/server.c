@@ -397,6 +397,7 @@ static int server_start(struct mds_server *s)
     make_advertise(s, port);
     rc = start_modules(s);
     if (rc == 0 && metrics) {
+        net_register_stats();
         rc = metrics_http_start(metrics, is_ready, s, &s->metrics);
         if (rc < 0)
             LOG_ERROR(TAG, "metrics.address = %s: %s", metrics, err_text(rc));

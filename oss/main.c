@@ -221,6 +221,7 @@ static int start_metrics(struct server *v)
 
     if (!address || !*address)
         return 0;
+    net_register_stats();
     rc = metrics_http_start(address, is_ready, &v->oss, &v->metrics);
     if (rc) {
         snprintf(v->err, sizeof v->err, "cannot serve metrics on %s: %s", address, err_text(rc));

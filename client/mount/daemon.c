@@ -458,6 +458,7 @@ static int set_up(struct mount_daemon *d, char *err, size_t err_len)
         LOG_DEBUG(TAG, "not marked as I/O flusher: %m");
     mount_metrics_start(d);
     if (metrics && *metrics) {
+        net_register_stats();
         rc = metrics_http_start(metrics, is_ready, d, &d->http);
         if (rc != 0)
             snprintf(err, err_len, "metrics at %s: %s", metrics, err_text(rc));

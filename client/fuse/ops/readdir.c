@@ -27,13 +27,11 @@
 #include "client/fuse/fs.h"
 #include "common/base/mem.h"
 
-#define PAGE_BYTES (256u * KIB) /* of attributes */
-#define PAGE_NAMES_BYTES                                                                           \
-    (128u * KIB)                     /* the sooner one is here, the sooner the next is asked for   \
-                                      */
-#define PAGE_FIRST_BYTES (32u * KIB) /* at least */
-#define PAGE_GUESS_BYTES (64u * KIB) /* while it is not known what the reader wants */
-#define DOTS_BYTES       320u        /* "." and ".." in the kernel's reply */
+#define PAGE_BYTES       (256u * KIB)      /* of attributes */
+#define PAGE_NAMES_BYTES (128u * KIB)      /* sooner here, so the next is asked for sooner */
+#define PAGE_FIRST_BYTES (32u * KIB)       /* at least */
+#define PAGE_GUESS_BYTES (64u * KIB)       /* while it is not known what the reader wants */
+#define DOTS_BYTES       320u              /* "." and ".." in the kernel's reply */
 #define AHEAD_NS         (200 * NS_PER_MS) /* older pages are not begun */
 #define COOKIE_DOT       1u
 #define COOKIE_DOTDOT    2u
