@@ -18,13 +18,23 @@
 #include "mds/ops/exec.h"
 #include "mds/session/exec.h"
 
+/* Only regular files and directories are made ahead. */
+static int ahead_check(const struct shard_entry *e, const struct msg_create_req *req)
+{
+    bool ahead = req->ino || req->when_ns || req->data.len || req->has_since;
+
+    return ahead && e->op != RPC_OP_MKNOD && e->op != RPC_OP_MKDIR ? -AIFS_EPROTO : 0;
+}
+
 /* 0: the name is free. 1: it exists, as *ret_dirent. */
 static int create_lookup(struct txn *t, const struct msg_create_req *req,
                          const struct shard_entry *e, struct mds_dirent *ret_dirent)
 {
     const struct mds_inode *dir;
-    int rc = ns_name_check(&req->name);
+    int rc = ahead_check(e, req);
 
+    if (rc == 0)
+        rc = ns_name_check(&req->name);
     if (rc == 0)
         rc = exec_dir(t, req->parent, &dir);
     if (rc == 0)
@@ -44,14 +54,6 @@ static int create_lookup(struct txn *t, const struct msg_create_req *req,
     return rc < 0 ? rc : ns_may_create(dir, &req->cred);
 }
 
-/* Only regular files and directories are made ahead. */
-static int ahead_check(const struct shard_entry *e, const struct msg_create_req *req)
-{
-    bool ahead = req->ino || req->when_ns || req->data.len || req->has_since;
-
-    return ahead && e->op != RPC_OP_MKNOD && e->op != RPC_OP_MKDIR ? -AIFS_EPROTO : 0;
-}
-
 /* 0: the server takes one. */
 static int new_number(struct txn *t, const struct shard_entry *e, const struct msg_create_req *req,
                       uint64_t *ret_ino)
@@ -69,10 +71,8 @@ static int new_inode(struct txn *t, struct shard_entry *e, const struct msg_crea
     struct msg_bytes acl;
     struct mds_inode *in;
     uint64_t ino;
-    int rc = ahead_check(e, req);
+    int rc = new_number(t, e, req, &ino);
 
-    if (rc == 0)
-        rc = new_number(t, e, req, &ino);
     if (rc == 0)
         rc = txn_inode_new(t, ino, &in);
     if (rc == 0)
@@ -146,8 +146,10 @@ static int create_unnamed(struct txn *t, struct shard_entry *e, const struct msg
 {
     const struct mds_inode *dir;
     struct mds_inode *in;
-    int rc = req->flags & MSG_CREATE_OPEN ? exec_dir(t, req->parent, &dir) : -EINVAL;
+    int rc = ahead_check(e, req);
 
+    if (rc == 0)
+        rc = req->flags & MSG_CREATE_OPEN ? exec_dir(t, req->parent, &dir) : -EINVAL;
     if (rc == 0)
         rc = ns_access(dir, &req->cred, NS_EXEC);
     if (rc == 0)

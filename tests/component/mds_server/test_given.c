@@ -106,6 +106,9 @@ START_TEST(only_files_and_directories_are_made_ahead)
     req.data = str("contents");
     ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_MKDIR, &req, NULL), -EINVAL);
     ck_ok(make(0, "a", number(0, 0)));
+    req.data.len = 0; /* also where the name exists */
+    for (unsigned k = 0; k < ARRAY_LEN(ops); k++)
+        ck_assert_int_eq(rig_do(&rig, 0, ops[k], &req, NULL), -AIFS_EPROTO);
 }
 END_TEST
 
