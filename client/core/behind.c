@@ -310,6 +310,7 @@ void behind_over(struct core *c, struct core_inode *dir, struct core_inode *i)
     settle(i);
     settle(dir);
     emptied(dir);
+    newdir_step(dir);
     inode_put(i);
     inode_put(dir);
     if (!c->behind.n) {

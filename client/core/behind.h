@@ -50,6 +50,8 @@ struct behind {      /* in struct core */
     struct behind_caller callers[BEHIND_CALLERS];
     /* Given to files of this session (creating.c): how many; those before that are answered. */
     uint32_t numbers_epoch, numbers, numbers_from;
+    uint32_t coming;      /* directories */
+    bool urge_coming;     /* somebody waits for what is in them, maybe */
     bool opens_due;       /* there was no memory for one */
     uint64_t terms;       /* counts them */
     struct msg_time last; /* when the latest of them happened */
@@ -72,6 +74,11 @@ struct behind_inode { /* in struct core_inode */
     uint32_t opens; /* of files made in it, or of it, that follow on their creation; the same */
     bool creating;  /* a file that is here only: until its creation and such an open are over */
     bool opening;   /* that open is under way */
+    bool coming;    /* a directory that is here only: until its own creation is answered */
+    bool draining;  /* it was answered without saying that we are alone with it: until what is in it
+                     * is answered too */
+    uint64_t around;         /* the directory in which it is made */
+    struct list inside;      /* struct mds_op.wait: what is made in it, as long as it is coming */
     struct mds_op *gathered; /* of such a file: its creation, as long as it has never left */
     struct list waiters;     /* struct mds_op.wait: for all these */
     struct list reqs;        /* struct core_req.p.wait: of the file, for the same */
@@ -137,6 +144,7 @@ void creating_executed(const struct mds_op *op);
 bool creating_gathers(struct mds_op *op);
 uint32_t creating_bytes(const struct mds_op *op); /* what is to go with it */
 void creating_load(struct mds_op *op);            /* puts that into its message */
+bool creating_makes(const struct mds_op *op);     /* ahead */
 bool creating_is(const struct mds_op *op, uint64_t parent, const struct msg_bytes *name);
 bool creating_serves(const struct core_file *f); /* reads and writes of it, for now */
 /* A regular file: of one that is here only, or was until its session ended, no layout is known. */
@@ -150,6 +158,20 @@ void creating_closed(struct core_inode *i);
 /* since.c: a change of attributes. True: it goes along with the creation, q is over. */
 bool creating_set(struct core_inode *i, struct core_req *q, const struct msg_setattr_req *m);
 void creating_since(struct mds_op *op, const struct core_inode *i); /* it is about to leave */
+
+/* The end of a creation and of what follows on it. */
+void creating_over(struct core_inode *dir, struct core_inode *i);
+
+/* ---- directories (newdir.c) ---- */
+
+void newdir_fill(struct core_inode *i, const struct core_inode *around);
+/* Something is made in dir. True: it leaves when dir has been made. */
+bool newdir_holds(struct mds_op *op, struct core_inode *dir);
+/* That we are alone with those that are here only is not certain any more. */
+void newdir_end_all(struct core *c);
+void newdir_answered(const struct mds_op *op, struct core_inode *around, struct core_inode *i,
+                     int status);
+void newdir_step(struct core_inode *i); /* something in it is over */
 
 /* ---- messages that carry them (gather.c), for batch.c and mds.c ---- */
 

@@ -75,7 +75,8 @@ static bool is_file(const struct mds_op *op, const struct core_inode *i)
 static bool is_empty_dir(const struct mds_op *op, const struct core_inode *i)
 {
     return op->call.op == RPC_OP_RMDIR && S_ISDIR(i->attr.mode) && i->refs == (i->behind.n > 0) &&
-           !i->behind.made && list_empty(&i->behind.waiters) && names_is_empty(i);
+           !i->behind.creating && !i->behind.made && list_empty(&i->behind.waiters) &&
+           names_is_empty(i);
 }
 
 bool behind_allows(const struct mds_op *op, const struct core_inode *dir,

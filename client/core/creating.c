@@ -20,12 +20,17 @@
 static void answered(struct mds_op *op, int status);
 static void open_made(struct core_inode *dir, struct core_inode *i);
 
+bool creating_makes(const struct mds_op *op)
+{
+    return op->ahead && (op->call.op == RPC_OP_MKNOD || op->call.op == RPC_OP_MKDIR);
+}
+
 bool creating_is(const struct mds_op *op, uint64_t parent, const struct msg_bytes *name)
 {
     const struct msg_create_req *m = &op->msg.create;
 
-    return op->ahead && op->call.op == RPC_OP_MKNOD && m->parent == parent &&
-           m->name.len == name->len && memcmp(m->name.data, name->data, name->len) == 0;
+    return creating_makes(op) && m->parent == parent && m->name.len == name->len &&
+           memcmp(m->name.data, name->data, name->len) == 0;
 }
 
 void creating_executed(const struct mds_op *op)
@@ -124,7 +129,7 @@ void creating_load(struct mds_op *op)
 
 /* ---- the end ---- */
 
-static void over(struct core_inode *dir, struct core_inode *i)
+void creating_over(struct core_inode *dir, struct core_inode *i)
 {
     i->behind.creating = i->behind.opening = false;
     dir->behind.made--;
@@ -193,14 +198,14 @@ static void opened(struct mds_op *op, int status)
             i->lease_seq = rep->inode.lease_seq; /* something is to be written without it */
             lease_give_up(i, MSG_LEASE_NONE);
         }
-        over(dir, i);
+        creating_over(dir, i);
         if (closed)
             flush_ahead(i); /* who has closed it counts on it */
         return;
     } else {
         file_close_later(c, i->ino, rep->open_id);
     }
-    over(dir, i);
+    creating_over(dir, i);
 }
 
 static void open_made(struct core_inode *dir, struct core_inode *i)
@@ -212,7 +217,7 @@ static void open_made(struct core_inode *dir, struct core_inode *i)
     if (!f) { /* closed while there was no memory */
         i->behind.opens--;
         dir->behind.opens--;
-        over(dir, i);
+        creating_over(dir, i);
         return;
     }
     if (!op) {
@@ -271,6 +276,8 @@ static void took_place(struct mds_op *op, struct core_inode *dir, struct core_in
     }
     inode_merge(i, &rep->inode, true);
     inode_keep(i, &a, RPC_FLAG_KEPT_INODE, &rep->inode.attr);
+    if (!(a.kept & RPC_FLAG_KEPT_INODE)) /* an answer told again: nobody tells us of changes */
+        inode_expire(op->core, i->ino);
     if (dir->behind.term)
         names_set(dir, m->name.data, m->name.len, i->ino);
     else
@@ -292,13 +299,20 @@ static void answered(struct mds_op *op, int status)
     if (status) {
         behind_refused(op, dir, status);
         names_drop(c, dir->ino, op->msg.create.name.data, op->msg.create.name.len, false);
-        failed(i, status);
-        over(dir, i);
+    } else {
+        took_place(op, dir, i);
+    }
+    if (op->call.op == RPC_OP_MKDIR) {
+        newdir_answered(op, dir, i, status);
         return;
     }
-    took_place(op, dir, i);
+    if (status) {
+        failed(i, status);
+        creating_over(dir, i);
+        return;
+    }
     if (!has_more(i)) {
-        over(dir, i);
+        creating_over(dir, i);
         return;
     }
     dir->behind.opens++;
@@ -339,6 +353,12 @@ static bool is_free(struct core *c, const struct core_inode *dir, const struct m
     return e ? !e->ino : dir->complete;
 }
 
+/* Not the opens that follow on them; and its own. */
+static uint32_t creations_in(const struct core_inode *dir)
+{
+    return dir->behind.made - MIN(dir->behind.opens, dir->behind.made) + dir->behind.coming;
+}
+
 /* As for removals; and none of these is under way in it, since the name may be what goes. */
 static bool fits(const struct mds_op *op, const struct core_inode *dir)
 {
@@ -350,8 +370,8 @@ static bool fits(const struct mds_op *op, const struct core_inode *dir)
            (rpc_link_features(link) & RPC_FEATURE_NUMBERS) && c->behind.n < c->behind.max &&
            dir->behind.rules_known && inode_attr_fresh(dir) && S_ISDIR(dir->attr.mode) &&
            dir->attr.nlink && !(dir->attr.flags & (MSG_ATTR_ACL | MSG_ATTR_DEFAULT_ACL)) &&
-           dir->behind.n == dir->behind.made - MIN(dir->behind.opens, dir->behind.made) &&
-           !dir->behind.error && list_empty(&dir->behind.waiters) && list_empty(&c->behind.all) &&
+           dir->behind.n == creations_in(dir) && !dir->behind.error &&
+           list_empty(&dir->behind.waiters) && list_empty(&c->behind.all) &&
            behind_removes(c, &m->cred) && behind_may_change(&dir->attr, &m->cred) &&
            mode_fits(m, &m->cred) && name_fits(&m->name) && is_free(c, dir, &m->name) &&
            !behind_changes_now(op, dir->ino, dir->ino);
@@ -369,7 +389,7 @@ static uint32_t oldest_number(const struct core *c)
 
         if (!op->ahead)
             break;
-        if (op->call.op == RPC_OP_MKNOD && op->only_epoch == c->session.epoch)
+        if (creating_makes(op) && op->only_epoch == c->session.epoch)
             oldest = MIN(oldest, number_count(op->n1));
     }
     return oldest;
@@ -441,15 +461,23 @@ static void go_ahead(struct mds_op *op, struct core_inode *dir, struct core_inod
     c->stats.created_ahead++;
     c->stats.creations_under_way++;
     names_set(dir, m->name.data, m->name.len, i->ino);
+    if (op->call.op == RPC_OP_MKDIR) {
+        newdir_fill(i, dir);
+        dir->attr.nlink++;
+        m->alone = true;
+    } else {
+        op->call.op = RPC_OP_MKNOD;
+    }
+    i->behind.around = dir->ino;
     m->mode = i->attr.mode;
     m->flags = m->open_flags = 0;
     m->ino = i->ino;
     m->when_ns = (uint64_t)now.sec * NS_PER_S + now.nsec;
-    op->call.op = RPC_OP_MKNOD;
     op->done = answered;
     inode_entry(i, &q->entry);
     q->entry.entry_valid_ns = core_name_valid_ns(c, true);
-    mds_op_go(op);
+    if (!newdir_holds(op, dir))
+        mds_op_go(op);
     req_finish(q, 0);
 }
 

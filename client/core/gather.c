@@ -96,6 +96,7 @@ void behind_urge(struct core *c)
     if (!c->behind.n)
         return;
     c->behind.urged = true;
+    c->behind.urge_coming = c->behind.coming > 0;
     let_go(c, UINT64_MAX);
     if (!list_empty(&c->behind.together))
         batch_turn(c);

@@ -145,6 +145,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->release.link);
     list_init(&i->behind.waiters);
     list_init(&i->behind.reqs);
+    list_init(&i->behind.inside);
     list_init(&i->behind.error_link);
     list_init(&i->read.link);
     hmap_insert(&c->inodes, &i->node, hash_u64(ino));

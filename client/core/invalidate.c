@@ -184,6 +184,7 @@ static void drop_own(struct core *c, struct core_inode *i, const struct msg_inva
     i->attr_kept = i->cuts_told = false;
     i->inval_event = event;
     behind_end(i);
+    newdir_end_all(c); /* one of them may be in it */
     behind_urge(c);
 }
 

@@ -39,6 +39,14 @@ static bool is_being_removed(const struct mds_op *op)
     return false;
 }
 
+/* The server has never heard of it. */
+static bool is_coming(struct core *c, uint64_t dir)
+{
+    const struct core_inode *i = c->behind.coming ? inode_find(c, dir) : NULL;
+
+    return i && i->behind.coming;
+}
+
 struct named named_by(const struct mds_op *op)
 {
     struct core *c = op->core;
@@ -46,7 +54,7 @@ struct named named_by(const struct mds_op *op)
 
     switch (op->call.op) {
     case RPC_OP_LOOKUP: /* who is found without having been known is looked at then */
-        if (is_being_removed(op))
+        if (is_being_removed(op) || is_coming(c, op->msg.name.parent))
             name_ino(&d, op->msg.name.parent);
         name_child(c, &d, op->msg.name.parent, &op->msg.name.name);
         d.all = false;
@@ -95,7 +103,8 @@ struct named named_by(const struct mds_op *op)
         name_ino(&d, op->msg.lease.ino);
         break;
     case RPC_OP_READDIR:
-        if (op->q) /* else for the caches, which know what is being removed */
+        /* else for the caches, which know what is being removed */
+        if (op->q || is_coming(c, op->msg.readdir.ino))
             name_ino(&d, op->msg.readdir.ino);
         break;
     default: /* of open files, which are not removed ahead; and what tells no attributes */

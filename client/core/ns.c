@@ -229,8 +229,10 @@ void core_mkdir(struct core *c, struct core_req *q, uint64_t parent, const char 
     if (!changing(c, q))
         return;
     op = make_op(c, q, RPC_OP_MKDIR, parent, name, len, (mode & 07777) | S_IFDIR, stripe);
-    if (op)
+    if (op) {
         op->msg.create.alone = behind_wishes(c, &q->cred);
+        op->may_ahead = c->o.create_ahead && q->ahead && !stripe;
+    }
     req_call(q, op, "waits for the metadata server: MKDIR");
 }
 

@@ -71,8 +71,7 @@ const struct conf_option mount_conf_options[] = {
     {.name = "create_ahead",
      .type = CONF_BOOL,
      .default_value = "no",
-     .help =
-         "Answer the creation of files before the server has them, where nobody else can tell."},
+     .help = "Answer creations before the server has them, where nobody else can tell."},
     {.name = "hung_log",
      .type = CONF_DURATION,
      .unit = "time",

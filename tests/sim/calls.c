@@ -39,12 +39,9 @@ void work_say_call(const struct proc *p)
     op_print(p->op, stdout);
 }
 
-/* The number of a file that is made ahead reaches others with its name only, so not before the file
- * is there. */
-uint64_t work_draw(const struct proc *p, bool any)
+/* The number of what is made ahead reaches others with its name only, so not before it is there. */
+uint64_t work_known(const struct proc *p, uint64_t ino)
 {
-    uint64_t ino = known_draw(false, any);
-
     for (unsigned i = 0; i < SIM_CLIENTS; i++) {
         const struct sim_node *n = sim_client(i);
 
@@ -52,6 +49,16 @@ uint64_t work_draw(const struct proc *p, bool any)
             return sim.history.root;
     }
     return ino;
+}
+
+uint64_t work_draw(const struct proc *p, bool any)
+{
+    return work_known(p, known_draw(false, any));
+}
+
+uint64_t work_draw_dir(const struct proc *p)
+{
+    return work_known(p, known_draw_dir());
 }
 
 /* A file without a name gets one from who has made it, more often than not. */
@@ -87,7 +94,7 @@ void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned
     } else if (kind == OP_MKDIR) {
         o->value = 0700 + sim_below(64);
     } else if (kind == OP_RENAME) {
-        o->ino2 = sim_chance(500) ? o->ino : known_draw_dir();
+        o->ino2 = sim_chance(500) ? o->ino : work_draw_dir(p);
         o->flags = sim_chance(700) ? 0 : 1 + sim_below(2);
     } else if (kind == OP_SYMLINK) {
         o->value = ++n_values;
@@ -98,9 +105,9 @@ void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned
     } else if (kind == OP_LINK) {
         draw_linked(p, o);
     }
-    p->q.ahead = !sim_chance(100) &&
-                 (kind == OP_UNLINK || kind == OP_RMDIR ||
-                  (kind == OP_CREATE && work_removals_makes() && o->ino != sim.history.root));
+    p->q.ahead = !sim_chance(100) && (kind == OP_UNLINK || kind == OP_RMDIR ||
+                                      ((kind == OP_CREATE || kind == OP_MKDIR) &&
+                                       work_removals_makes() && o->ino != sim.history.root));
     work_say_call(p);
     if (kind == OP_LOOKUP)
         core_lookup(c, &p->q, o->ino, &p->name, 1);
@@ -114,7 +121,9 @@ void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned
         core_symlink(c, &p->q, o->ino, &p->name, 1, p->target, LINK_BYTES);
     else if (kind == OP_MKDIR)
         core_mkdir(c, &p->q, o->ino, &p->name, 1, o->value,
-                   work_removals_makes() ? &stripe : NULL); /* what is made there inherits it */
+                   work_removals_makes() && !p->q.ahead
+                       ? &stripe /* what is made there inherits it */
+                       : NULL);
     else if (kind == OP_UNLINK)
         core_unlink(c, &p->q, o->ino, &p->name, 1);
     else if (kind == OP_RMDIR)
@@ -127,7 +136,7 @@ void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned
 
 void work_call_name(struct proc *p, enum op_kind kind)
 {
-    work_call_name_in(p, kind, known_draw_dir(), scene_name());
+    work_call_name_in(p, kind, work_draw_dir(p), scene_name());
 }
 
 static uint32_t draw_size(void)

@@ -38,6 +38,7 @@
     X(SIM_DIR_REMOVED_AHEAD, "names: the same of a directory")                                     \
     X(SIM_REMOVAL_LOST, "names: such a removal under way when its session ends")                   \
     X(SIM_CREATED_AHEAD, "names: creation answered before the server had it")                      \
+    X(SIM_DIR_CREATED_AHEAD, "names: directory made before the server had it")                     \
     X(SIM_SET_AHEAD, "names: attributes set before the server had the file")                       \
     X(SIM_CREATION_LOST, "names: such a creation under way when its session ends")                 \
     X(SIM_READLINK, "names: symlink read")                                                         \

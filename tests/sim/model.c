@@ -193,10 +193,12 @@ static bool do_unmake(struct model *m, const struct op *o)
     int status;
     struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = model_by_ino(m, o->ino2);
 
-    if (status || !i || i->nlink != 1 || entry(m, d, o->name) != i)
+    if (status || !i || i->nlink != 1 + i->is_dir || entry(m, d, o->name) != i ||
+        (i->is_dir && !is_empty(m, i)))
         return false;
     set_entry(m, d, o->name, NULL);
     i->nlink = 0;
+    d->nlink = (uint8_t)(d->nlink - i->is_dir);
     return true;
 }
 

@@ -33,6 +33,7 @@ static unsigned n_removals;
 /* A process that removes one name after the other: it makes some, lists, and takes them away, at
  * once or after a while, and then their directory. In these seeds the other clients seldom look. */
 static struct {
+    bool inner;          /* it is being made in the one before */
     bool on, makes;      /* makes: files, again and again, and seldom takes them away */
     uint64_t outer, dir; /* the one in the other, if they were made for this */
     unsigned name;       /* there */
@@ -65,14 +66,15 @@ static void begin(struct proc *p, uint64_t dir)
 static bool look(struct proc *p)
 {
     unsigned what = sim_below(4);
+    uint64_t dir = work_known(p, remover.dir);
 
     remover.looker = NULL;
     if (what == 0)
-        work_call_object(p, OP_READDIR, remover.dir);
+        work_call_object(p, OP_READDIR, dir);
     else if (what == 1)
-        work_call_object(p, OP_GETATTR, known_draw_link() ? known_draw_link() : remover.dir);
+        work_call_object(p, OP_GETATTR, known_draw_link() ? known_draw_link() : dir);
     else
-        work_call_name_in(p, what == 2 ? OP_LOOKUP : OP_UNLINK, remover.dir, sim_below(SIM_NAMES));
+        work_call_name_in(p, what == 2 ? OP_LOOKUP : OP_UNLINK, dir, sim_below(SIM_NAMES));
     return true;
 }
 
@@ -110,6 +112,9 @@ static bool make_dir(struct proc *p)
 {
     if (remover.step == 1 && !remover.dir)
         remover.dir = known_last_dir();
+    if (remover.inner && !remover.dir)
+        remover.dir = known_last_dir();
+    remover.inner = false;
     if (remover.dir)
         return false;
     remover.dir = sim.history.root;
@@ -140,7 +145,13 @@ static void make_files(struct proc *p)
         what = remover.names == (remover.names | 3) ? 17 : 0;
     if (remover.names == all)
         what = what < 3 ? 19 : 15;
-    if (what < 14 && work_may_make(OP_CREATE)) {
+    if (what > 9 && what < 14 && work_may_make(OP_MKDIR)) { /* and on in that one */
+        name = draw_name(all & ~remover.names);
+        work_call_name_in(p, OP_MKDIR, remover.dir, name);
+        remover.inner = true;
+        remover.dir = 0;
+        remover.names = 0;
+    } else if (what < 14 && work_may_make(OP_CREATE)) {
         name = draw_name(all & ~remover.names);
         remover.names |= 1u << name;
         work_call_name_in(p, OP_CREATE, remover.dir, name);
@@ -176,9 +187,9 @@ bool work_removals_call(struct proc *p)
     }
     remover.step = step < STEPS - 1 ? step + 1 : sim_below(4);
     if (step == 1)
-        remover.outer = sim_chance(100) ? known_draw_dir() : known_last_dir();
+        remover.outer = sim_chance(100) ? work_draw_dir(p) : known_last_dir();
     if (step == 2)
-        remover.dir = sim_chance(100) ? known_draw_dir() : known_last_dir();
+        remover.dir = sim_chance(100) ? work_draw_dir(p) : known_last_dir();
     if (step <= 1)
         begin(p, step ? remover.outer : sim.history.root);
     else if (step <= SIM_NAMES + 1 && work_may_make(OP_SYMLINK))
@@ -205,7 +216,7 @@ uint64_t work_removals_rest(const struct proc *p, uint64_t think_ns)
 
 void work_removals_answered(const struct proc *p, const struct op *o)
 {
-    bool made = o->kind == OP_CREATE;
+    bool made = o->kind == OP_CREATE || o->kind == OP_MKDIR;
     uint64_t ino = states_removal(p->client->core, made, o->ino, (char)('a' + o->name));
     struct proc *other;
 
@@ -216,10 +227,11 @@ void work_removals_answered(const struct proc *p, const struct op *o)
                                               .dir = o->ino,
                                               .ino = ino,
                                               .name = o->name,
-                                              .is_dir = o->kind == OP_RMDIR,
+                                              .is_dir = o->kind == OP_RMDIR || o->kind == OP_MKDIR,
                                               .made = made,
                                               .number = sim.history.next++};
-    sim_hit(made                  ? SIM_CREATED_AHEAD
+    sim_hit(o->kind == OP_MKDIR   ? SIM_DIR_CREATED_AHEAD
+            : made                ? SIM_CREATED_AHEAD
             : o->kind == OP_RMDIR ? SIM_DIR_REMOVED_AHEAD
                                   : SIM_REMOVED_AHEAD);
     if (!remover.on || remover.looker || p->index || !sim_chance(60))

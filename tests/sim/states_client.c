@@ -107,7 +107,7 @@ bool states_makes(const struct core *c, uint64_t ino)
     list_for_each (l, &c->ops) {
         const struct mds_op *op = list_entry((struct list *)l, const struct mds_op, link);
 
-        if (op->ahead && op->call.op == RPC_OP_MKNOD && op->n1 == ino)
+        if (creating_makes(op) && op->n1 == ino)
             return true;
     }
     return false;

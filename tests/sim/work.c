@@ -181,7 +181,9 @@ void work_finish(struct core_req *q, int status)
         o->own_change |= work_is_changing(p, o->ino);
     record_answer(o, status);
     work_together_answered(p);
-    if ((o->kind == OP_UNLINK || o->kind == OP_RMDIR || o->kind == OP_CREATE) && status == 0)
+    if ((o->kind == OP_UNLINK || o->kind == OP_RMDIR || o->kind == OP_CREATE ||
+         o->kind == OP_MKDIR) &&
+        status == 0)
         work_removals_answered(p, o);
     if (p->closing ||
         (status && (o->kind == OP_CREATE || o->kind == OP_TMPFILE || o->kind == OP_OPEN))) {
@@ -279,7 +281,7 @@ static void call_on_object(struct proc *p)
     if (what < 30)
         work_call_object(p, OP_GETATTR, work_draw(p, true));
     else if (what < 50)
-        work_call_object(p, OP_READDIR, known_draw_dir());
+        work_call_object(p, OP_READDIR, work_draw_dir(p));
     else if (what < 65)
         work_call_setattr(p, OP_CHMOD, work_draw(p, true), NULL);
     else if (what < 68 && known_draw_link())

@@ -70,6 +70,9 @@ void work_take(struct proc *p); /* of a call that has succeeded */
 /* ---- calls.c ---- */
 void work_calls_start(void);
 uint64_t work_draw(const struct proc *p, bool any); /* as known_draw(); no directory if not any */
+uint64_t work_draw_dir(const struct proc *p);
+uint64_t work_known(const struct proc *p,
+                    uint64_t ino); /* if it may be known to others; else the root */
 void work_begin(struct proc *p, enum op_kind kind, uint64_t ino);
 void work_say_call(const struct proc *p);
 void work_call_name(struct proc *p, enum op_kind kind);

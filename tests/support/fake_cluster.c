@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
+#include "proto/number.h"
 #include "tests/support/fake_cluster.h"
 
 /* ---- sessions ---- */
@@ -241,13 +242,23 @@ void fake_mds_start(struct fake_cluster *f)
     ck_assert_int_eq(rpc_node_listen(f->mds, &a, NULL), 0);
 }
 
+static bool is_room(const struct fake_cluster *f, const struct fake_inode *i)
+{
+    if (!i->used)
+        return true;
+    for (unsigned k = 0; k < FAKE_HOLDERS; k++)
+        if (i->opens[k].session)
+            return false;
+    return f->forgets && i->data_len && number_is_given(i->attr.ino);
+}
+
 struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name,
                              uint32_t mode)
 {
     struct fake_inode *i;
     unsigned k = 1;
 
-    while (k < FAKE_INODES && f->inodes[k].used)
+    while (k < FAKE_INODES && !is_room(f, &f->inodes[k]))
         k++;
     ck_assert_uint_lt(k, FAKE_INODES);
     i = &f->inodes[k];

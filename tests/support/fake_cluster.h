@@ -123,12 +123,16 @@ struct fake_cluster {
     bool locks_refused;   /* somebody else has them all; else they are granted */
     uint64_t avail_bytes; /* told by STATFS */
     /* removals that are answered ahead */
-    bool alone;         /* who wishes to know is alone with everything */
-    bool batches;       /* UNLINKs and MKNODs that come together are executed so */
-    bool hold_removals; /* they, and creations so, wait for fake_release_removals() */
-    bool hold_opens;    /* so does OPEN */
-    bool no_leases;     /* OPEN brings none */
-    int fail_creations; /* status for a MKNOD in a batch; 0: none */
+    bool alone;          /* who wishes to know is alone with everything */
+    bool batches;        /* UNLINKs and MKNODs that come together are executed so */
+    bool hold_removals;  /* they, and creations so, wait for fake_release_removals() */
+    bool hold_opens;     /* so does OPEN */
+    bool no_leases;      /* OPEN brings none */
+    bool dirs_not_alone; /* nor says a MKDIR in a batch that one is alone with it */
+    bool hold_alone;     /* a MKNOD outside of a batch waits for fake_release_removals() too */
+    bool forgets;        /* what was made ahead, has contents and is closed makes room for more */
+    uint32_t highest;    /* number of a session that was given to a file */
+    int fail_creations;  /* status for a MKNOD in a batch; 0: none */
     struct list removals_held;
     int fail_removals;            /* status for UNLINK; 0: none */
     unsigned fail_removals_n;     /* of so many; 0: of all */
@@ -188,6 +192,7 @@ struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const stru
 struct fake_inode *fake_make_given(struct fake_cluster *f, const struct msg_create_req *m);
 void fake_session_seen(struct fake_cluster *f, struct fake_session *s, struct rpc_link *from);
 void fake_mds_handle(struct rpc_req *req);
+struct fake_inode *fake_by_ino(struct fake_cluster *f, uint64_t ino);
 struct fake_inode *fake_find(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name);
 void fake_rename(struct fake_cluster *f, struct rpc_req *req);
 void fake_readdir(struct fake_cluster *f, struct rpc_req *req);

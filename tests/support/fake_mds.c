@@ -11,7 +11,7 @@
 #include "proto/header_fmt.h"
 #include "tests/support/fake_cluster.h"
 
-static struct fake_inode *inode_of(struct fake_cluster *f, uint64_t ino)
+struct fake_inode *fake_by_ino(struct fake_cluster *f, uint64_t ino)
 {
     for (unsigned k = ino < FAKE_INODES ? (unsigned)ino : 1; k < FAKE_INODES; k++)
         if (f->inodes[k].used && f->inodes[k].attr.ino == ino) /* its place, or given */
@@ -79,7 +79,7 @@ static void answer(struct fake_cluster *f, struct rpc_req *req, int status, stru
         fill(i, req->header.session, &rep.inode, true);
     if (i && (req->header.op == RPC_OP_UNLINK || (created && f->alone))) {
         rep.has_dir = true;
-        rep.dir = f->inodes[i->parent].attr;
+        rep.dir = fake_by_ino(f, i->parent)->attr;
     }
     if (slot && s) {
         f->executed[req->header.op]++;
@@ -226,7 +226,7 @@ static void set_size(struct fake_cluster *f, struct fake_inode *i, uint64_t size
 static void try_open(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_open_req *m = req->msg;
-    struct fake_inode *i = inode_of(f, m->ino);
+    struct fake_inode *i = fake_by_ino(f, m->ino);
     bool writes = (m->flags & O_ACCMODE) != O_RDONLY;
 
     if (!i) {
@@ -278,13 +278,13 @@ static void do_create(struct fake_cluster *f, struct rpc_req *req)
     bool created = !i;
 
     if (i ? m->flags & MSG_CREATE_EXCL || req->header.op != RPC_OP_CREATE
-          : m->flags & MSG_CREATE_FOUND) {
+          : m->flags & MSG_CREATE_FOUND || !fake_by_ino(f, m->parent)) {
         answer(f, req, i ? -EEXIST : -ENOENT, NULL, 0, false);
         return;
     }
     i = i ? i : fake_make_given(f, m);
-    if (m->alone && f->alone)
-        req->reply_flags |= RPC_FLAG_ALONE;
+    req->reply_flags |= m->ino ? RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR : 0;
+    req->reply_flags |= m->alone && f->alone && !f->dirs_not_alone ? RPC_FLAG_ALONE : 0;
     if (m->flags & MSG_CREATE_OPEN)
         open_as(f, req, i, (m->open_flags & O_ACCMODE) != O_RDONLY, created);
     else
@@ -294,7 +294,7 @@ static void do_create(struct fake_cluster *f, struct rpc_req *req)
 static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_setattr_req *m = req->msg;
-    struct fake_inode *i = inode_of(f, m->ino);
+    struct fake_inode *i = fake_by_ino(f, m->ino);
 
     if (!i || f->fail_setattr) {
         answer(f, req, i ? f->fail_setattr : -ENOENT, NULL, 0, false);
@@ -336,7 +336,7 @@ static bool stale(struct fake_cluster *f)
 static void do_write_inline(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_write_inline_req *m = req->msg;
-    struct fake_inode *i = inode_of(f, m->ino);
+    struct fake_inode *i = fake_by_ino(f, m->ino);
     uint64_t at = i ? (m->append ? i->attr.size : m->replace ? 0 : m->offset) : 0;
     uint32_t len = req->header.bulk_len;
 
@@ -370,7 +370,7 @@ static void do_write_inline(struct fake_cluster *f, struct rpc_req *req)
 static void do_size(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_size_req *m = req->msg;
-    struct fake_inode *i = inode_of(f, m->ino);
+    struct fake_inode *i = fake_by_ino(f, m->ino);
 
     if (!i || !may_write(i, req, m->open_id)) {
         answer(f, req, i ? -EBADF : -ENOENT, NULL, 0, false);
@@ -405,7 +405,7 @@ static void do_size(struct fake_cluster *f, struct rpc_req *req)
 static void do_append(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_append_req *m = req->msg;
-    struct fake_inode *i = inode_of(f, m->ino);
+    struct fake_inode *i = fake_by_ino(f, m->ino);
     struct msg_append_rep rep;
 
     f->executed[RPC_OP_APPEND_RANGE]++;
@@ -428,7 +428,6 @@ static void do_name(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_name_req *m = req->msg;
     struct fake_inode *i = fake_find(f, m->parent, &m->name);
-
     int refused = fake_refuses_removal(f, req->header.op, i);
 
     if (refused) {
@@ -451,7 +450,7 @@ static void do_name(struct fake_cluster *f, struct rpc_req *req)
 static void do_lease(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_lease_req *m = req->msg;
-    struct fake_inode *i = inode_of(f, m->ino);
+    struct fake_inode *i = fake_by_ino(f, m->ino);
 
     if (!i) {
         rpc_reply(req, -ENOENT, NULL);
@@ -482,7 +481,7 @@ static void do_close(struct fake_cluster *f, struct rpc_req *req)
     uint32_t k;
 
     for (k = 0; k < m->n_items; k++) {
-        struct fake_inode *i = inode_of(f, m->items[k].ino);
+        struct fake_inode *i = fake_by_ino(f, m->items[k].ino);
 
         if (i)
             close_one(f, i, req->header.session, m->items[k].open_id);
@@ -490,7 +489,7 @@ static void do_close(struct fake_cluster *f, struct rpc_req *req)
     f->open_calls += m->n_items;
     f->reads_told += m->n_reads;
     for (k = 0; k < m->n_reads; k++)
-        inode_of(f, m->reads[k].ino)->attr.atime = m->reads[k].atime;
+        fake_by_ino(f, m->reads[k].ino)->attr.atime = m->reads[k].atime;
     rpc_reply(req, 0, &(struct msg_empty){0});
     retry_waiting(f);
 }
@@ -506,7 +505,7 @@ static void execute(struct fake_cluster *f, struct rpc_req *req)
         do_name(f, req);
         break;
     case RPC_OP_GETATTR:
-        answer(f, req, inode_of(f, ino->ino) ? 0 : -ENOENT, inode_of(f, ino->ino), 0, false);
+        answer(f, req, fake_by_ino(f, ino->ino) ? 0 : -ENOENT, fake_by_ino(f, ino->ino), 0, false);
         break;
     case RPC_OP_CREATE:
     case RPC_OP_MKDIR:
@@ -584,7 +583,7 @@ void fake_mds_handle(struct rpc_req *req)
             s->slots[slot - 1].sequence) { /* a retry: the kept answer */
             struct msg_inode_rep rep = {.open_id = s->slots[slot - 1].open_id,
                                         .created = s->slots[slot - 1].created};
-            struct fake_inode *i = inode_of(f, s->slots[slot - 1].ino);
+            struct fake_inode *i = fake_by_ino(f, s->slots[slot - 1].ino);
 
             if (i)
                 fill(i, s->id, &rep.inode, true);

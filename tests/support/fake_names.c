@@ -9,6 +9,7 @@
 #include "common/base/err.h"
 #include "proto/dirent_fmt.h"
 #include "proto/header_fmt.h"
+#include "proto/number.h"
 #include "tests/support/fake_cluster.h"
 
 /* ---- pages ---- */
@@ -95,8 +96,9 @@ bool fake_holds_removal(struct fake_cluster *f, struct rpc_req *req)
     case RPC_OP_UNLINK:
     case RPC_OP_RMDIR:
     case RPC_OP_MKNOD:
+    case RPC_OP_MKDIR:
     case RPC_OP_BATCH:
-        if (!f->hold_removals)
+        if (!f->hold_removals && !(f->hold_alone && req->header.op == RPC_OP_MKNOD))
             return false;
         break;
     case RPC_OP_OPEN:
@@ -114,7 +116,7 @@ void fake_release_removals(struct fake_cluster *f)
 {
     struct list now, *l;
 
-    f->hold_removals = f->hold_opens = false;
+    f->hold_removals = f->hold_opens = f->hold_alone = false;
     list_init(&now);
     list_splice(&now, &f->removals_held);
     while ((l = list_pop_front(&now)) != NULL)
@@ -142,6 +144,15 @@ int fake_refuses_removal(struct fake_cluster *f, unsigned op, const struct fake_
     return status;
 }
 
+static void tell_dir(struct fake_cluster *f, uint64_t ino, struct msg_inode_rep *rep)
+{
+    struct fake_inode *dir = fake_by_ino(f, ino);
+
+    dir->attr.change = ++f->change;
+    rep->has_dir = true;
+    rep->dir = dir->attr;
+}
+
 static int remove_one(struct fake_cluster *f, const struct msg_batch_item *item,
                       struct msg_inode_rep *rep)
 {
@@ -163,9 +174,7 @@ static int remove_one(struct fake_cluster *f, const struct msg_batch_item *item,
     i->attr.change = ++f->change;
     if (item->op == RPC_OP_UNLINK)
         rep->inode.attr = i->attr;
-    f->inodes[item->parent].attr.change = ++f->change;
-    rep->has_dir = true;
-    rep->dir = f->inodes[item->parent].attr;
+    tell_dir(f, item->parent, rep);
     return 0;
 }
 
@@ -190,8 +199,11 @@ struct fake_inode *fake_make_given(struct fake_cluster *f, const struct msg_crea
 {
     struct fake_inode *i = fake_make(f, m->parent, &m->name, m->mode);
 
-    if (m->ino)
+    if (m->ino) {
         i->attr.ino = m->ino;
+        ck_assert_uint_lt(f->highest, number_count(m->ino) + NUMBER_WINDOW);
+        f->highest = MAX(f->highest, number_count(m->ino));
+    }
     if (m->data.len) {
         ck_assert_uint_le(m->data.len, FAKE_INLINE_MAX);
         memcpy(i->data, m->data.data, m->data.len);
@@ -227,14 +239,14 @@ static int make_one(struct fake_cluster *f, const struct msg_cred *cred,
         return -AIFS_ERETRY;
     }
     f->executed[item->op]++;
+    if (!fake_by_ino(f, item->parent))
+        return -ENOENT;
     if (fake_find(f, item->parent, &item->name))
         return -EEXIST;
     i = fake_make_given(f, &m);
     rep->inode.attr = i->attr;
     rep->inode.layout = i->layout;
-    f->inodes[item->parent].attr.change = ++f->change;
-    rep->has_dir = true;
-    rep->dir = f->inodes[item->parent].attr;
+    tell_dir(f, item->parent, rep);
     return 0;
 }
 
@@ -254,13 +266,15 @@ void fake_batch(struct fake_cluster *f, struct rpc_req *req, struct fake_session
         int status;
 
         items[k] = (struct msg_batch_item_rep){0};
-        if (m->items[k].op == RPC_OP_MKNOD)
+        kept[k] = RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR;
+        if (m->items[k].op == RPC_OP_MKNOD || m->items[k].op == RPC_OP_MKDIR)
             status = make_one(f, &m->cred, &m->items[k], &items[k].rep);
         else
             status = remove_one(f, &m->items[k], &items[k].rep);
         items[k].status = err_to_wire(status);
         items[k].has_rep = !status;
-        kept[k] = RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR;
+        if (m->items[k].op == RPC_OP_MKDIR && m->items[k].alone && !f->dirs_not_alone)
+            kept[k] |= RPC_FLAG_ALONE;
     }
     f->executed[RPC_OP_BATCH]++;
     s->slots[req->header.slot - 1].sequence = req->header.slot_sequence;

@@ -9,6 +9,7 @@ static void run(struct op *o)
     const struct channel_req *q = o->q;
 
     o->req.masked = q->make.masked;
+    o->req.ahead = true;
     core_mkdir(o->fs->core, &o->req, fs_ino(o->fs, q->node), q->make.name,
                (uint32_t)strlen(q->make.name), q->make.mode, NULL);
 }
