@@ -8,6 +8,7 @@
  * Away: not served any more, and told to the metadata server as missing. There again: it is given
  * the fences that it has not been asked to remember meanwhile, and served when it has them.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "common/base/err.h"
@@ -17,6 +18,7 @@
 
 #define LOOKERS 4u
 #define HUNG_NS (10 * NS_PER_S)
+#define END_NS  (2 * NS_PER_S) /* for looks under way when the server stops */
 
 /* Not t->id: one that is refused has none. */
 static const char *name_of(const struct oss_target *t, char buf[32])
@@ -69,9 +71,69 @@ static void look_run(struct worker_job *j)
 {
     struct oss_target *t = container_of(j, struct oss_target, look.job);
 
+    atomic_store(&t->look.begun, true);
     (void)FAULT("oss.look");
     t->look.found_away = chunk_store_is_away(t->store);
 }
+
+/* ---- stopping ---- */
+
+struct look_end {
+    struct oss *oss;
+    struct reactor_timer timer;
+    void (*done)(void *arg);
+    void *arg;
+};
+
+static bool is_looking(const struct oss *o)
+{
+    bool busy = false;
+
+    for (uint32_t i = 0; i < o->n_targets; i++)
+        busy = busy || o->targets[i].look.busy;
+    return busy;
+}
+
+static void look_stopped(struct oss *o)
+{
+    struct look_end *e = o->look_end;
+
+    o->look_end = NULL;
+    reactor_timer_cancel(o->reactor, &e->timer);
+    if (!is_looking(o))
+        worker_pool_destroy(o->lookers); /* else its threads are left to the end of the program */
+    o->lookers = NULL;
+    e->done(e->arg);
+    mem_free(e);
+}
+
+static void look_late(struct reactor_timer *t)
+{
+    look_stopped(container_of(t, struct look_end, timer)->oss);
+}
+
+static void look_ended(struct oss *o)
+{
+    if (o->look_end && !is_looking(o))
+        look_stopped(o);
+}
+
+void oss_targets_look_stop(struct oss *o, void (*done)(void *arg), void *arg)
+{
+    struct look_end *e = o->lookers ? mem_alloc(sizeof *e) : NULL;
+
+    if (!e) {
+        done(arg);
+        return;
+    }
+    *e = (struct look_end){.oss = o, .done = done, .arg = arg};
+    o->look_end = e;
+    reactor_timer_init(&e->timer, look_late);
+    reactor_timer_start(o->reactor, &e->timer, reactor_now_ns(o->reactor) + END_NS);
+    look_ended(o);
+}
+
+/* ---- looking ---- */
 
 static void look_done(struct worker_job *j)
 {
@@ -80,8 +142,10 @@ static void look_done(struct worker_job *j)
 
     t->look.busy = false;
     t->look.away = t->look.found_away;
-    if (t->oss->stopping) /* and closed, perhaps */
+    if (t->oss->stopping) {
+        look_ended(t->oss);
         return;
+    }
     if (t->look.hung)
         LOG_INFO("oss", "%s: its directory %s answers again", name_of(t, name),
                  chunk_store_path(t->store));
@@ -100,7 +164,11 @@ static void look_hangs(struct oss_target *t, uint64_t now)
 {
     char name[32];
 
-    if (t->look.hung || now - t->look.since_ns < HUNG_NS)
+    if (t->look.hung || !atomic_load(&t->look.begun))
+        return;
+    if (!t->look.since_ns)
+        t->look.since_ns = now;
+    if (now - t->look.since_ns < HUNG_NS)
         return;
     t->look.hung = true;
     LOG_WARN("oss", "%s: its directory %s has not answered for %llu s: does its disk hang?",
@@ -110,12 +178,6 @@ static void look_hangs(struct oss_target *t, uint64_t now)
 int oss_targets_look_start(struct oss *o)
 {
     return worker_pool_create("look", LOOKERS, &o->lookers);
-}
-
-void oss_targets_look_stop(struct oss *o)
-{
-    worker_pool_destroy(o->lookers);
-    o->lookers = NULL;
 }
 
 void oss_targets_look(struct oss *o)
@@ -130,7 +192,8 @@ void oss_targets_look(struct oss *o)
             continue;
         }
         t->look.busy = true;
-        t->look.since_ns = now;
+        t->look.since_ns = 0;
+        atomic_store(&t->look.begun, false);
         t->look.job = (struct worker_job){.run = look_run, .done = look_done};
         worker_pool_submit(o->lookers, o->reactor, &t->look.job);
     }

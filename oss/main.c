@@ -358,6 +358,8 @@ static void finish(struct server *v)
     metrics_http_stop(v->metrics);
     remove_run_file(v, "metrics");
     remove_run_file(v, "pid");
+    if (o->left_open)
+        _exit(0); /* somebody still uses what is freed below */
     oss_cluster_free(o);
     rpc_node_destroy(o->rpc);
     oss_dispatch_stop(o);

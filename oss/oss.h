@@ -34,11 +34,12 @@
 /* The last look at a target's directory, or the one that is under way (look.c). */
 struct oss_look {
     struct worker_job job;
-    uint64_t since_ns;
     bool busy;
-    bool hung;       /* it has been busy for so long that the log says so */
-    bool away;       /* as of the last one that has ended */
-    bool found_away; /* of the thread that looks, while busy */
+    _Atomic bool begun; /* a thread has taken it up: until then it waits for others */
+    uint64_t since_ns;  /* when that was seen; 0: not yet */
+    bool hung;          /* that is so long ago that the log says so */
+    bool away;          /* as of the last one that has ended */
+    bool found_away;    /* of the thread that looks, while busy */
 };
 
 struct oss_target {
@@ -77,7 +78,9 @@ struct oss {
     uint64_t fence_seq;          /* known up to here, and nothing of them is in flight any more */
     struct list fencing;         /* fences that wait for the end of what is in flight */
     struct worker_pool *lookers; /* NULL: nobody looks whether targets are there */
-    _Atomic bool ready;          /* registered: the fences are known, clients are served */
+    struct look_end *look_end;   /* while it stops to look */
+    bool left_open;     /* stopping: a target was not closed, for its directory does not answer */
+    _Atomic bool ready; /* registered: the fences are known, clients are served */
     bool stopping;
     uint32_t fan_width; /* of the store's operations of one request at a time; 0: OSS_FAN_WIDTH */
     struct oss_cluster *cluster;
@@ -92,6 +95,8 @@ int oss_targets_open(struct oss *o, char *err, size_t err_len) MUST_USE;
 /* "dir" or "dir:pool". Formats it when it is empty; -EEXIST when it is open already. */
 int oss_target_add(struct oss *o, const char *spec, char *err, size_t err_len) MUST_USE;
 int oss_targets_remember(struct oss *o) MUST_USE; /* those that the configuration does not name */
+/* Looks under way are waited for, but not long: where one does not end, its target is not closed
+ * (what is committed is safe), and o->left_open tells that threads still know it. */
 void oss_targets_close(struct oss *o, void (*done)(void *arg), void *arg);
 struct oss_target *oss_target_find(struct oss *o, uint32_t id); /* NULL; also while it is away */
 /* Its figures, for the metadata server; strings are borrowed from the target. */
@@ -100,8 +105,8 @@ void oss_target_stat(struct oss_target *t, struct msg_target_stat *ret_stat);
 /* ---- look.c ---- */
 
 int oss_targets_look_start(struct oss *o) MUST_USE;
-/* Waits for calls under way, also for one to a disk that hangs. */
-void oss_targets_look_stop(struct oss *o);
+/* No more are begun by now: done() when none is under way, or has not ended in time. */
+void oss_targets_look_stop(struct oss *o, void (*done)(void *arg), void *arg);
 /* Are the directories still where they were? What it finds out it acts on. */
 void oss_targets_look(struct oss *o);
 

@@ -251,13 +251,25 @@ static void target_closed(void *arg, int status)
     struct oss *o = c->oss;
 
     (void)status;
-    if (o->n_targets) {
-        o->n_targets--;
-        chunk_store_close(o->targets[o->n_targets].store, target_closed, c);
+    while (o->n_targets) {
+        struct oss_target *t = &o->targets[--o->n_targets];
+
+        if (t->look.busy) {
+            LOG_WARN("oss", "%s does not answer: ended without closing it",
+                     chunk_store_path(t->store));
+            o->left_open = true;
+            continue;
+        }
+        chunk_store_close(t->store, target_closed, c);
         return;
     }
     c->done(c->arg);
     mem_free(c);
+}
+
+static void nobody_looks(void *arg)
+{
+    target_closed(arg, 0);
 }
 
 void oss_targets_close(struct oss *o, void (*done)(void *arg), void *arg)
@@ -265,10 +277,10 @@ void oss_targets_close(struct oss *o, void (*done)(void *arg), void *arg)
     struct closing *c = mem_alloc(sizeof *c);
 
     if (!c) { /* no clean end then: what is committed is safe */
+        o->left_open = true;
         done(arg);
         return;
     }
     *c = (struct closing){o, done, arg};
-    oss_targets_look_stop(o); /* it looks at what is to be closed */
-    target_closed(c, 0);
+    oss_targets_look_stop(o, nobody_looks, c); /* it looks at what is to be closed */
 }
