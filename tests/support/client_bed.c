@@ -46,6 +46,8 @@ void bed_setup(struct bed *b, unsigned n_oss)
 void bed_teardown(struct bed *b)
 {
     fake_cluster_stop(&b->cluster);
+    while (reactor_run_once(b->reactor, 0)) /* what connections still had to say */
+        ;
     reactor_destroy(b->reactor);
 }
 

@@ -15,7 +15,7 @@ static uint8_t data[5000];
 
 static void setup(void)
 {
-    bed_setup(&bed, 3);
+    bed_setup(&bed, 1);
     c = bed_mount(&bed, NULL);
     bed_pattern(data, sizeof data, 0, 1);
     f = bed_create(&bed, c, "file");
