@@ -230,6 +230,7 @@ struct core_req {
         int error;
         const struct iovec *iov;
         unsigned n_iov;
+        struct buf *room; /* all of iov, and may be kept; NULL: it may not */
         void (*end)(struct core_req *q,
                     int status); /* undoes what the operation holds, then ends q */
         struct buf *pins[CORE_IOV_MAX];
@@ -369,6 +370,14 @@ void core_advise(struct core_file *f, uint64_t offset, uint64_t len, enum core_a
  * next. */
 void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
                 const struct iovec *iov, unsigned n_iov, uint32_t len);
+/* The same of one piece. With room (or NULL) it is all of that buffer, which came from
+ * core_write_room() and is not written to any more: the core keeps a reference instead of copying,
+ * where it is a whole block. */
+void core_write_from(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
+                     const struct iovec *iov, struct buf *room);
+/* Memory for 1 MiB that is about to be written; NULL: none that is free. */
+struct buf *core_write_room(struct core *c);
+void core_write_room_put(struct core *c, struct buf *room);
 
 /*
  * As fallocate(2): mode 0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | KEEP_SIZE,
@@ -398,6 +407,7 @@ struct core_stats {
     uint64_t inodes, names, open_files, in_flight, memory_waits;
     uint64_t paced_writes;    /* how often one waited for memory under way instead of taking more */
     uint64_t straight_writes; /* large ones that left from the caller's memory */
+    uint64_t kept_writes;     /* blocks that are the memory they were written from */
     uint64_t prelists, prereads; /* what came in advance: pages of directories, small files */
     uint64_t relists;            /* listings answered by the page that was listed last */
     uint64_t removed_ahead;      /* removals answered before the server had them */

@@ -311,6 +311,16 @@ struct buf *mem_get(struct core *c, uint32_t bytes, enum mem_how how)
     return b;
 }
 
+struct buf *core_write_room(struct core *c)
+{
+    return core_no_memory() ? NULL : class_reuse(c, STREAM_CLASS);
+}
+
+void core_write_room_put(struct core *c, struct buf *room)
+{
+    mem_put(c, room);
+}
+
 struct buf *mem_page_get(struct core *c)
 {
     struct buf *b = core_no_memory() ? NULL : class_get(c, &c->mem.pages, MEM_GROW);

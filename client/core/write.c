@@ -194,6 +194,29 @@ static enum mem_how how_to_get(const struct oss_target *t, bool grow)
     return grow ? MEM_BESIDE : MEM_REUSE;
 }
 
+/* The memory that the bytes came in becomes the block. NULL: it is not all of one, or what is here
+ * of that has more to do. */
+static struct block *keep_room(const struct core_req *q, const struct stripe_piece *p)
+{
+    struct core_inode *i = q->p.inode;
+    struct block *b;
+
+    if (!q->p.room || q->p.len != q->p.room->size_bytes || p->len != q->p.len ||
+        p->len != stripe_block_bytes(&i->layout))
+        return NULL;
+    b = block_find(q->p.core, i, p->block);
+    if (b && !block_clean(b))
+        return NULL;
+    if (b)
+        block_drop(b);
+    b = block_new(i, p->block, q->p.room, NULL);
+    if (!b)
+        return NULL;
+    buf_ref(q->p.room);
+    q->p.core->stats.kept_writes++;
+    return b;
+}
+
 /* NULL: the request waits for memory. */
 static struct block *block_to_write(struct core_req *q, const struct stripe_piece *p,
                                     const struct oss_target *t)
@@ -203,9 +226,12 @@ static struct block *block_to_write(struct core_req *q, const struct stripe_piec
     uint32_t need = MIN((end + CRC_BLOCK_BYTES - 1) / CRC_BLOCK_BYTES * CRC_BLOCK_BYTES, unit);
     bool grow = (!t || t->under_way < TARGET_BUSY_BYTES) && mem_may_grow(q->p.core);
     enum mem_how how = how_to_get(t, grow);
-    struct block *b = block_find(q->p.core, i, p->block);
+    struct block *b = keep_room(q, p);
     int rc = -ENOSPC;
 
+    if (b)
+        return b;
+    b = block_find(q->p.core, i, p->block);
     if (b ? b->scatter != NULL : is_scattered(q, p))
         rc = scatter_get(i, p->block, p->start, end, &b);
     if (!rc)
@@ -222,6 +248,8 @@ static void copy_to_block(const struct core_req *q, struct block *b, const struc
 {
     uint32_t at = p->start, end = at + p->len, from = q->p.progress, n;
 
+    if (b->buf && b->buf == q->p.room)
+        return; /* they are there */
     for (; b->scatter && at < end; at += n, from += n) {
         uint32_t offset;
         const struct buf *page = scatter_page(b, at, &offset);
@@ -390,8 +418,8 @@ static void write_enter(struct core_req *q)
         write_run(q);
 }
 
-void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
-                const struct iovec *iov, unsigned n_iov, uint32_t len)
+static void write_begin(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
+                        const struct iovec *iov, unsigned n_iov, uint32_t len, struct buf *room)
 {
     uint64_t sum = 0;
     unsigned k;
@@ -421,9 +449,22 @@ void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_
     q->p.len = len;
     q->p.iov = iov;
     q->p.n_iov = n_iov;
+    q->p.room = room;
     q->p.end = write_end;
     f->busy++;
     write_enter(q);
+}
+
+void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
+                const struct iovec *iov, unsigned n_iov, uint32_t len)
+{
+    write_begin(c, q, f, offset, iov, n_iov, len, NULL);
+}
+
+void core_write_from(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
+                     const struct iovec *iov, struct buf *room)
+{
+    write_begin(c, q, f, offset, iov, 1, (uint32_t)iov->iov_len, room);
 }
 
 /* ---- waiting until a truncate has reached all targets ---- */

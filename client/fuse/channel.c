@@ -165,6 +165,7 @@ struct channel_req *channel_req_begin(struct channel *c, enum channel_op op, uin
     q->unique = c->message->unique;
     q->copy = NULL;
     q->buf = NULL;
+    q->room = NULL;
     q->start_ns = reactor_now_ns(c->o.reactor);
     list_push_back(&c->requests, &q->link);
     c->n_requests++;
@@ -208,6 +209,8 @@ void channel_req_free(struct channel_req *q)
 
     if (q->buf)
         buf_put(c, q->buf);
+    if (q->room)
+        c->o.ops->room_back(c->o.user, q->room);
     mem_free(q->copy);
     list_remove(&q->link);
     c->n_requests--;

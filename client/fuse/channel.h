@@ -71,6 +71,7 @@ enum channel_op { CHANNEL_OPS(CHANNEL_OP_ENUM) CHANNEL_N_OPS };
 
 struct channel;
 struct channel_buf;
+struct buf;
 
 struct channel_req {
     struct channel *channel;
@@ -153,6 +154,8 @@ struct channel_req {
     void *copy; /* of a target or value */
     char text[CHANNEL_TEXT_BYTES];
     struct channel_buf *buf;
+    struct buf
+        *room; /* WRITE: data is all of this one's memory; NULL: it is not. For the handler */
     uint64_t start_ns;
     struct list link; /* all unanswered requests, oldest first */
 };
@@ -162,6 +165,10 @@ struct channel_ops {
     void (*forget)(void *user, uint64_t node, uint64_t n); /* may be NULL; no reply */
     /* The caller of an answered OPEN, OPENDIR or CREATE was killed: no RELEASE will come. */
     void (*open_lost)(void *user, enum channel_op op, uint64_t node, uint64_t fh);
+    /* Memory for the data of the next large WRITE, CHANNEL_IO_MAX bytes, which the handler may keep
+     * a reference of; NULL: there is none. room_back() takes the channel's. Both may be NULL */
+    struct buf *(*room)(void *user);
+    void (*room_back)(void *user, struct buf *room);
     void (*ready)(void *user); /* the kernel has said hello: the mount answers. May be NULL */
     void (*gone)(void *user);  /* unmounted or aborted: no more requests. May be NULL */
 };

@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "client/fuse/channel_int.h"
@@ -26,8 +27,10 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/net/buf.h"
 
-#define TAG "fuse"
+#define TAG        "fuse"
+#define ROOM_TURNS 16u
 
 /* What is asked for, as far as the kernel offers it. */
 #define WANT                                                                                       \
@@ -184,6 +187,11 @@ static int keep(struct channel_req *q)
 
     if (q->raw) {
         return 0;
+    } else if (c->message_room) { /* of a WRITE: nothing else has one */
+        q->room = c->message_room;
+        q->io.data = q->room->data;
+        c->message_room = NULL;
+        return 0;
     } else if (q->op == CHANNEL_WRITE) {
         q->buf = c->message_buf;
         c->message_buf = NULL;
@@ -255,14 +263,60 @@ static void handle(struct channel *c, const void *body, size_t len)
     }
 }
 
+/* ---- reading ---- */
+
+static void room_back(struct channel *c)
+{
+    if (c->message_room)
+        c->o.ops->room_back(c->o.user, c->message_room);
+    c->message_room = NULL;
+}
+
+/* What is no large WRITE is put together behind its header. */
+static void room_settle(struct channel *c, struct wire_in_header *h, ssize_t n)
+{
+    bool large = n == CHANNEL_HEAD_BYTES + CHANNEL_IO_MAX && h->opcode == WIRE_WRITE;
+
+    if (large)
+        c->room_turns = ROOM_TURNS;
+    else if (c->room_turns > 0 && n > 0)
+        c->room_turns--;
+    if (!c->message_room || large)
+        return;
+    if (n > (ssize_t)CHANNEL_HEAD_BYTES)
+        memcpy((uint8_t *)h + CHANNEL_HEAD_BYTES, c->message_room->data,
+               (size_t)n - CHANNEL_HEAD_BYTES);
+    room_back(c);
+}
+
+/* Where large WRITEs come one after the other, their data lands in memory that the file system can
+ * keep as it is, and the headers here. */
+static ssize_t read_message(struct channel *c, struct wire_in_header *h)
+{
+    struct iovec iov[2] = {{h, CHANNEL_MESSAGE_MAX}};
+    ssize_t n;
+
+    if (c->room_turns > 0 && c->o.ops->room)
+        c->message_room = c->o.ops->room(c->o.user);
+    if (c->message_room) {
+        iov[0].iov_len = CHANNEL_HEAD_BYTES;
+        iov[1] = (struct iovec){c->message_room->data, CHANNEL_IO_MAX};
+    }
+    n = readv(c->watch.fd, iov, c->message_room ? 2 : 1);
+    if (n < 0)
+        n = -errno;
+    room_settle(c, h, n);
+    return n;
+}
+
 /* ENOENT: the request ended before it could be read. */
 int channel_dev_receive(struct channel *c)
 {
     struct wire_in_header *h = channel_buf_message(c->message_buf);
-    ssize_t n = read(c->watch.fd, h, CHANNEL_MESSAGE_MAX);
+    ssize_t n = read_message(c, h);
 
     if (n < 0)
-        return errno == ENOENT ? 0 : -errno;
+        return n == -ENOENT ? 0 : (int)n;
     if ((size_t)n < sizeof(*h)) {
         LOG_ERROR(TAG, "a message of %zd bytes from the kernel", n);
         return -EPROTO;
@@ -274,6 +328,7 @@ int channel_dev_receive(struct channel *c)
     } else {
         handle(c, h + 1, (size_t)n - sizeof(*h));
     }
+    room_back(c); /* of a request that could not be made */
     return (int)n;
 }
 

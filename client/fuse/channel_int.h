@@ -97,8 +97,10 @@ struct channel {
     const struct wire_in_header *message; /* being decoded */
     struct channel_buf *message_buf;      /* where it is; NULL once a request has taken it */
     struct ring_entry *message_entry;     /* or here */
-    bool init_reply;                      /* libfuse: the next message sent answers INIT */
-    bool direct_mmap;                     /* the kernel can map files opened for direct I/O */
+    struct buf *message_room;             /* where its data is; NULL: behind its header */
+    unsigned room_turns; /* so many more messages are read with room for a large WRITE */
+    bool init_reply;     /* libfuse: the next message sent answers INIT */
+    bool direct_mmap;    /* the kernel can map files opened for direct I/O */
 
     uint8_t *buf_memory;
     struct channel_buf bufs[CHANNEL_BUFS], *buf_free, *buf_cold;

@@ -233,6 +233,20 @@ static void on_open_lost(void *user, enum channel_op op, uint64_t node UNUSED, u
     }
 }
 
+static struct buf *on_room(void *user)
+{
+    struct fs *fs = user;
+
+    return core_write_room(fs->core);
+}
+
+static void on_room_back(void *user, struct buf *room)
+{
+    struct fs *fs = user;
+
+    core_write_room_put(fs->core, room);
+}
+
 static void on_ready(void *user)
 {
     struct fs *fs = user;
@@ -256,6 +270,8 @@ static void on_gone(void *user)
 const struct channel_ops fs_channel_ops = {.op = {CHANNEL_OPS(FS_OP_ENTRY)},
                                            .forget = on_forget,
                                            .open_lost = on_open_lost,
+                                           .room = on_room,
+                                           .room_back = on_room_back,
                                            .ready = on_ready,
                                            .gone = on_gone};
 #undef FS_OP_ENTRY

@@ -13,6 +13,7 @@
 
 #include "client/fuse/null_int.h"
 #include "common/base/mem.h"
+#include "common/net/buf.h"
 
 #define BIG_FILES 64u
 #define BIG_BYTES (64ull * GIB)
@@ -165,6 +166,8 @@ int null_fs_create(const struct null_fs_options *options, struct null_fs **ret_f
         return -ENOMEM;
     fs->o = *options;
     rc = fill(fs);
+    if (rc == 0 && fs->o.rooms > 0)
+        rc = buf_pool_create("null-fs", CHANNEL_IO_MAX, fs->o.rooms, &fs->rooms);
     if (rc != 0) {
         null_fs_destroy(fs);
         return rc;
@@ -192,6 +195,8 @@ void null_fs_destroy(struct null_fs *fs)
         }
         hmap_fini(&fs->inodes);
     }
+    if (fs->rooms)
+        buf_pool_destroy(fs->rooms);
     if (fs->pattern)
         munmap(fs->pattern, NULL_PATTERN_BYTES + CHANNEL_IO_MAX);
     mem_free(fs);

@@ -29,6 +29,7 @@ struct null_fs_options {
     bool direct;         /* no page cache in any open */
     bool writers_direct; /* none for who only writes, as in a mount of aifs (ops/open.c) */
     const struct null_fs_remote *remote; /* NULL: reads and writes are answered here */
+    unsigned rooms; /* buffers for the data of large writes, as a file system has that keeps them */
     bool hold_reads; /* leave every READ unanswered until it is interrupted (for tests) */
 };
 

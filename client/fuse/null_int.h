@@ -31,7 +31,8 @@ struct null_fs {
     struct null_fs_options o;
     struct hmap inodes, names;
     uint64_t next_ino, next_serial;
-    uint8_t *pattern; /* NULL_PATTERN_BYTES + CHANNEL_IO_MAX */
+    uint8_t *pattern;       /* NULL_PATTERN_BYTES + CHANNEL_IO_MAX */
+    struct buf_pool *rooms; /* NULL: none */
     struct reactor *reactor;
     void (*ready)(void *arg);
     void *ready_arg;

@@ -9,6 +9,7 @@
 
 #include "client/fuse/null_int.h"
 #include "common/base/mem.h"
+#include "common/net/buf.h"
 
 /* An open inode lives on as long as the kernel remembers it: it goes with FORGET. */
 static void inode_unlink(struct null_inode *i)
@@ -368,6 +369,18 @@ static void null_readdir(struct channel_req *q)
 
 /* ---- the table ---- */
 
+static struct buf *null_room(void *user)
+{
+    struct null_fs *fs = user;
+
+    return fs->rooms ? buf_get(fs->rooms) : NULL;
+}
+
+static void null_room_back(void *user UNUSED, struct buf *room)
+{
+    buf_put(room);
+}
+
 static void null_ready(void *user)
 {
     struct null_fs *fs = user;
@@ -398,5 +411,7 @@ const struct channel_ops null_fs_ops = {
            [CHANNEL_RELEASEDIR] = null_ok,   [CHANNEL_FSYNCDIR] = null_ok,
            [CHANNEL_STATFS] = null_statfs},
     .forget = null_forget,
+    .room = null_room,
+    .room_back = null_room_back,
     .ready = null_ready,
     .gone = null_gone};

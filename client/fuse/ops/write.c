@@ -8,8 +8,8 @@ static void run_write(struct op *o)
 
     o->iov = (struct iovec){(void *)(uintptr_t)q->io.data, q->io.len};
     o->req.in_place = q->io.from_cache;
-    core_write(o->fs->core, &o->req, fs_file_of(q->io.fh)->file, q->io.offset, &o->iov, 1,
-               q->io.len);
+    core_write_from(o->fs->core, &o->req, fs_file_of(q->io.fh)->file, q->io.offset, &o->iov,
+                    q->room);
 }
 
 static void finish_write(struct op *o, int status)

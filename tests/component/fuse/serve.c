@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -55,6 +56,19 @@ void unserve(void)
     ck_assert_int_eq(waitpid(server, &status, 0), server);
     ck_assert_int_eq(status, 0);
     ck_assert_int_eq(rmdir(served.dir), 0);
+}
+
+uint8_t *noise(size_t len)
+{
+    uint8_t *p = malloc(len);
+    uint32_t x = 1;
+
+    ck_assert_ptr_nonnull(p);
+    for (size_t i = 0; i < len; i++) {
+        x = x * 1664525u + 1013904223u;
+        p[i] = (uint8_t)(x >> 24);
+    }
+    return p;
 }
 
 int open_at(const char *name, int flags)

@@ -31,7 +31,7 @@ static enum channel_kind kind;
 
 static void setup(void)
 {
-    struct null_fs_options o = {.timeout_ns = NS_PER_S, .keep_bytes = 8 * MIB};
+    struct null_fs_options o = {.timeout_ns = NS_PER_S, .keep_bytes = 8 * MIB, .rooms = 2};
 
     serve(kind, &o);
 }
@@ -67,19 +67,6 @@ static void libfuse_setup(void)
 {
     through_libfuse();
     setup();
-}
-
-static uint8_t *noise(size_t len)
-{
-    uint8_t *p = malloc(len);
-    uint32_t x = 1;
-
-    ck_assert_ptr_nonnull(p);
-    for (size_t i = 0; i < len; i++) {
-        x = x * 1664525u + 1013904223u;
-        p[i] = (uint8_t)(x >> 24);
-    }
-    return p;
 }
 
 START_TEST(what_is_written_is_read_back)

@@ -307,11 +307,20 @@ void core_read_done(struct core_req *q UNUSED)
     fake.read_done++;
 }
 
-void core_write(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED, uint64_t at,
-                const struct iovec *iov, unsigned n, uint32_t len)
+void core_write_from(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED,
+                     uint64_t at, const struct iovec *iov, struct buf *room UNUSED)
 {
-    call(q, "write %llu %u %.*s", U(at), len, n == 1 ? (int)iov->iov_len : 0,
+    call(q, "write %llu %zu %.*s", U(at), iov->iov_len, (int)iov->iov_len,
          (const char *)iov->iov_base);
+}
+
+struct buf *core_write_room(struct core *c UNUSED)
+{
+    return NULL;
+}
+
+void core_write_room_put(struct core *c UNUSED, struct buf *room UNUSED)
+{
 }
 
 void core_cancel(struct core_req *q)
