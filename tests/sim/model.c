@@ -396,9 +396,9 @@ static bool do_readlink(struct model *m, const struct op *o)
 {
     struct model_inode *i = model_by_ino(m, o->ino);
 
-    if (!i || !i->nlink)
-        return o->unknown || o->status == -ENOENT;
-    return o->unknown || (o->status == 0 && o->ret_value == i->xattr);
+    if (i && o->status == 0) /* a removed one, too, by a client that has looked it up */
+        return o->ret_value == i->xattr;
+    return o->unknown || ((!i || !i->nlink) && o->status == -ENOENT);
 }
 
 static bool do_open(struct model *m, const struct op *o)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See states.h: a client. */
 #include "client/core/core_int.h"
+#include "proto/rpc/rpc_int.h"
 #include "tests/sim/states.h"
 
 static void look_at_file(const struct core_file *f)
@@ -66,6 +67,20 @@ void states_look_at_client(const struct core *c)
         hit_if(list_entry(l, const struct oss_io, all)->attempt, SIM_CLIENT_RETRIES_OSS);
     list_for_each (l, &c->files)
         look_at_file(list_entry(l, const struct core_file, all));
+}
+
+bool states_writes_again(const struct core *c, const struct core_req *q)
+{
+    const struct list *l;
+
+    list_for_each (l, &c->ios) {
+        const struct oss_io *io = list_entry(l, const struct oss_io, all);
+
+        if (io->q == q && io->kind == OSS_IO_WRITE &&
+            (io->attempt || io->share || io->call.state & CALL_RESENT))
+            return true;
+    }
+    return false;
 }
 
 unsigned states_changes(const struct core *c)
