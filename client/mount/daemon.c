@@ -359,6 +359,9 @@ static int core_create_from(struct mount_daemon *d, char *err, size_t err_len)
     core_options_default(&o);
     key_file = key_file ? key_file : MOUNT_KEY_FILE;
     rc = crypto_key_load(key_file, &key, err, err_len);
+    if (rc == -ENOENT && !strcmp(key_file, MOUNT_KEY_FILE))
+        snprintf(err, err_len, "no key: there is no %s; say where it is: -o keyfile=FILE",
+                 key_file);
     if (rc != 0)
         return rc;
     if (key.role == CRYPTO_ROLE_SERVER)

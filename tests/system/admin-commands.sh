@@ -47,6 +47,8 @@ refuse "a target twice" 5 'a target of oss1 already' "$ADMIN" target add --node 
 refuse "a wrong offset" 2 '"xx" is not an offset' "$ADMIN" file where "$M/f" xx
 "$ADMIN" --json file where "$M/small" | jq -e '.items == []' >/dev/null || fail "file where --json of an inline file"
 "$ADMIN" --json client list | jq -e '.items[0].address | test("^127[.]0[.]0[.]1:[0-9]+$")' >/dev/null || fail "the address of a client: $("$ADMIN" client list)"
+[ -z "$("$ADMIN" stripe get /etc/passwd 2>/dev/null)" ] || fail "stripe get prints a table of nothing"
+refuse "an option that is none" 2 'unknown option --bogus' "$ADMIN" --bogus status
 [ "$("$ADMIN" -q fsck check)" = "" ] || fail "fsck prints a table of nothing"
 # without being told, the cluster of a file is that of its mount, however many run on this machine
 expect "a second cluster" "$ADMIN" -q demo up --dir "$T/b" --oss 1

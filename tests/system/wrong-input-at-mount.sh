@@ -9,6 +9,7 @@ key=keyfile=$C/key/client.key
 mkdir "$T/x"
 refuse "an unknown option" 1 'keyfil' "$MOUNT" "$src" "$T/x" -o "keyfil=$C/key/client.key"
 refuse "a missing key file" 32 'nokey' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/nokey"
+[ -e /etc/aifs/client.key ] || refuse "no key at all" 32 'no key: there is no /etc/aifs/client.key; say where it is: -o keyfile=FILE' "$MOUNT" "$src" "$T/x"
 cp "$C/key/client.key" "$T/open.key" && chmod 644 "$T/open.key"
 refuse "a key file others can read" 32 'open.key' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/open.key"
 sed 's/[0-9a-f]\{8\}$/00000000/' "$C/key/client.key" >"$T/wrong.key" && chmod 600 "$T/wrong.key"

@@ -193,6 +193,10 @@ static int unknown(const char *noun, const char *verb)
     nearest = text_nearest(known ? (verb ? verb : "") : noun, names, n);
     if (known && !verb)
         return admin_usage(noun, NULL, "%s what?", noun);
+    if (noun[0] == '-') {
+        admin_error("unknown option %s; see aifs-admin --help", noun);
+        return ADMIN_USAGE;
+    }
     admin_error("there is no \"%s%s%s\"; %s%s%ssee aifs-admin --help", noun, known ? " " : "",
                 known ? verb : "", nearest ? "did you mean \"" : "", nearest ? nearest : "",
                 nearest ? "\"? " : "");

@@ -53,7 +53,7 @@ static int ask(struct admin *a, uint32_t node, const char *name)
     out_fields(a, "aifs.node.remove/1",
                (struct out_field[]){{"node", name, 0}, {"message", said, 0}}, 2);
     if (!a->yes && !a->json)
-        fprintf(stderr, "nothing was changed: add --yes\n");
+        admin_detail("nothing was changed: add --yes");
     return a->yes ? ADMIN_OK : ADMIN_CONFIRM;
 }
 

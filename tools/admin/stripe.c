@@ -252,7 +252,7 @@ int cmd_stripe_get(struct admin *a, int argc, char **argv)
                                            {"size", 'S', NULL, &size},
                                            {"pool", 'p', NULL, &pool},
                                            {"start", 'i', NULL, &start}};
-    int n = admin_options(options, ARRAY_LEN(options), argc, argv), worst = ADMIN_OK;
+    int n = admin_options(options, ARRAY_LEN(options), argc, argv), worst = ADMIN_OK, rows = 0;
     struct out *o = NULL;
 
     if (n < 0)
@@ -270,6 +270,7 @@ int cmd_stripe_get(struct admin *a, int argc, char **argv)
         if (rc < 0) {
             worst = admin_fail_path(rc, argv[i]);
         } else if (o) {
+            rows++;
             out_text(o, argv[i]);
             out_text(o, l.pool);
             out_number(o, l.chunk_bytes);
@@ -286,6 +287,6 @@ int cmd_stripe_get(struct admin *a, int argc, char **argv)
     }
     admin_watch(a, NULL);
     if (o)
-        out_print(o);
+        rows || a->json ? out_print(o) : out_drop(o);
     return worst;
 }

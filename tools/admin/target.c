@@ -343,6 +343,6 @@ int cmd_target_replace(struct admin *a, int argc, char **argv)
     out_fields(a, "aifs.target.replace/1",
                (struct out_field[]){{"target", argv[0], 0}, {"message", said, 0}}, 2);
     if (!a->yes && !a->json)
-        fprintf(stderr, "nothing was changed: add --yes\n");
+        admin_detail("nothing was changed: add --yes");
     return a->yes ? ADMIN_OK : ADMIN_CONFIRM;
 }
