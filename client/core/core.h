@@ -375,7 +375,8 @@ void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_
  * where it is a whole block. */
 void core_write_from(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
                      const struct iovec *iov, struct buf *room);
-/* Memory for 1 MiB that is about to be written; NULL: none that is free. */
+/* Memory for 1 MiB that is about to be written, to be given back when the write is over; NULL: none
+ * that is free, or as many are out as may be. */
 struct buf *core_write_room(struct core *c);
 void core_write_room_put(struct core *c, struct buf *room);
 

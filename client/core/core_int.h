@@ -352,11 +352,11 @@ struct core_mem {
     struct mem_class cls[MEM_CLASSES];
     struct mem_class pages;              /* of scattered blocks */
     uint32_t used_pages, pages_to_flush; /* to_flush: so many, and what is dirty is written back */
+    uint32_t rooms;                      /* given by core_write_room() and not back */
     struct list waiters;                 /* struct core_req.p.wait */
     struct reactor_work wake, commit;
     bool waking, commit_asked;
-    uint64_t empties;
-    uint64_t grow_at_ns; /* no sooner for a write */
+    uint64_t empties, grow_at_ns; /* grow_at_ns: no sooner for a write */
     struct reactor_timer grow_timer;
     struct worker_pool *helper; /* NULL until it is needed */
     struct worker_job touch;

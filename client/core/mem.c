@@ -34,6 +34,10 @@
 #define GROW_PAUSE_NS    (2 * NS_PER_MS)
 static_assert(MEM_SLABS_MAX > SLABS_SMALL, "see mem_budget_init()");
 
+/* Requests that wait, for memory too, with their bytes in a buffer for streams. The others have
+ * theirs elsewhere, so that there is always some for those who wait. */
+#define ROOMS_MAX 4u
+
 /* For scattered blocks: at most, at once, and how much of it is worth writing back. */
 #define PAGES_BYTES       (32u * MIB)
 #define PAGES_FLUSH_BYTES (4u * MIB)
@@ -313,11 +317,18 @@ struct buf *mem_get(struct core *c, uint32_t bytes, enum mem_how how)
 
 struct buf *core_write_room(struct core *c)
 {
-    return core_no_memory() ? NULL : class_reuse(c, STREAM_CLASS);
+    const struct mem_class *k = &c->mem.cls[STREAM_CLASS];
+    struct buf *b = NULL;
+
+    if (!core_no_memory() && c->mem.rooms < MIN(ROOMS_MAX, k->max_bytes / k->buf_bytes / 4))
+        b = class_reuse(c, STREAM_CLASS);
+    c->mem.rooms += b != NULL;
+    return b;
 }
 
 void core_write_room_put(struct core *c, struct buf *room)
 {
+    c->mem.rooms--;
     mem_put(c, room);
 }
 

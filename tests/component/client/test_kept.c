@@ -192,6 +192,33 @@ START_TEST(a_new_file_grows_from_a_kept_block)
 }
 END_TEST
 
+/* They may all be with requests that wait for memory. */
+START_TEST(what_waits_with_rooms_leaves_memory_for_the_rest)
+{
+    struct buf *rooms[64], *b;
+    struct core_options o;
+    unsigned n = 0;
+
+    core_release(c, f);
+    core_options_default(&o);
+    o.memory_limit = 32 * MIB;
+    o.warm_bytes = ROOM;
+    file_bed_remount(&o);
+    f = bed_open(&bed, c, "f", O_RDWR, NULL);
+    while (n < 64 && (b = core_write_room(c)))
+        rooms[n++] = b;
+    ck_assert_uint_ge(n, 1);
+    ck_assert_uint_le(n, 4);
+    bed_pattern(data + 100, ROOM - MIB, 0, 60);
+    for (unsigned k = 0; k < BLOCKS - 1; k++)
+        ck_assert_int_eq(bed_write(&bed, c, f, 100 + k * MIB, data + 100 + k * MIB, MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    while (n)
+        core_write_room_put(c, rooms[--n]);
+    bed_expect_durable(&bed, "f", data, ROOM);
+}
+END_TEST
+
 START_TEST(without_a_lease_it_is_written_through)
 {
     struct core_file *other;
@@ -210,4 +237,5 @@ SUITE_MAIN("client-kept", setup, teardown, a_whole_block_is_kept_and_its_memory_
            a_part_of_a_block_is_copied, a_kept_block_is_written_to_like_any_other,
            a_block_under_way_is_neither_replaced_nor_changed,
            a_restart_of_the_targets_loses_no_kept_block, a_cut_takes_the_rest_of_a_kept_block,
-           a_new_file_grows_from_a_kept_block, without_a_lease_it_is_written_through)
+           a_new_file_grows_from_a_kept_block, what_waits_with_rooms_leaves_memory_for_the_rest,
+           without_a_lease_it_is_written_through)
