@@ -43,7 +43,8 @@ void core_readlink(struct core *c, struct core_req *q, uint64_t ino)
 {
     struct core_inode *i = inode_find(c, ino);
 
-    if (i && i->target.data && inode_attr_fresh(i)) {
+    /* of one that was removed the server decides, as of everything that has lost its last name */
+    if (i && i->target.data && i->attr.nlink && inode_attr_fresh(i)) {
         req_begin(c, q, "readlink", ino);
         if (!core_usable(c, q))
             return;
