@@ -72,7 +72,7 @@ static bool fold_run(struct chunk_op *op)
     }
     w->to = w->next = w->from + n;
     op->iov[0] = (struct iovec){.iov_base = w->copy->data, .iov_len = (size_t)n * CHUNK_BLOCK};
-    chunk_store_blocks(op, c->slot, w->from, 1);
+    chunk_store_blocks(op, c->slot, w->from, 1, NULL);
     return true;
 }
 

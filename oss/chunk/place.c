@@ -10,10 +10,10 @@
  * chunk_store_unplace().
  *
  * What is mapped and filled in is bounded: at the bound all is let go, and comes back as it is
- * used. Reads of a slot that is mapped whole are copied from there (io.c). Nothing is touched by
- * our own code unless its pages are allocated, so there is no SIGBUS, unless somebody else cuts
- * segment files short; a file system that is full, or a kernel that cannot fill in, means no place,
- * and the write goes the ordinary way and meets the error there.
+ * used. A slot that is mapped whole is read and written there, by copying (io.c). Nothing is
+ * touched by our own code unless its pages are allocated, so there is no SIGBUS, unless somebody
+ * else cuts segment files short; a file system that is full, or a kernel that cannot fill in, means
+ * no place, and the write goes the ordinary way and meets the error there.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -134,7 +134,7 @@ void chunk_place_prepared(struct chunk_store *s, struct chunk_slot slot)
         state_set(s, slot, SLOT_MAPPED);
 }
 
-const uint8_t *chunk_place_mapped(struct chunk_store *s, struct chunk_slot slot)
+uint8_t *chunk_place_mapped(struct chunk_store *s, struct chunk_slot slot)
 {
     if (slot.class > CHUNK_PLACE_CLASS_MAX || state_get(s, slot) != SLOT_MAPPED)
         return NULL;

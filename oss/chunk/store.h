@@ -119,6 +119,7 @@ struct chunk_fetch { /* private to oss/chunk: blocks on their way from a slot to
     uint32_t base, next, end, run_end;
     struct fio_op fio;
     struct iovec iov;
+    const uint8_t *mapped; /* the slot, where its blocks are copied from; NULL: they are read */
     bool submitting, completed;
     int status;
 };
@@ -136,6 +137,7 @@ struct chunk_write {        /* private to oss/chunk: what a write has decided */
     bool head, tail; /* the edge comes from edges */
     bool copying;    /* blocks outside the write are being brought to the new slot */
     bool placed;     /* the data is in the new slot already */
+    bool unchecked;  /* the sums that came with the data have not been checked yet */
     bool retried;    /* no space: waited for the slots that a commit frees */
     uint32_t head_crc, tail_crc;
     uint32_t next, run;     /* progress of copying and writing */
@@ -213,7 +215,8 @@ struct chunk_stat {
     uint64_t chunks, dirty_bytes, log_bytes, cached_chunks;
     uint64_t errors; /* checksum and I/O errors seen */
     uint64_t commits, syncs;
-    uint64_t mapped_bytes; /* of slots that payloads can land in; counted as used only with data */
+    uint64_t mapped_writes; /* copied into mapped slots */
+    uint64_t mapped_bytes;  /* of slots that payloads can land in; counted as used only with data */
     bool failed;
 };
 void chunk_store_stat(struct chunk_store *s, struct chunk_stat *ret_stat);

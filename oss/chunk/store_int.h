@@ -194,7 +194,7 @@ struct chunk_store {
     struct chunk_op close_op;
 
     struct stat_counter n_commits, n_syncs, n_errors, n_logged, n_folded, n_moves, n_copied,
-        n_placed, n_here;
+        n_placed, n_mapped, n_here;
     struct stat_gauge g_used, g_free, g_dirty, g_log, g_ready, g_mapped;
     char labels[64];
     bool counted; /* registered */
@@ -272,9 +272,13 @@ void chunk_log_release_pool(struct chunk_store *s);
 
 /* Fills dest with blocks [from, to): slot, log or zeros, each checked. Ends in chunk_op_wake(). */
 void chunk_fetch(struct chunk_op *op, uint32_t from, uint32_t to, uint8_t *dest);
-/* Writes n iovecs to a block of a slot. Ends in chunk_op_wake(). */
-void chunk_store_blocks(struct chunk_op *op, struct chunk_slot slot, uint32_t block,
-                        unsigned n_iov);
+/* Writes n iovecs to a block of a slot. Ends in chunk_op_wake(). crcs, only where the slot is
+ * mapped (chunk_place_mapped()): op's first block, and the sums that its blocks must have; what is
+ * wrong ends it with -AIFS_ECHECKSUM, a part of the slot written. */
+void chunk_store_blocks(struct chunk_op *op, struct chunk_slot slot, uint32_t block, unsigned n_iov,
+                        const uint32_t *crcs);
+/* What came from the network at this offset of the chunk has not the sum that came with it. */
+void chunk_report_damaged(const struct chunk_op *op, uint32_t offset);
 void chunk_report_corrupt(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint32_t block,
                           const char *what);
 
@@ -295,7 +299,7 @@ extern const struct slots_ops chunk_place_slots_ops; /* seg_slots_ops, and what 
 /* Something was written into a slot: its pages are there, and it may be a place when it is free. */
 void chunk_place_written(struct chunk_store *s, struct chunk_slot slot);
 /* A slot's memory, if all of it is mapped; until the next event. NULL: read the file. */
-const uint8_t *chunk_place_mapped(struct chunk_store *s, struct chunk_slot slot);
+uint8_t *chunk_place_mapped(struct chunk_store *s, struct chunk_slot slot);
 /* Before anybody needs a free slot: 1, *ret_at is to be filled in by whoever may wait for that, and
  * chunk_place_prepared() says that it was; 0: it is mapped; negative: not now. */
 int chunk_place_prepare(struct chunk_store *s, struct chunk_slot slot, uint8_t **ret_at) MUST_USE;

@@ -395,6 +395,76 @@ START_TEST(no_more_is_made_ready_than_may_be_mapped)
 }
 END_TEST
 
+/* A slot that is mapped is written there, whatever kind of write it is. */
+START_TEST(what_is_mapped_is_written_where_it_is)
+{
+    open_and_be_ready(64 * MIB, 4 * CB);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, false), 0);
+    ck_assert_uint_eq(target_stat().mapped_writes, 1);
+    target_expect(5, data, CB);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 3 * CHUNK_BLOCK, data, CHUNK_BLOCK, false), 0);
+    memcpy(data + CB, data, CB);
+    memcpy(data + CB + 3 * (size_t)CHUNK_BLOCK, data, CHUNK_BLOCK);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 5000, data + 17, 9000, false), 0);
+    memcpy(data + CB + 5000, data + 17, 9000);
+    ck_assert_uint_eq(target_stat().mapped_writes, 3);
+    target_expect(5, data + CB, CB);
+    ck_assert_int_eq(rig_commit(&rig, 5), 0);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data + 2 * CB, CB / 2, true), 0); /* moves it */
+    memcpy(data + CB, data + 2 * CB, CB / 2);
+    ck_assert_uint_ge(target_stat().mapped_writes, 5); /* with what was copied along */
+    target_expect(5, data + CB, CB);
+    rig_reopen(&rig);
+    ck_assert_int_eq(rig_verify(&rig, 5, 0), 0);
+    target_expect(5, data + CB, CB);
+}
+END_TEST
+
+/* Sums are checked on the way into a new slot, before anything that is seen is written over. */
+START_TEST(damaged_data_does_not_show_in_mapped_memory)
+{
+    const uint32_t lens[] = {CB, CHUNK_BLOCK, CB / 2, 8 * CHUNK_BLOCK};
+    struct rig_op o;
+    uint64_t used;
+
+    log_set_level(LOG_LEVEL_ERROR);
+    open_and_be_ready(64 * MIB, 6 * CB);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, false), 0);
+    used = target_used();
+    for (unsigned i = 0; i < 2 * ARRAY_LEN(lens); i++) { /* unstable, then committed */
+        uint32_t len = lens[i % ARRAY_LEN(lens)];
+
+        if (i == ARRAY_LEN(lens))
+            ck_assert_int_eq(rig_commit(&rig, 5), 0);
+        for (uint64_t ino = 5; ino < 7; ino++) { /* a chunk that is there, and a new one */
+            write_init(&o, ino, data + CB, len);
+            o.crcs[len / CHUNK_BLOCK - 1] ^= 1;
+            ck_assert_int_eq(rig_run(&rig, &o), -AIFS_ECHECKSUM);
+        }
+        target_expect(5, data, CB);
+        ck_assert_uint_eq(target_used(), used);
+    }
+    ck_assert_uint_eq(target_stat().errors, 0);
+    ck_assert_int_eq(rig_verify(&rig, 6, 0), 0);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data + CB, CB, true), 0);
+    target_expect(5, data + CB, CB);
+    rig_reopen(&rig);
+    target_expect(5, data + CB, CB);
+}
+END_TEST
+
+START_TEST(a_write_that_fails_in_mapped_memory_leaves_the_old_data)
+{
+    open_and_be_ready(64 * MIB, 4 * CB);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
+    ck_assert_int_eq(fault_arm("chunk.write=error"), 0);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data + CB, CB, true), -EIO);
+    fault_disarm_all();
+    ck_assert_uint_eq(target_used(), CB);
+    target_expect(5, data, CB);
+}
+END_TEST
+
 START_TEST(a_target_on_a_disk_has_no_places)
 {
     struct chunk_place p;
@@ -424,7 +494,9 @@ int main(void)
             a_new_target_that_nobody_asks_has_places_and_all_of_its_space,
             a_target_closes_while_it_is_being_made_ready, data_read_from_mapped_memory_is_checked,
             what_was_made_ready_goes_to_whatever_needs_the_space,
-            no_more_is_made_ready_than_may_be_mapped),
+            no_more_is_made_ready_than_may_be_mapped, what_is_mapped_is_written_where_it_is,
+            damaged_data_does_not_show_in_mapped_memory,
+            a_write_that_fails_in_mapped_memory_leaves_the_old_data),
         SUITE_CASE("disk", target_setup_on_disk, target_teardown,
                    large_writes_to_memory_are_made_durable_at_once,
                    a_target_on_a_disk_has_no_places)};
