@@ -394,7 +394,8 @@ static bool do_setattr(struct model *m, const struct op *o)
 
 static bool do_readlink(struct model *m, const struct op *o)
 {
-    struct model_inode *i = model_by_ino(m, o->ino);
+    /* 0: none was drawn; what an unanswered call has made has no other number here either. */
+    struct model_inode *i = o->ino ? model_by_ino(m, o->ino) : NULL;
 
     if (i && o->status == 0) /* a removed one, too, by a client that has looked it up */
         return o->ret_value == i->xattr;
