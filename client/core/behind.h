@@ -48,6 +48,7 @@ struct behind {      /* in struct core */
     struct list all;         /* the same: behind all of them */
     struct list invalidates; /* struct rpc_req.link: INVALIDATEs without memory, to be answered */
     struct behind_caller callers[BEHIND_CALLERS];
+    uint32_t paid; /* removals that pages in the background allowed, less what these cost */
     /* Given to files of this session (creating.c): how many; those before that are answered. */
     uint32_t numbers_epoch, numbers, numbers_from;
     uint32_t coming;      /* directories */

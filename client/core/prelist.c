@@ -10,8 +10,8 @@
  * pages cost about as much as the lookups that paid for them.
  *
  * Who removes names gets pages that also tell what this client is alone with (behind.h): after the
- * first removals in a directory that had to wait for the server, and then, while what has come is
- * used up, the pages behind.
+ * first removals in a directory that had to wait for the server (after one, while such pages of
+ * other directories are being used), and then, while what has come is used up, the pages behind.
  *
  * Failure: a page that does not come, or of which nothing may be kept, is the last one of its
  * directory while this client remembers it. Nobody waits for a page.
@@ -25,6 +25,8 @@
 #define PRELISTS_MAX   8u /* at once */
 #define WISHED_FIRST   2u
 #define WISHED_NEXT    8u
+#define WISHED_COSTS   4u   /* removals answered ahead that make up for a page */
+#define WISHED_PAID    64u  /* no more of them are remembered */
 #define WISHED_LEFT    128u /* with fewer of which it is known, the next page is asked for */
 
 static struct prelist *list_of(const struct mds_op *op)
@@ -106,6 +108,8 @@ static void fetch(struct core_inode *dir, struct prelist *p, const struct msg_cr
         .alone = p == &dir->wished,
     };
     mds_op_cred(op, &op->msg.readdir.cred, cred);
+    if (p == &dir->wished)
+        c->behind.paid -= MIN(c->behind.paid, WISHED_COSTS);
     p->missed = 0;
     p->busy = true;
     c->n_prelists++;
@@ -135,15 +139,18 @@ void prelist_removed(struct core_inode *dir, const struct msg_cred *cred, bool a
 {
     struct core *c = dir->core;
     struct prelist *p = &dir->wished;
+    unsigned first = c->behind.paid ? 1 : WISHED_FIRST;
     bool due;
 
-    if (ahead && p->left)
+    if (ahead && p->left) {
         p->left--;
+        c->behind.paid = MIN(c->behind.paid + 1, WISHED_PAID);
+    }
     if (p->busy || p->useless || c->state != CORE_MOUNTED || !behind_wishes(c, cred))
         return;
     if (!ahead)
         p->missed = (uint16_t)MIN(p->missed + 1u, (unsigned)UINT16_MAX);
-    due = p->missed >= (p->cookie ? WISHED_NEXT : WISHED_FIRST << p->rounds) ||
+    due = p->missed >= (p->cookie ? WISHED_NEXT : first << p->rounds) ||
           (p->cookie && p->left < WISHED_LEFT && p->rounds == 0);
     if (due && c->n_prelists < PRELISTS_MAX)
         fetch(dir, p, cred);

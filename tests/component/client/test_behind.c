@@ -48,6 +48,71 @@ START_TEST(without_a_listing_pages_in_the_background_tell_where_it_is_allowed)
 }
 END_TEST
 
+/* A directory with the files "x" and "y". */
+static uint64_t other_dir(const char *name)
+{
+    uint64_t dir = rm_make(1, name, S_IFDIR | 0755);
+
+    rm_make(dir, "x", S_IFREG | 0644);
+    rm_make(dir, "y", S_IFREG | 0644);
+    ck_assert_int_eq(rm_getattr(dir), 0);
+    return dir;
+}
+
+/* As rm_at_once(); then time for a page. */
+static bool other_at_once(uint64_t dir, const char *name)
+{
+    struct bed_op op;
+    bool done;
+
+    bed_op_init(&op);
+    op.q.ahead = true;
+    core_unlink(rm.c, &op.q, dir, name, 1);
+    done = op.done;
+    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
+    rm_let_pass();
+    return done;
+}
+
+static void remove_all(void)
+{
+    ck_assert_int_eq(rm_getattr(RM_DIR), 0);
+    for (unsigned k = 0; k < RM_FILES; k++) {
+        (void)rm_at_once(k);
+        bed_spin(&rm.bed, NS_PER_MS);
+    }
+}
+
+START_TEST(while_such_pages_are_used_the_next_directory_has_one_after_one_removal)
+{
+    uint64_t dir;
+    unsigned wishes;
+
+    remove_all();
+    dir = other_dir("other");
+    wishes = rm.bed.cluster.wishes;
+    ck_assert(!other_at_once(dir, "x"));
+    ck_assert_uint_eq(rm.bed.cluster.wishes, wishes + 1);
+    ck_assert(other_at_once(dir, "y"));
+}
+END_TEST
+
+START_TEST(pages_that_nobody_uses_are_soon_not_asked_for_any_more)
+{
+    unsigned wishes;
+    char name[16];
+
+    remove_all();
+    wishes = rm.bed.cluster.wishes;
+    for (unsigned k = 0; k < 30; k++) {
+        snprintf(name, sizeof name, "other%u", k);
+        ck_assert(!other_at_once(other_dir(name), "x"));
+    }
+    ck_assert_uint_ge(rm.bed.cluster.wishes, wishes + 1);
+    ck_assert_uint_le(rm.bed.cluster.wishes, wishes + RM_FILES / 4);
+}
+END_TEST
+
 START_TEST(a_removal_waits_as_ever_where_somebody_could_tell)
 {
     struct bed_op op;
@@ -422,6 +487,8 @@ END_TEST
 SUITE_MAIN("client-behind", rm_setup, rm_teardown,
            who_removes_names_is_answered_before_the_server_has_the_removal,
            without_a_listing_pages_in_the_background_tell_where_it_is_allowed,
+           while_such_pages_are_used_the_next_directory_has_one_after_one_removal,
+           pages_that_nobody_uses_are_soon_not_asked_for_any_more,
            a_removal_waits_as_ever_where_somebody_could_tell,
            who_may_not_remove_names_there_asks_the_server, it_can_be_switched_off,
            with_too_many_under_way_the_next_one_waits_for_room,
