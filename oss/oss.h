@@ -48,7 +48,6 @@ struct oss_target {
     uint32_t id;         /* 0: the cluster has not numbered it yet, or has refused it */
     uint32_t instead_of; /* refused: the target that lived here; 0: not refused */
     bool no_pool;        /* not taken, and nobody lived here: its pool does not exist */
-    uint64_t granted;    /* promised to sessions and not used yet */
     bool away;           /* its directory is not where it was: not served */
     bool returns;        /* away, and there again: being given the fences it lacks */
     struct oss_look look;
@@ -75,6 +74,7 @@ struct oss {
     uint32_t n_targets;
     struct hmap sessions;        /* struct oss_session */
     struct list idle;            /* those without a request, least recently used first */
+    struct list promised;        /* those that were promised space, by their last write */
     uint64_t fence_seq;          /* known up to here, and nothing of them is in flight any more */
     struct list fencing;         /* fences that wait for the end of what is in flight */
     struct worker_pool *lookers; /* NULL: nobody looks whether targets are there */
@@ -121,9 +121,9 @@ struct oss_session {
     uint32_t in_flight, older; /* older: of them, those of an earlier incarnation */
     struct list waiting;       /* oss_request.link: until older is 0 */
     struct list idle_link;
-    uint64_t grants[OSS_TARGETS_MAX];
-    bool has_grants;
-    uint64_t idle_since_ns;
+    struct list promised_link; /* oss.promised: those that have grants, the last writer last */
+    uint64_t promised_ns;
+    uint64_t grants[OSS_TARGETS_MAX]; /* chunk_store_promise() */
 };
 
 struct oss_request;
@@ -140,10 +140,10 @@ void oss_sessions_tick(struct oss *o); /* now and then: promises to those who we
 bool oss_session_drained(struct oss *o, uint64_t session);
 /* Those that are fenced: how many there are; the first max of them. */
 uint32_t oss_sessions_fenced(const struct oss *o, struct chunk_fence *ret_fences, uint32_t max);
-/* Space promised to r's session on target t: used bytes are taken off, up to want is promised anew.
- * What it has then. */
-uint64_t oss_session_grant(struct oss_request *r, struct oss_target *t, uint64_t used,
-                           uint64_t want);
+/* Space promised to r's session on target t, for writes to name; NULL: it has no session. */
+uint64_t *oss_session_promise(struct oss_request *r, struct oss_target *t);
+/* Up to want of it is promised anew, for a minute. What it has then. */
+uint64_t oss_session_grant(struct oss_request *r, struct oss_target *t, uint64_t want);
 
 /* ---- dispatch.c ---- */
 

@@ -15,13 +15,14 @@
 #include "oss/oss.h"
 
 #define SESSIONS_MAX  65536u
-#define GRANT_MAX     (64ull * MIB) /* of a session on one target */
-#define GRANT_IDLE_NS (60 * NS_PER_S)
-#define GRANT_PART    8u /* all promises together: an eighth of what is free */
+#define GRANT_MAX     (64ull * MIB)   /* of a session on one target */
+#define GRANT_IDLE_NS (60 * NS_PER_S) /* MSG_GRANT_NS and time to send what relies on it */
+#define GRANT_PART    8u              /* all promises together: an eighth of what is free */
 
 int oss_sessions_init(struct oss *o)
 {
     list_init(&o->idle);
+    list_init(&o->promised);
     list_init(&o->fencing);
     return hmap_init(&o->sessions, 64);
 }
@@ -48,10 +49,9 @@ static struct oss_session *session_find(struct oss *o, uint64_t id)
 
 static void session_drop_grants(struct oss *o, struct oss_session *s)
 {
-    for (uint32_t i = 0; i < o->n_targets && s->has_grants; i++)
-        o->targets[i].granted -= s->grants[i];
-    memset(s->grants, 0, sizeof s->grants);
-    s->has_grants = false;
+    for (uint32_t i = 0; i < o->n_targets; i++)
+        chunk_store_unpromise(o->targets[i].store, &s->grants[i]);
+    list_remove(&s->promised_link);
 }
 
 /* Forgets the session that has been idle longest, if it is not a fence. */
@@ -80,6 +80,7 @@ static struct oss_session *session_get(struct oss *o, uint64_t id)
     s->id = id;
     list_init(&s->waiting);
     list_init(&s->idle_link);
+    list_init(&s->promised_link);
     hmap_insert(&o->sessions, &s->node, hash_u64(id));
     return s;
 }
@@ -171,10 +172,8 @@ void oss_session_leave(struct oss_request *r)
             session_run_waiting(s);
     }
     if (!s->in_flight && list_empty(&s->waiting)) {
-        if (!s->is_fenced && list_empty(&s->idle_link)) {
-            s->idle_since_ns = reactor_now_ns(o->reactor);
+        if (!s->is_fenced && list_empty(&s->idle_link))
             list_push_back(&o->idle, &s->idle_link);
-        }
         oss_fence_poll(o);
     }
 }
@@ -199,12 +198,12 @@ int oss_session_fence(struct oss *o, uint64_t session, uint32_t generation)
 void oss_sessions_tick(struct oss *o)
 {
     uint64_t now = reactor_now_ns(o->reactor);
-    struct list *l;
+    struct list *l, *tmp;
 
-    list_for_each (l, &o->idle) {
-        struct oss_session *s = list_entry(l, struct oss_session, idle_link);
+    list_for_each_safe (l, tmp, &o->promised) {
+        struct oss_session *s = list_entry(l, struct oss_session, promised_link);
 
-        if (s->idle_since_ns + GRANT_IDLE_NS > now)
+        if (s->promised_ns + GRANT_IDLE_NS > now)
             break;
         session_drop_grants(o, s);
     }
@@ -235,27 +234,28 @@ uint32_t oss_sessions_fenced(const struct oss *o, struct chunk_fence *ret_fences
     return n;
 }
 
-uint64_t oss_session_grant(struct oss_request *r, struct oss_target *t, uint64_t used,
-                           uint64_t want)
+uint64_t *oss_session_promise(struct oss_request *r, struct oss_target *t)
+{
+    return r->session ? &r->session->grants[t - r->oss->targets] : NULL;
+}
+
+uint64_t oss_session_grant(struct oss_request *r, struct oss_target *t, uint64_t want)
 {
     struct oss_session *s = r->session;
-    uint32_t i = (uint32_t)(t - r->oss->targets);
+    uint64_t *promise = oss_session_promise(r, t), room;
     struct chunk_stat st;
-    uint64_t room, more;
 
-    if (!s)
+    if (!s || session_refuses(s, r->rpc->header.generation))
         return 0;
-    used = MIN(used, s->grants[i]);
-    s->grants[i] -= used;
-    t->granted -= used;
-    if (want > s->grants[i]) {
+    want = MIN(want, GRANT_MAX);
+    if (want > *promise) {
         chunk_store_stat(t->store, &st);
         room = st.free_bytes / GRANT_PART;
-        room = room > t->granted ? room - t->granted : 0;
-        more = MIN(MIN(want, GRANT_MAX) - MIN(s->grants[i], GRANT_MAX), room);
-        s->grants[i] += more;
-        t->granted += more;
-        s->has_grants = true;
+        room = room > st.promised_bytes ? room - st.promised_bytes : 0;
+        chunk_store_promise(t->store, promise, MIN(want - *promise, room));
     }
-    return s->grants[i];
+    s->promised_ns = reactor_now_ns(r->oss->reactor);
+    list_remove(&s->promised_link);
+    list_push_back(&r->oss->promised, &s->promised_link);
+    return *promise;
 }

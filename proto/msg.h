@@ -519,12 +519,14 @@ struct msg_write_req {
     const uint32_t *crcs;
     uint64_t op_id;      /* of the writer, for retries through another server later */
     uint64_t want_grant; /* bytes of space the writer would like to have promised */
+    uint64_t keep_grant; /* of what is promised this write is to leave so much: it is for others */
 };
+
+#define MSG_GRANT_NS (40 * NS_PER_S) /* so long a promise of space is relied on */
 
 struct msg_write_rep {
     uint64_t verifier; /* changes when the server may have forgotten unstable writes */
-    uint64_t
-        grant; /* bytes of unstable writes the server still promises space for; 0: write through */
+    uint64_t grant; /* bytes of slots promised to the session for MSG_GRANT_NS; 0: write through */
     bool committed; /* durable by now, asked for or not: no COMMIT is needed */
 };
 

@@ -13,6 +13,7 @@
 #include "common/base/mem.h"
 
 #define SLOTS_GROUP_MAX (8ull * MIB)
+#define PROMISED_GROUPS 3u /* kept on top of promises: a chunk grows through so many classes */
 
 static struct slots_class *slots_class(struct slots *s, unsigned class)
 {
@@ -158,17 +159,18 @@ static void reclaim(struct slots *s, uint64_t want)
     }
 }
 
-/* spare: others may lose their empty groups for it. */
-static int group_back(struct slots *s, unsigned class, bool spare, uint32_t *ret_group)
+/* spare: others may lose their empty groups for it. hold: so much of the capacity is left alone. */
+static int group_back(struct slots *s, unsigned class, bool spare, uint64_t hold,
+                      uint32_t *ret_group)
 {
     struct slots_class *c = slots_class(s, class);
     uint64_t bytes = group_bytes(c, class);
     uint32_t g = 0;
     int rc;
 
-    if (spare && s->backed_bytes + bytes > s->capacity_bytes)
-        reclaim(s, bytes);
-    if (s->backed_bytes + bytes > s->capacity_bytes)
+    if (spare && s->backed_bytes + bytes + hold > s->capacity_bytes)
+        reclaim(s, bytes + hold);
+    if (s->backed_bytes + bytes + hold > s->capacity_bytes)
         return -ENOSPC;
     while (g < c->n_groups && c->groups[g].backed)
         g++;
@@ -222,18 +224,28 @@ bool slots_next(struct slots *s, unsigned class, struct chunk_slot *ret_slot)
     return true;
 }
 
-int slots_alloc(struct slots *s, unsigned class, enum slots_use use, struct chunk_slot *ret_slot)
+/* What others have been promised, as groups. */
+static uint64_t held_bytes(const struct slots *s, uint64_t own)
+{
+    uint64_t others = s->promised_bytes - MIN(own, s->promised_bytes);
+
+    return own || !others ? others : others + PROMISED_GROUPS * s->group_bytes;
+}
+
+int slots_alloc_promised(struct slots *s, unsigned class, enum slots_use use, uint64_t own,
+                         struct chunk_slot *ret_slot)
 {
     struct slots_class *c = slots_class(s, class);
+    uint64_t others = s->promised_bytes - MIN(own, s->promised_bytes);
     uint64_t reserve = use == SLOTS_NEW ? s->reserve_bytes : 0;
     uint32_t g, n;
     int rc;
 
-    if (s->used_bytes + (1ull << class) + reserve > s->capacity_bytes)
+    if (s->used_bytes + (1ull << class) + reserve + others > s->capacity_bytes)
         return -ENOSPC;
     g = class_first_room(c);
     if (g == c->n_groups) {
-        rc = group_back(s, class, true, &g);
+        rc = group_back(s, class, true, use == SLOTS_NEW ? held_bytes(s, own) : 0, &g);
         if (rc)
             return rc;
     }
@@ -246,12 +258,19 @@ int slots_alloc(struct slots *s, unsigned class, enum slots_use use, struct chun
     return 0;
 }
 
+int slots_alloc(struct slots *s, unsigned class, enum slots_use use, struct chunk_slot *ret_slot)
+{
+    return slots_alloc_promised(s, class, use, 0, ret_slot);
+}
+
 int slots_back_ahead(struct slots *s, unsigned class)
 {
     uint64_t bytes = group_bytes(slots_class(s, class), class);
     uint32_t g;
 
-    return s->empty_bytes + bytes <= s->keep_bytes ? group_back(s, class, false, &g) : -ENOSPC;
+    return s->empty_bytes + bytes <= s->keep_bytes
+               ? group_back(s, class, false, held_bytes(s, 0), &g)
+               : -ENOSPC;
 }
 
 bool slots_free_from(struct slots *s, unsigned class, uint32_t from, struct chunk_slot *ret_slot)

@@ -8,7 +8,9 @@
  * Space: a group is backed (has disk space) or not. Backing one is refused when the sum of backed
  * bytes would pass the capacity; then, or when the file system is full, empty groups of other
  * classes are given back first. A part of the capacity, the reserve, is only for allocations that
- * do not store new data (SLOTS_MOVE), so that overwriting works on a full target.
+ * do not store new data (SLOTS_MOVE), so that overwriting works on a full target. What has been
+ * promised to writers is kept from all others, with some groups on top: it may be wanted in any
+ * class.
  *
  * Pure but for the two callbacks. One thread.
  */
@@ -51,7 +53,8 @@ struct slots {
     uint64_t reserve_bytes;
     uint64_t keep_bytes; /* empty backed groups kept ready for the next writes */
     uint64_t backed_bytes, used_bytes,
-        empty_bytes; /* empty: in backed groups without a used slot */
+        empty_bytes;         /* empty: in backed groups without a used slot */
+    uint64_t promised_bytes; /* to writers: free for nobody else */
 };
 
 enum slots_use { SLOTS_NEW, SLOTS_MOVE };
@@ -63,6 +66,10 @@ void slots_fini(struct slots *s);
 int slots_mark(struct slots *s, struct chunk_slot slot) MUST_USE;
 int slots_alloc(struct slots *s, unsigned class, enum slots_use use,
                 struct chunk_slot *ret_slot) MUST_USE; /* -ENOSPC, -ENOMEM, or what back() said */
+/* For one who has been promised own of the promised bytes, and may use them for it. They stay
+ * promised. */
+int slots_alloc_promised(struct slots *s, unsigned class, enum slots_use use, uint64_t own,
+                         struct chunk_slot *ret_slot) MUST_USE;
 /* The slot that slots_alloc() would take; false: it would have to back a group first. */
 bool slots_next(struct slots *s, unsigned class, struct chunk_slot *ret_slot);
 /* Backs one more group before it is needed; -ENOSPC also where another would have to go for it, or

@@ -69,6 +69,19 @@ static void space_timer(struct reactor_timer *t)
     reactor_timer_start(s->reactor, t, reactor_now_ns(s->reactor) + SPACE_INTERVAL_NS);
 }
 
+void chunk_store_promise(struct chunk_store *s, uint64_t *promise, uint64_t more_bytes)
+{
+    *promise += more_bytes;
+    s->slots.promised_bytes += more_bytes;
+}
+
+void chunk_store_unpromise(struct chunk_store *s, uint64_t *promise)
+{
+    ASSERT(*promise <= s->slots.promised_bytes);
+    s->slots.promised_bytes -= *promise;
+    *promise = 0;
+}
+
 /* ---- scanning the index at start ---- */
 
 static int scan_chunk(struct chunk_store *s, const struct chunk_key *k, const struct index_scan *x)
@@ -484,6 +497,7 @@ void chunk_store_stat(struct chunk_store *s, struct chunk_stat *ret_stat)
         .total_bytes = s->slots.capacity_bytes,
         .used_bytes = s->slots.used_bytes,
         .free_bytes = s->failed ? 0 : slots_free_bytes(&s->slots),
+        .promised_bytes = s->slots.promised_bytes,
         .chunks = s->n_records,
         .dirty_bytes = s->dirty_bytes,
         .log_bytes = s->log_blocks * CHUNK_BLOCK,

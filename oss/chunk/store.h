@@ -158,6 +158,8 @@ struct chunk_op {
     uint32_t *crcs; /* READ: one per block; WRITE: crc_pieces(offset, len), borrowed */
     bool stable;
     struct chunk_place *place; /* WRITE: data is in it; NULL: it is not */
+    uint64_t *promise; /* WRITE: space promised to the writer (chunk_store_promise()), or NULL; */
+    uint64_t keep;     /* all but so much of it may be used where there is no other */
     const struct chunk_fence *fences;
     uint32_t n_fences;
     /* out */
@@ -208,10 +210,19 @@ bool chunk_store_commits_at_once(const struct chunk_store *s, uint32_t len);
 
 void chunk_store_submit(struct chunk_store *s, struct chunk_op *op);
 
+/*
+ * A promise of space: so many bytes of slots that only writes which name it may take. It is what it
+ * was until they have to. *promise is the caller's, 0 at first, and has to stay where it is while a
+ * write names it. What no account can keep from others, a disk that is shared, is not.
+ */
+void chunk_store_promise(struct chunk_store *s, uint64_t *promise, uint64_t more_bytes);
+void chunk_store_unpromise(struct chunk_store *s, uint64_t *promise); /* all of it */
+
 /* ---- looking at it ---- */
 
 struct chunk_stat {
     uint64_t total_bytes, used_bytes, free_bytes; /* free: what new data can still take */
+    uint64_t promised_bytes;                      /* of it, to writers */
     uint64_t chunks, dirty_bytes, log_bytes, cached_chunks;
     uint64_t errors; /* checksum and I/O errors seen */
     uint64_t commits, syncs;

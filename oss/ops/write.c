@@ -52,6 +52,8 @@ static void write_fill(struct oss_fan *f, uint32_t i, struct chunk_op *op)
     op->len = m->ranges[i].len;
     op->data = s->data + s->at[i];
     op->place = s->place;
+    op->promise = oss_session_promise(r, r->target);
+    op->keep = m->keep_grant;
     op->crcs = (uint32_t *)m->crcs + s->crcs_at[i]; /* only read */
 }
 
@@ -61,7 +63,7 @@ static void write_done(struct oss_request *r, int status)
     struct write_state *s = r->state;
 
     s->rep.verifier = chunk_store_verifier(r->target->store);
-    s->rep.grant = oss_session_grant(r, r->target, r->rpc->header.bulk_len, m->want_grant);
+    s->rep.grant = oss_session_grant(r, r->target, m->want_grant);
     s->rep.committed = s->stable;
     oss_reply(r, status, status ? NULL : &s->rep);
 }

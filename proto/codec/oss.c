@@ -45,7 +45,8 @@ CODEC_MSG(read_rep, ReadRep, READ_REP)
     F(subs, range, ranges, MSG_RANGES_MAX)                                                         \
     F(u32s, crcs, CODEC_CRCS_MAX)                                                                  \
     F(num, op_id)                                                                                  \
-    F(num, want_grant)
+    F(num, want_grant)                                                                             \
+    F(num, keep_grant)
 CODEC_MSG(write_req, WriteReq, WRITE_REQ)
 
 #define WRITE_REP(F) F(num, verifier) F(num, grant) F(flag, committed)

@@ -561,12 +561,6 @@ bool chunk_store_is_away(const struct chunk_store *s)
     return !s->disk;
 }
 
-void chunk_store_stat(struct chunk_store *s, struct chunk_stat *ret_stat)
-{
-    (void)s;
-    *ret_stat = (struct chunk_stat){.total_bytes = GIB, .free_bytes = GIB};
-}
-
 int chunk_store_list(struct chunk_store *s, bool first, uint64_t ino, uint64_t chunk,
                      uint64_t only_ino, struct chunk_list_item *out, uint32_t max)
 {

@@ -17,6 +17,6 @@ void states_look_at_oss(const struct oss *o)
         hit_if(s->is_fenced && s->in_flight, SIM_OSS_FENCED_BUSY);
         hit_if(s->older, SIM_OSS_OLDER);
         hit_list(&s->waiting, SIM_OSS_WAITS_OLDER);
-        hit_if(s->has_grants, SIM_OSS_GRANT);
+        hit_if(s->promised_ns, SIM_OSS_GRANT);
     }
 }

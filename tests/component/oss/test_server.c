@@ -327,6 +327,41 @@ START_TEST(a_directory_that_does_not_answer_keeps_nobody_waiting)
 }
 END_TEST
 
+/* A write of whole chunks to the end, or until there is no room; the first one that was refused. */
+static uint64_t fill_target(uint64_t ino)
+{
+    uint64_t chunk = 0;
+    int rc;
+
+    while ((rc = server_write(100, ino, chunk, 0, bed->buf, CHUNK, true, NULL)) == 0)
+        chunk++;
+    ck_assert_int_eq(rc, -ENOSPC);
+    return chunk;
+}
+
+START_TEST(space_that_is_promised_to_one_session_is_not_taken_by_another)
+{
+    struct msg_write_rep rep;
+    uint64_t promised, chunk;
+
+    bed->session = 11;
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 4096, true, &rep), 0);
+    promised = rep.grant;
+    ck_assert_uint_eq(promised, CHUNK); /* as much as is asked for here */
+    bed->session = 12;
+    ck_assert_uint_gt(fill_target(10), 40);
+    bed->session = 11;
+    for (chunk = 1; promised; chunk++) {
+        ck_assert_int_eq(server_write(100, 9, chunk, 0, bed->buf, 4096, false, &rep), 0);
+        ck_assert_uint_le(rep.grant, promised);
+        ck_assert_uint_ge(rep.grant + 65536, promised);
+        promised = rep.grant;
+    }
+    ck_assert_uint_ge(chunk, 16);
+    ck_assert_int_eq(server_write(100, 9, 100, 0, bed->buf, CHUNK, false, NULL), -ENOSPC);
+}
+END_TEST
+
 START_TEST(it_registers_once_and_then_beats)
 {
     while (bed->beats < 2)
@@ -344,4 +379,6 @@ SUITE_MAIN("oss server", server_make_bed, server_end_bed, what_was_written_is_re
            a_target_whose_directory_is_renamed_serves_again_when_it_is_back,
            nothing_is_written_where_the_directory_of_a_target_was,
            a_server_all_of_whose_directories_are_renamed_ends_in_order,
-           a_directory_that_does_not_answer_keeps_nobody_waiting, it_registers_once_and_then_beats)
+           a_directory_that_does_not_answer_keeps_nobody_waiting,
+           space_that_is_promised_to_one_session_is_not_taken_by_another,
+           it_registers_once_and_then_beats)

@@ -256,6 +256,48 @@ START_TEST(no_more_is_had_before_it_is_needed_than_may_stay_empty)
 }
 END_TEST
 
+/* As the chunk store does it. */
+static int alloc_own(struct slots *s, unsigned class, uint64_t *own)
+{
+    struct chunk_slot slot;
+    int rc = slots_alloc_promised(s, class, SLOTS_NEW, *own, &slot);
+
+    if (!rc) {
+        s->promised_bytes -= MIN(*own, 1ull << class);
+        *own -= MIN(*own, 1ull << class);
+    }
+    return rc;
+}
+
+START_TEST(what_is_promised_is_left_to_whom_it_was_promised)
+{
+    uint64_t first = 3ull * MIB, second = 2ull * MIB;
+    struct disk d = {0};
+    struct chunk_slot slot;
+    struct slots s;
+
+    ck_assert_int_eq(slots_init(&s, 64ull * MIB, 2ull * MIB, &disk_ops, &d), 0);
+    s.promised_bytes = first + second;
+    while (!slots_alloc(&s, 20, SLOTS_NEW, &slot))
+        continue;
+    while (!slots_alloc(&s, 16, SLOTS_NEW, &slot))
+        continue;
+    ck_assert_uint_ge(s.used_bytes, 50ull * MIB);
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_MOVE, &slot), 0); /* the reserve is still there */
+    slots_free(&s, slot);
+    ck_assert_int_eq(alloc_own(&s, 20, &first), 0);
+    ck_assert_int_eq(alloc_own(&s, 18, &first), 0);
+    ck_assert_int_eq(alloc_own(&s, 20, &second), 0);
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &slot), -ENOSPC);
+    ck_assert_int_eq(alloc_own(&s, 20, &second), 0);
+    while (first)
+        ck_assert_int_eq(alloc_own(&s, 16, &first), 0);
+    ck_assert_uint_eq(s.promised_bytes, 0);
+    ck_assert_uint_le(d.backed, 64ull * MIB);
+    slots_fini(&s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("slots");
@@ -271,6 +313,7 @@ int main(void)
     tcase_add_test(t, empty_groups_are_given_back_until_few_enough_are_left);
     tcase_add_test(t, no_slot_is_handed_out_twice_and_all_space_comes_back);
     tcase_add_test(t, new_data_leaves_the_reserve_to_moves);
+    tcase_add_test(t, what_is_promised_is_left_to_whom_it_was_promised);
     tcase_add_test(t, empty_groups_of_one_class_serve_another_when_space_is_short);
     tcase_add_test(t, a_full_or_broken_file_system_is_an_error_and_changes_nothing);
     tcase_add_test(t, a_slot_named_twice_by_the_index_is_noticed);
