@@ -53,7 +53,7 @@ static void alloc_stored(struct flush_wait *w)
 {
     struct core_req *q = w->q;
 
-    alloc_over(q, inode_take_error(q->p.file));
+    alloc_over(q, inode_error_since(q));
 }
 
 static void cancel_flush(struct core_req *q, int status)
@@ -192,7 +192,7 @@ static void alloc_flushed(struct flush_wait *w)
     struct core_req *q = w->q;
 
     if (q->p.inode->in_line) {
-        int err = inode_take_error(q->p.file);
+        int err = inode_error_since(q);
 
         req_finish(q, err ? err : -EIO);
     } else {
@@ -399,6 +399,7 @@ void core_fallocate(struct core *c, struct core_req *q, struct core_file *f, int
     q->p.offset = offset;
     q->p.n1 = offset + len;
     q->p.flags = flags;
+    q->p.errors_before = q->p.inode->error_seq;
     q->p.end = alloc_over;
     f->busy++;
     alloc_enter(q);

@@ -338,6 +338,20 @@ void commit_verifier(struct oss_target *t, uint64_t verifier)
         it_replay(list_entry(l, struct inode_target, replay));
 }
 
+/* Nobody knows what the target has: who reads it here is to see that. */
+static void forget_uncommitted(struct inode_target *it)
+{
+    struct list *l;
+
+    list_for_each (l, &it->blocks) {
+        struct block *b = list_entry(l, struct block, unc_link);
+        struct extent e;
+
+        for (uint32_t at = 0; extents_next(&b->committing, at, &e); at = e.end)
+            block_not_stored(b, e.start, e.end);
+    }
+}
+
 static void commit_failed(struct oss_target *t, int status)
 {
     struct core *c = t->core;
@@ -358,6 +372,7 @@ static void commit_failed(struct oss_target *t, int status)
         struct core_inode *i = inode_ref(it->inode);
 
         inode_set_error(i, c->forced ? -EIO : r.status, "commit");
+        forget_uncommitted(it);
         committed(it, t->commit_ticket);
         flush_step(i);
         inode_put(i);

@@ -226,7 +226,8 @@ struct core_req {
         struct core_inode *inode;
         uint64_t offset;
         uint32_t len, progress, flags;
-        unsigned pending, stale; /* how often it was made again with newer attributes */
+        uint32_t errors_before, gave_up; /* core_inode.error_seq, .gave_up when it began */
+        unsigned pending, stale;         /* how often it was made again with newer attributes */
         int error;
         const struct iovec *iov;
         unsigned n_iov;

@@ -7,7 +7,8 @@
  *               changes of names in one
  *   session.c   open, renew, reclaim, loss
  *   cmap.c      cluster map; nodes and targets of object storage
- *   oss.c       one transfer to one target: queue, checksums, retries, grants, verifiers
+ *   oss.c       one transfer to one target: queue, checksums, retries, verifiers
+ *   room.c      what targets promise room for; through.c writes without such a promise
  *   commit.c    COMMIT per target, replay when a target has forgotten
  *   inode.c     inode cache, attributes, leases as told by replies
  *   names.c     name cache
@@ -15,8 +16,8 @@
  *   behind.c    changes answered before the server has them: behind.h
  *   invalidate.c  what the server says is about to change
  *   mem.c       the memory budget: slabs of buffers, eviction, waiting
- *   block.c     data cache: blocks of files, filling and sending them; scatter.c those that are
- *               written to here and there
+ *   block.c     data cache: blocks of files, filling them; block_send.c sending them; scatter.c
+ *               those that are written to here and there
  *   preread.c   files that are about to be read
  *   atime.c     reads that move atime
  *   span.c      one request to the target of each stripe of a range
@@ -34,11 +35,13 @@
 #include <unistd.h>
 
 #include "client/core/behind.h"
+#include "client/core/block_int.h"
 #include "client/core/core.h"
 #include "client/core/extents.h"
 #include "client/core/gate.h"
 #include "client/core/lock_int.h"
 #include "client/core/mds_int.h"
+#include "client/core/mem_int.h"
 #include "client/core/names_int.h"
 #include "client/core/oss_int.h"
 #include "client/core/readahead.h"
@@ -206,10 +209,12 @@ struct core_inode {
     bool in_line;   /* contents are at the metadata server, block 0 holds all of them when cached */
     bool need_grow; /* contents outgrew the server's inline record: GROW is due */
     uint8_t giving_up; /* its tries + 1, until the server has heard that it does not: growth.c */
-    bool server_has_inline;  /* that record is not empty: commit before GROW */
-    uint32_t grow_error_seq; /* error_seq when need_grow was set */
-    uint64_t data_change;    /* attr.change for which the cached blocks are right; 0: none */
-    uint64_t acked_size;     /* end of the furthest byte that a target has acknowledged */
+    bool server_has_inline;      /* that record is not empty: commit before GROW */
+    uint32_t grow_error_seq;     /* error_seq when need_grow was set */
+    uint32_t gave_up;            /* how often it was given up to grow */
+    struct core_req *grow_trial; /* it grows for this one first: errors of that lose nothing */
+    uint64_t data_change;        /* attr.change for which the cached blocks are right; 0: none */
+    uint64_t acked_size;         /* end of the furthest byte that a target has acknowledged */
     struct list blocks;
     uint32_t n_blocks;
     uint64_t dirty_bytes, dirty_since_ns; /* since: 0 when there is nothing to write or commit */
@@ -300,7 +305,9 @@ void inode_entry(struct core_inode *i, struct core_entry *ret_entry);
 void inode_touch_data(struct core_inode *i, uint64_t end); /* a local write: size and mtime */
 void inode_touch_ctime(struct core_inode *i);              /* it alone changes, as by a write */
 void inode_set_error(struct core_inode *i, int status, const char *what);
-int inode_take_error(struct core_file *f); /* once per open file */
+int inode_error_of(const struct core_file *f);   /* that no fsync of it has told */
+int inode_take_error(struct core_file *f);       /* now one has */
+int inode_error_since(const struct core_req *q); /* of its inode, since q began */
 void inode_mark_dirty(struct core_inode *i);
 struct msg_time core_now(const struct core *c);
 static inline struct msg_time time_later(struct msg_time a, struct msg_time b)
@@ -326,117 +333,6 @@ void atime_set(struct core_inode *i, uint64_t asked_ns); /* by a request that wa
 /* What is to be told goes into a CLOSE; -ENOMEM. */
 int atime_take(struct core *c, struct mds_op *op) MUST_USE;
 void atime_answered(const struct mds_op *op, int status);
-
-/* ---- memory ---- */
-
-#define MEM_SLABS_MAX 516u
-#define MEM_CLASSES   4u          /* the first for small files, the last for streams */
-#define MEM_SCATTERED MEM_CLASSES /* where blocks of pages rest */
-
-struct mem_class {
-    uint32_t buf_bytes, first_bytes; /* of a buffer, of the first slab */
-    struct buf_pool *slabs[MEM_SLABS_MAX];
-    uint32_t n_slabs;
-    uint64_t bytes, max_bytes, eager_bytes; /* eager: it grows to these without asking */
-};
-
-/* How much may be done to get a buffer. Of a class that is not for streams more is taken always. */
-enum mem_how {
-    MEM_SPARE,  /* of streams only what is there: it is about to come back */
-    MEM_REUSE,  /* only what is there, and little more */
-    MEM_BESIDE, /* more is taken for streams, beside the reactor: NULL meanwhile */
-    MEM_GROW,   /* more is taken at once, by the reactor */
-};
-
-struct core_mem {
-    struct mem_class cls[MEM_CLASSES];
-    struct mem_class pages;              /* of scattered blocks */
-    uint32_t used_pages, pages_to_flush; /* to_flush: so many, and what is dirty is written back */
-    uint32_t rooms;                      /* given by core_write_room() and not back */
-    struct list waiters;                 /* struct core_req.p.wait */
-    struct reactor_work wake, commit;
-    bool waking, commit_asked;
-    uint64_t empties, grow_at_ns; /* grow_at_ns: no sooner for a write */
-    struct reactor_timer grow_timer;
-    struct worker_pool *helper; /* NULL until it is needed */
-    struct worker_job touch;
-    struct buf_pool *growing; /* for streams, being touched */
-    uint64_t grow_begun_ns;
-};
-
-int mem_budget_init(struct core *c) MUST_USE;
-void mem_warm(struct core *c); /* takes in advance what core_options.warm_bytes says */
-void mem_budget_fini(struct core *c);
-struct buf *mem_get(struct core *c, uint32_t bytes, enum mem_how how); /* NULL: none now */
-struct buf *mem_page_get(struct core *c); /* for scattered blocks; NULL: none now */
-void mem_put(struct core *c, struct buf *b);
-unsigned mem_class_of(uint32_t bytes); /* whose buffers hold so many */
-void mem_wait(struct core *c, struct core_req *q, void (*resume)(struct core_req *q));
-/* q waits for memory that is about to be free, or for the time to take more; resume tries again. */
-void mem_pace(struct core *c, struct core_req *q, void (*resume)(struct core_req *q));
-bool mem_may_grow(const struct core *c);
-bool mem_is_growing(const struct core *c);       /* more is being touched for streams */
-uint64_t mem_stream_bytes(const struct core *c); /* taken so far for streams */
-void mem_freed(struct core *c); /* something became free or evictable: waiters try again */
-uint64_t mem_used(const struct core *c);
-
-/* ---- blocks ---- */
-
-#define BLOCK_FLYING_MAX 32u /* as many pieces as a block can be dirty in */
-
-struct block {
-    struct hmap_node node;
-    struct list lru;      /* core.block_lru or block_spent of its class while clean and idle */
-    bool spent;           /* its reader keeps a copy, or a stream of writes has passed it */
-    struct list by_inode; /* core_inode.blocks */
-    struct list unc_link; /* inode_target.blocks */
-    struct core_inode *inode;
-    uint64_t index;
-    struct buf *buf;         /* NULL: scattered */
-    struct scatter *scatter; /* pages instead of a buffer, or NULL */
-    struct extents valid, dirty, unc, committing;
-    struct inode_target *unc_in;
-    uint32_t n_ios;                /* writes in flight */
-    uint32_t fill_start, fill_end; /* being read; equal: none */
-    struct oss_io *fill;
-    struct list waiters;                    /* struct core_req.p.wait */
-    struct extent flying[BLOCK_FLYING_MAX]; /* ranges being sent */
-    uint32_t ahead; /* bytes fetched in advance that no reader has asked for yet */
-    bool dead;      /* off the hash: dropped while busy, freed with the last transfer */
-    bool settling;  /* those that waited for it go on right now */
-};
-
-struct block *block_find(struct core *c, const struct core_inode *i, uint64_t index);
-/* Found or made with room for bytes [0, need) of the block; NULL: no memory now. */
-struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, enum mem_how how);
-/* A new one, which owns buf or s; NULL: no memory. */
-struct block *block_new(struct core_inode *i, uint64_t index, struct buf *buf, struct scatter *s);
-struct oss_target *block_target(const struct block *b); /* of its transfers; may be NULL */
-bool block_busy(const struct block *b, uint32_t start,
-                uint32_t end); /* a transfer touches that range */
-void block_wait(struct block *b, struct core_req *q, void (*resume)(struct core_req *q));
-void block_settle(struct block *b); /* after a change: LRU, waiters, freeing */
-int block_fill(struct block *b, uint32_t start, uint32_t end,
-               bool ahead);                    /* -ENOMEM; 0: under way */
-void block_send(struct block *b, bool stable); /* all dirty pieces of it */
-void block_drop(struct block *b);              /* forgets it; what is dirty is lost */
-void block_wanted(struct block *b);            /* a reader has come */
-/* Its contents in a buffer that nobody else reads; false: no memory. */
-bool block_own(struct block *b);
-bool blocks_all_sent(const struct core_inode *i, uint64_t from); /* nothing dirty before from */
-void block_cut(struct block *b, uint32_t at);                    /* truncate inside it */
-bool block_clean(const struct block *b);
-bool block_evict_one(struct core *c, uint32_t bytes);
-bool block_evict_class(struct core *c, unsigned class); /* the least recently used of it */
-bool block_evict_spent(struct core *c, unsigned class); /* one whose reader keeps a copy */
-void block_spend(struct block *b);                      /* is not expected to be read here again */
-/* [start, end) holds new bytes. -ENOSPC: too scattered; send the block first. */
-int block_set_dirty(struct block *b, uint32_t start, uint32_t end) MUST_USE;
-void block_dirty_valid(struct block *b); /* all that is valid is dirty */
-/* Of an idle block: what can be read again is not valid any more. false: it has got no simpler. */
-bool block_forget_clean(struct block *b);
-void blocks_drop_all(struct core_inode *i, bool also_dirty);
-void blocks_send_all(struct core_inode *i, bool stable);
 
 /* ---- operations' shared parts ---- */
 
@@ -488,6 +384,8 @@ void preread_released(const struct core_file *f);
 void direct_read(struct core_req *q);
 void direct_write(struct core_req *q);
 void direct_cancel(struct core_req *q, int status); /* of requests with transfers of their own */
+/* io gets bytes [skip, skip + len) of a write's; false: they are in too many pieces. */
+bool direct_slice(struct oss_io *io, const struct core_req *q, uint32_t skip, uint32_t len);
 void read_run(struct core_req *q);
 void read_pin(struct core_req *q, struct buf *b, uint32_t offset, uint32_t len);
 void read_ready(struct core_req *q); /* out.read is complete */

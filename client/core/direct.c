@@ -4,13 +4,19 @@
  *
  * Happy path of a read: each block's part of the range is one transfer, aligned to checksum blocks,
  * into the reader's own memory where that is aligned too, else into a buffer; all at once. Of a
- * write: stable transfers straight from the caller's memory, all at once, then SIZE when the file
- * has grown.
+ * write: stable transfers straight from the caller's memory, all at once, or where the file grows
+ * one after the other, then SIZE when it has grown. An append is given its place by the metadata
+ * server first. That cannot be taken back, so it is asked for only where targets have promised
+ * room; else the append is made under a lease that lasts as long (through.c).
  *
  * Failure: the first error counts; the request ends when the last transfer has let go of the
- * memory.
+ * memory. What was stored of a write that makes the file longer before one was refused is written.
  */
 #include "client/core/core_int.h"
+#include "client/core/room.h"
+
+#define WRITE_IN_TURN   0x80u /* its transfers go one after the other */
+#define LEASES_TO_WRITE 4u    /* asked for by an append, before it does without */
 
 void direct_cancel(struct core_req *q, int status)
 {
@@ -127,6 +133,13 @@ void direct_read(struct core_req *q)
 
 /* ---- writing ---- */
 
+/* From its beginning. */
+static void outdated(struct core_req *q, int status)
+{
+    q->p.progress = 0;
+    req_outdated(q, status, write_run);
+}
+
 static void size_called(struct mds_op *op, int status)
 {
     struct core_req *q = op->q;
@@ -145,7 +158,7 @@ static void size_called(struct mds_op *op, int status)
     /* Cut since we knew of it, maybe before we began: nobody could see behind the end, so it is
      * written afresh. Or grown, and only its attributes are known here. */
     if (status == -AIFS_ESTALE_TRUNC || status == -AIFS_ESTALE_LAYOUT)
-        req_outdated(q, status, write_run);
+        outdated(q, status);
     else if (status)
         q->p.end(q, status);
     else
@@ -165,7 +178,7 @@ static void written(struct core_req *q)
         return;
     }
     if (q->p.n1 != i->attr.truncate_gen) { /* cut meanwhile: it may be gone, to be written afresh */
-        req_outdated(q, -AIFS_ESTALE_TRUNC, write_run);
+        outdated(q, -AIFS_ESTALE_TRUNC);
         return;
     }
     /* A target that has not heard of a cut may have taken what is behind it: unless nothing can
@@ -190,6 +203,21 @@ static void written(struct core_req *q)
     req_call(q, op, "waits for the metadata server: SIZE");
 }
 
+static void write_pieces(struct core_req *q, uint64_t gen);
+
+/* A transfer is over, and its request is not, unless it was the last. */
+static void stored(struct core_req *q, uint32_t len)
+{
+    if (q->p.error)
+        q->p.len = q->p.progress; /* so much of it is written */
+    else if (q->p.flags & WRITE_IN_TURN)
+        q->p.progress += len;
+    if (q->p.flags & WRITE_IN_TURN && q->p.progress < q->p.len)
+        write_pieces(q, q->p.n1);
+    else
+        written(q);
+}
+
 static void write_called(struct oss_io *io, int status)
 {
     struct core_req *q = io->q;
@@ -203,15 +231,14 @@ static void write_called(struct oss_io *io, int status)
     if (straight_over(q))
         return;
     if (q->p.error == -AIFS_ESTALE_TRUNC) /* an append, cut before it was there: at the new end */
-        req_outdated(q, q->p.error, write_run);
-    else if (q->p.error)
+        outdated(q, q->p.error);
+    else if (q->p.error && !q->p.progress)
         q->p.end(q, q->p.error);
     else
-        written(q);
+        stored(q, io->len);
 }
 
-/* The part of the caller's memory that holds bytes [skip, skip + len) of the request. */
-static bool iov_slice(struct oss_io *io, const struct core_req *q, uint32_t skip, uint32_t len)
+bool direct_slice(struct oss_io *io, const struct core_req *q, uint32_t skip, uint32_t len)
 {
     unsigned k;
 
@@ -236,12 +263,14 @@ static bool iov_slice(struct oss_io *io, const struct core_req *q, uint32_t skip
 static void write_pieces(struct core_req *q, uint64_t gen)
 {
     struct core_inode *i = q->p.inode;
-    uint64_t at = q->p.offset, end = at + q->p.len;
+    uint64_t at = q->p.offset + q->p.progress, end = q->p.offset + q->p.len;
+    bool in_turn = !(q->p.flags & WRITE_STRAIGHT) && (write_appends(q) || end > i->attr.size);
     struct oss_io *ios[CORE_IOV_MAX];
     unsigned n = 0, k;
     int err = 0;
 
-    while (at < end && !err) {
+    q->p.flags = in_turn ? q->p.flags | WRITE_IN_TURN : q->p.flags & ~WRITE_IN_TURN;
+    while (at < end && !err && !(n && in_turn)) {
         struct stripe_piece p = stripe_cut(&i->layout, at, end);
         struct oss_io *io = oss_io_new(q->p.core, OSS_IO_WRITE, i);
 
@@ -250,7 +279,7 @@ static void write_pieces(struct core_req *q, uint64_t gen)
             break;
         }
         ios[n++] = io;
-        if (!iov_slice(io, q, (uint32_t)(at - q->p.offset), p.len))
+        if (!direct_slice(io, q, (uint32_t)(at - q->p.offset), p.len))
             err = -EINVAL; /* more pieces than a transfer takes */
         io->q = q;
         io->len = p.len;
@@ -288,7 +317,7 @@ static void appended(struct mds_op *op, int status)
     q->p.op = NULL;
     q->p.cancel = NULL;
     if (status == -AIFS_ESTALE_LAYOUT || status == -AIFS_ESTALE_TRUNC) {
-        req_outdated(q, status, write_run);
+        outdated(q, status);
         return;
     }
     if (status) {
@@ -305,6 +334,11 @@ void direct_write(struct core_req *q)
 
     if (!write_appends(q)) {
         write_pieces(q, q->p.inode->attr.truncate_gen);
+        return;
+    }
+    if (q->p.stale < LEASES_TO_WRITE &&
+        !room_to_append(q->p.inode, q->p.inode->attr.size, q->p.len)) {
+        inline_lease(q, write_run);
         return;
     }
     op = mds_op_new(q->p.core, RPC_OP_APPEND_RANGE, q, appended);

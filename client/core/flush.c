@@ -17,6 +17,7 @@
  */
 #include "client/core/core_int.h"
 #include "client/core/growth.h"
+#include "client/core/room.h"
 
 #define ROUNDS_BACKGROUND 1u
 #define ROUNDS_REQUEST    16u
@@ -288,7 +289,8 @@ static void meta_send(struct core_inode *i, uint64_t ahead)
         growth_tell(i);
         return;
     }
-    if (i->need_grow && i->server_has_inline && i->error_seq != i->grow_error_seq) {
+    if (i->need_grow && ((i->server_has_inline && i->error_seq != i->grow_error_seq) ||
+                         (i->grow_trial && i->grow_trial->p.error))) {
         growth_give_up(i);
         return;
     }
@@ -331,7 +333,7 @@ static bool all_promised(struct core_inode *i)
         const struct block *b = list_entry(l, const struct block, by_inode);
         const struct oss_target *t = extents_empty(&b->dirty) ? NULL : block_target(b);
 
-        if (!extents_empty(&b->dirty) && (!t || t->grant < LITTLE_BYTES))
+        if (!extents_empty(&b->dirty) && (!t || room_granted(t) < room_owed(t)))
             return false;
     }
     return true;

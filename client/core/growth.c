@@ -151,6 +151,7 @@ void growth_give_up(struct core_inode *i)
     i->need_grow = false;
     i->in_line = true;
     i->giving_up = 1;
+    i->gave_up++;
     flush_meta_over(i, i->meta_seq);
     blocks_drop_all(i, true);
     i->attr.size = i->acked_size = i->server_size;

@@ -365,18 +365,32 @@ void inode_touch_ctime(struct core_inode *i)
 
 void inode_set_error(struct core_inode *i, int status, const char *what)
 {
+    if (i->grow_trial) { /* its writer is told; the server has what was acknowledged */
+        i->grow_trial->p.error = status;
+        return;
+    }
     i->error = status;
     i->error_seq++;
     LOG_ERROR("client", "%s of inode %llu failed: %s", what, (unsigned long long)i->ino,
               err_text(status));
 }
 
+int inode_error_of(const struct core_file *f)
+{
+    return f->error_seen == f->inode->error_seq ? 0 : f->inode->error;
+}
+
 int inode_take_error(struct core_file *f)
 {
-    if (f->error_seen == f->inode->error_seq)
-        return 0;
+    int err = inode_error_of(f);
+
     f->error_seen = f->inode->error_seq;
-    return f->inode->error;
+    return err;
+}
+
+int inode_error_since(const struct core_req *q)
+{
+    return q->p.errors_before == q->p.inode->error_seq ? 0 : q->p.inode->error;
 }
 
 void core_forget(struct core *c, uint64_t ino)

@@ -11,6 +11,7 @@
  * transport has let go of its memory.
  */
 #include "client/core/core_int.h"
+#include "client/core/room.h"
 
 #define FREE_IOS_MAX 64u
 
@@ -194,7 +195,7 @@ static int read_verify(struct oss_io *io, const struct msg_read_rep *rep)
 
 void oss_write_noted(struct oss_target *t, const struct msg_write_rep *rep)
 {
-    t->grant = rep->grant > t->flying ? rep->grant - t->flying : 0;
+    room_noted(t, rep);
     commit_verifier(t, rep->verifier);
 }
 
@@ -361,9 +362,8 @@ static void crc_iov(struct oss_io *io)
 
 bool oss_write_stable(struct oss_target *t, const struct core_inode *i, uint32_t len, bool stable)
 {
-    if (stable || t->grant < len || i->lease != MSG_LEASE_WRITE)
+    if (stable || room_granted(t) < len || i->lease != MSG_LEASE_WRITE)
         return true; /* no room promised: durable before the reply, or ENOSPC */
-    t->grant -= len;
     t->flying += len;
     return false;
 }
@@ -383,6 +383,7 @@ static void fill_write(struct oss_io *io)
         .crcs = io->crcs,
         .op_id = ++io->core->op_ids,
         .want_grant = oss_want_grant(io->core),
+        .keep_grant = io->block ? 0 : room_owed(t),
     };
     crc_iov(io);
     io->call.bulk_out = io->iov;

@@ -48,12 +48,13 @@ struct oss_target {
     uint32_t in_flight;
     uint64_t missing_ns; /* its server did not have it: asked again at this time; 0: it is there */
     uint64_t verifier;   /* 0: not yet known */
-    uint64_t grant;      /* unstable bytes the server promises room for */
-    uint64_t unsent;     /* dirty bytes in our cache that will go there */
-    uint64_t flying;     /* unstable bytes sent and not yet answered */
-    uint64_t under_way;  /* of blocks: queued or sent, and not yet answered */
-    bool told;           /* of a large write whether it was durable with its answer unasked: */
-    bool at_once;        /* the last was */
+    uint64_t grant, granted_ns; /* bytes of slots that the server promises us; since */
+    uint64_t unsent;            /* of them, for what is dirty in our cache */
+    uint64_t leaving;           /* of them, for what has left it and is not answered */
+    uint64_t flying;            /* unstable bytes sent and not yet answered */
+    uint64_t under_way;         /* of blocks: queued or sent, and not yet answered */
+    bool told;    /* of a large write whether it was durable with its answer unasked: */
+    bool at_once; /* the last was */
     /* commit */
     struct list commit_queue; /* struct inode_target */
     struct list committing;
@@ -81,9 +82,10 @@ struct oss_io {
     enum oss_kind kind;
     struct core_inode *inode;     /* referenced */
     struct block *block;          /* NULL: direct */
-    struct oss_target *of_target; /* that counts it in under_way */
-    struct core_req *q;           /* direct: whom it works for */
-    struct buf *buf;              /* referenced while the transfer lasts, or NULL */
+    struct oss_target *of_target; /* that counts it in under_way, and in leaving: */
+    uint64_t charge;
+    struct core_req *q; /* direct: whom it works for */
+    struct buf *buf;    /* referenced while the transfer lasts, or NULL */
     struct oss_target *target;
     struct oss_node *node;   /* sent to */
     struct oss_share *share; /* the call it shares while it is sent; NULL: its own */
@@ -143,7 +145,7 @@ void oss_io_go(struct oss_io *io);               /* sends it, or puts it into a 
 void oss_io_over(struct oss_io *io, int status); /* what its call brought: again, or done() */
 /* Its memory begins with the len bytes that exist: are they right? Zeroes the rest. */
 int oss_read_check(struct oss_io *io, uint32_t len, const uint32_t *crcs) MUST_USE;
-/* May a write of so much only be stable? If not, it takes from the target's promise. */
+/* May a write of so much only be stable? */
 bool oss_write_stable(struct oss_target *t, const struct core_inode *i, uint32_t len, bool stable);
 void oss_write_noted(struct oss_target *t, const struct msg_write_rep *rep);
 void oss_target_pump(struct oss_target *t); /* sends from its queue */

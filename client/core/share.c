@@ -11,6 +11,7 @@
  * goes once more, alone, and what that brings is its own. Cancelling one ends the call.
  */
 #include "client/core/core_int.h"
+#include "client/core/room.h"
 
 #define FREE_SHARES_MAX 16u
 
@@ -231,6 +232,7 @@ static void write_message(struct oss_share *s, struct core_inode *i)
         .crcs = s->crcs,
         .op_id = ++s->core->op_ids,
         .want_grant = oss_want_grant(s->core),
+        .keep_grant = s->ios[0]->block ? 0 : room_owed(s->target),
     };
     s->call.bulk_out = s->iov;
     s->call.n_bulk_out = s->n;

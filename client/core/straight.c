@@ -22,6 +22,7 @@
 #include "client/core/growth.h"
 
 #include "client/core/core_int.h"
+#include "client/core/through.h"
 
 static bool overlaps(const struct core_inode *i, uint64_t start, uint64_t end)
 {
@@ -30,7 +31,7 @@ static bool overlaps(const struct core_inode *i, uint64_t start, uint64_t end)
     list_for_each (l, &i->straight) {
         const struct core_req *q = list_entry(l, const struct core_req, p.wait);
 
-        if (q->p.offset < end && q->p.offset + q->p.len > start)
+        if (q->p.flags & WRITE_ALONE || (q->p.offset < end && q->p.offset + q->p.len > start))
             return true;
     }
     return false;
@@ -134,8 +135,8 @@ static bool is_ours(const struct core_req *q)
            q->p.n1 == i->attr.truncate_gen;
 }
 
-/* Whatever has become of it, the target may have bytes up to its end: the server has to hear of
- * them before it cuts the file, or they would be back when it grows over them. */
+/* Unless it was refused for want of room the target may have bytes up to its end: the server has to
+ * hear of them before it cuts the file, or they would be back when it grows over them. */
 static void note_end(const struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
@@ -159,7 +160,7 @@ bool straight_over(struct core_req *q)
     stored = is_ours(q) && !q->p.error && !(q->p.flags & WRITE_COPIED);
     q->p.flags &= ~WRITE_STRAIGHT;
     list_remove(&q->p.wait);
-    if (is_ours(q))
+    if (is_ours(q) && q->p.error != -ENOSPC)
         note_end(q);
     i->core->stats.straight_writes += stored;
     inode_ref(i);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * close(2) and fsync(2): a flush of the inode, then the file's own error, once.
+ * close(2) and fsync(2): a flush of the inode, then the file's own error: fsync tells it once, and
+ * close what fsync has not told, of each descriptor (one may be closed by a process that ends, and
+ * nobody hears of it). Before it is told the kernel drops what it caches of the file: from then on
+ * everybody reads what the servers have.
  */
 #include "client/core/core_int.h"
 
@@ -9,16 +12,37 @@ static void sync_end(struct core_req *q, int status)
     struct core_file *f = q->p.file;
     struct core_inode *i = q->p.inode;
 
-    if (!status)
-        status = inode_take_error(f);
+    if (!status) /* close tells it of each descriptor that fsync has not told */
+        status = q->p.n1 ? inode_take_error(f) : inode_error_of(f);
     file_idle(f);
     req_end(q, status);
     inode_put(i);
 }
 
-static void flushed(struct flush_wait *w)
+static void dropped(struct inval_wait *w)
 {
     req_finish(w->q, 0);
+}
+
+static void cancel_drop(struct core_req *q, int status)
+{
+    list_remove(&((struct inval_wait *)q->p.flush)->link);
+    req_finish(q, status);
+}
+
+static void flushed(struct flush_wait *w)
+{
+    struct core_req *q = w->q;
+    struct inval_wait *drop = (struct inval_wait *)q->p.flush;
+
+    if (!inode_error_of(q->p.file) || q->p.core->forced) {
+        req_finish(q, 0);
+        return;
+    }
+    req_wait(q, "waits until what was lost is not cached", cancel_drop);
+    *drop = (struct inval_wait){.q = q, .fn = dropped};
+    list_init(&drop->link);
+    lease_kernel_drops_then(q->p.inode, drop);
 }
 
 static void cancel_sync(struct core_req *q, int status)
@@ -36,12 +60,13 @@ static void sync_start(struct core *c, struct core_req *q, struct core_file *f, 
     if (!core_usable(c, q))
         return;
     if (!commit && f->creating) { /* what it has written goes along with it */
-        req_end(q, inode_take_error(f));
+        req_end(q, inode_error_of(f));
         return;
     }
     q->p.file = f;
     q->p.inode = inode_ref(f->inode);
     q->p.end = sync_end;
+    q->p.n1 = commit;
     f->busy++;
     req_wait(q, commit ? "writes back and commits" : "writes back", cancel_sync);
     w->q = q;

@@ -3,17 +3,19 @@
  * Writing.
  *
  * Happy path, under a write lease: bytes are copied into blocks, size and mtime change here, blocks
- * that are full go out at once, the rest with a flush or after half a second. A write to a target
- * that has promised no room waits until it is stored (so that ENOSPC reaches the writer), and so
- * does O_SYNC. Large writes of those who keep many going may leave from their memory (straight.c).
- * Without a write lease: straight to the targets or, small files, to the metadata server.
+ * that are full go out at once, the rest with a flush or after half a second. O_SYNC waits until it
+ * is stored. What no target has promised room for is stored first (through.c), so that ENOSPC
+ * reaches the writer and nothing is left of it. Large writes of those who keep many going may leave
+ * from their memory (straight.c). Without a write lease: straight to the targets or, small files,
+ * to the metadata server.
  *
  * A request that has to wait goes on in write_run() from q->p.progress.
  */
 #include "client/core/core_int.h"
 #include "client/core/growth.h"
+#include "client/core/room.h"
+#include "client/core/through.h"
 
-#define WRITE_THROUGH  0x2u
 #define WRITE_FLUSHING 0x4u
 #define WRITE_PLACED   0x8u        /* an append, under a lease */
 #define SCATTERED_MAX  (16u * KIB) /* as much as a target overwrites without moving it */
@@ -83,7 +85,7 @@ static void finish(struct core_req *q)
 static void stored(struct flush_wait *w)
 {
     struct core_req *q = w->q;
-    int err = inode_take_error(q->p.file);
+    int err = inode_error_since(q); /* an earlier one is for fsync and close to tell */
 
     if (q->p.inode->lease_temporary)
         lease_give_up(q->p.inode, MSG_LEASE_NONE);
@@ -108,7 +110,7 @@ void write_done(struct core_req *q)
     static_assert(sizeof *w <= sizeof q->p.flush, "room for a flush");
     append_over(q);
     q->p.file->wrote = true;
-    if (q->p.flags & WRITE_FLUSHING || (!sync && !(q->p.flags & WRITE_THROUGH))) {
+    if (q->p.flags & WRITE_FLUSHING || !sync) {
         finish(q);
         return;
     }
@@ -286,8 +288,13 @@ static bool write_piece(struct core_req *q, const struct stripe_piece *p)
     struct core_inode *i = q->p.inode;
     uint32_t end = p->start + p->len, unit = stripe_block_bytes(&i->layout);
     struct oss_target *t = oss_target_of(q->p.core, &i->layout, p->chunk);
-    struct block *b = block_to_write(q, p, t);
+    struct block *b;
 
+    if (!room_for(i, t, p->block, p->start, end)) {
+        through_write(q, p);
+        return false;
+    }
+    b = block_to_write(q, p, t);
     if (!b)
         return false;
     if (block_busy(b, p->start, end)) {
@@ -299,8 +306,6 @@ static bool write_piece(struct core_req *q, const struct stripe_piece *p)
             return false;
     copy_to_block(q, b, p);
     inode_touch_data(i, p->block * unit + end);
-    if (!t || t->grant < t->unsent)
-        q->p.flags |= WRITE_THROUGH;
     send_written(b, end, unit);
     if (b->dirty.n >= EXTENTS_MAX / 2 && b->scatter && !i->background_busy)
         flush_background(q->p.core, 0, true); /* before it is too scattered to note more */
@@ -356,6 +361,10 @@ static void write_inline(struct core_req *q)
             write_end(q, -ENOSPC);
             return;
         }
+        if (!room_for(i, oss_target_of(q->p.core, &i->layout, 0), 0, 0, (uint32_t)MAX(old, 1))) {
+            through_grow(q);
+            return;
+        }
         inline_grow(i);
         write_striped(q);
         return;
@@ -382,6 +391,11 @@ void write_run(struct core_req *q)
     bool append = write_appends(q);
 
     q->p.error = 0;
+    if (q->p.gave_up != i->gave_up) { /* what it has written went with the growth */
+        q->p.gave_up = i->gave_up;
+        q->p.progress = 0;
+        q->p.flags &= ~WRITE_PLACED;
+    }
     if (!creating_serves(q->p.file) && !file_ready(q, write_run))
         return;
     if (i->lease != MSG_LEASE_WRITE && q->p.progress) { /* the lease went while it waited */
@@ -451,6 +465,8 @@ static void write_begin(struct core *c, struct core_req *q, struct core_file *f,
     q->p.n_iov = n_iov;
     q->p.room = room;
     q->p.end = write_end;
+    q->p.errors_before = f->inode->error_seq;
+    q->p.gave_up = f->inode->gave_up;
     f->busy++;
     write_enter(q);
 }

@@ -3,7 +3,8 @@
  * Reads and writes of any length: cut into pieces of at most 1 MiB, up to 32 of them under way at
  * once, on all servers. Reads land in the caller's memory; appends go one piece after the other.
  *
- * The first error ends it when the pieces under way are done; a short piece is the end of file.
+ * The first error ends it when the pieces under way are done: a write that has stored what comes
+ * before it is short. A short piece of a read is the end of file.
  */
 #include "client/lib/lib_int.h"
 
@@ -36,7 +37,9 @@ struct lib_io *lib_io_new(struct aifs_file *f, int op, void *buf, size_t len, ui
 
 ssize_t lib_io_result(const struct lib_io *io)
 {
-    return io->error ? io->error : (ssize_t)io->limit;
+    bool some = io->op == AIFS_WRITE && io->limit;
+
+    return io->error && !some ? io->error : (ssize_t)io->limit;
 }
 
 static void piece_over(struct core_req *q, int status)
@@ -49,7 +52,7 @@ static void piece_over(struct core_req *q, int status)
         core_read_done(q);
     if (status && !io->error)
         io->error = status;
-    if (bytes < p->len)
+    if (bytes < p->len) /* all before it is there */
         io->limit = MIN(io->limit, p->offset + bytes);
     p->used = false;
     io->pending--;

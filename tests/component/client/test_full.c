@@ -78,5 +78,207 @@ START_TEST(without_a_grant_enospc_reaches_write)
 }
 END_TEST
 
+/* ---- what was acknowledged, and is lost ---- */
+
+START_TEST(what_is_lost_is_told_by_fsync_and_close_whatever_a_write_has_told)
+{
+    struct core_file *f = stored_file("lost", 3 * MIB), *g;
+
+    g = bed_open(&bed, c, "lost", O_RDWR, NULL);
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
+    ck_assert_int_eq(bed_write(&bed, c, f, 3 * MIB, data, 4096), 0); /* room was promised */
+    bed_spin(&bed, 2 * NS_PER_S);                                    /* it is written back */
+    bed_spin(&bed, 60 * NS_PER_S);                                   /* and the promise over */
+    ck_assert_int_eq(bed_write(&bed, c, f, 3 * MIB + 4096, data, 4096), -ENOSPC);
+    fake_targets_fail_writes(&bed.cluster, 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, 3 * MIB + 4096, data, 4096), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), -ENOSPC); /* of a child that ends, maybe */
+    ck_assert_int_eq(bed_fsync(&bed, c, f), -ENOSPC);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, g), -ENOSPC);
+    ck_assert_int_eq(bed_flush(&bed, c, g), 0);
+    core_release(c, f);
+    core_release(c, g);
+}
+END_TEST
+
+START_TEST(a_synchronous_write_does_not_take_the_error_of_another_from_fsync)
+{
+    struct core_file *f = stored_file("lost", 3 * MIB), *g;
+
+    g = bed_open(&bed, c, "lost", O_WRONLY | O_DSYNC, NULL);
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 4096), 0);
+    ck_assert_int_eq(bed_write(&bed, c, g, MIB, data, 4096), -ENOSPC);
+    fake_targets_fail_writes(&bed.cluster, 0);
+    ck_assert_int_eq(bed_write(&bed, c, g, MIB, data, 4096), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, g), -ENOSPC);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), -ENOSPC);
+    core_release(c, f);
+    core_release(c, g);
+}
+END_TEST
+
+START_TEST(what_no_commit_has_made_durable_is_not_read_either)
+{
+    struct core_file *f = stored_file("lost", 3 * MIB);
+
+    memset(back, 0xaa, 4096);
+    for (unsigned k = 0; k < 3; k++)
+        bed.cluster.oss[k].fail_commits = -EIO;
+    ck_assert_int_eq(bed_write(&bed, c, f, 4096, back, 4096), 0);
+    bed_spin(&bed, 2 * NS_PER_S);
+    for (unsigned k = 0; k < 3; k++)
+        bed.cluster.oss[k].fail_commits = 0;
+    fake_targets_restart(&bed.cluster); /* they have forgotten it */
+    ck_assert_int_eq(bed_fsync(&bed, c, f), -EIO);
+    expect_read(f, 0, data, 3 * MIB);
+    core_release(c, f);
+}
+END_TEST
+
+/* ---- what was not acknowledged ---- */
+
+static void expect_size(struct core_file *f, const char *name, uint64_t want)
+{
+    uint64_t size;
+
+    ck_assert_int_eq(bed_size(&bed, c, core_file_ino(f), &size), 0);
+    ck_assert_uint_eq(size, want);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_uint_eq(fake_inode(&bed.cluster, name)->attr.size, want);
+}
+
+static void promise_nothing(void)
+{
+    for (unsigned k = 0; k < 3; k++)
+        bed.cluster.oss[k].grant = 0;
+    bed_spin(&bed, 60 * NS_PER_S); /* and nothing any more */
+}
+
+START_TEST(a_refused_write_leaves_the_size_as_it_was)
+{
+    static const int flags[] = {O_RDWR, O_RDWR | O_APPEND, O_WRONLY | O_DSYNC};
+    struct core_file *f = stored_file("refused", 3 * MIB), *g;
+
+    promise_nothing();
+    for (unsigned k = 0; k < ARRAY_LEN(flags); k++) {
+        g = bed_open(&bed, c, "refused", flags[k], NULL);
+        fake_targets_fail_writes(&bed.cluster, -ENOSPC);
+        ck_assert_int_eq(bed_write(&bed, c, g, 3 * MIB, data, 4096), -ENOSPC);
+        ck_assert_int_eq(bed_write(&bed, c, g, 7 * MIB, data, MIB), -ENOSPC);
+        expect_size(f, "refused", 3 * MIB);
+        ck_assert_int_eq(bed_fsync(&bed, c, g), 0); /* nothing was lost */
+        fake_targets_fail_writes(&bed.cluster, 0);
+        core_release(c, g);
+    }
+    ck_assert_int_eq(bed_write(&bed, c, f, 3 * MIB, data + 3 * MIB, MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "refused", data, 4 * MIB);
+    core_release(c, f);
+}
+END_TEST
+
+static struct fake_oss *oss_of_chunk(const char *name, uint64_t chunk)
+{
+    const struct msg_layout *l = &fake_inode(&bed.cluster, name)->layout;
+
+    return &bed.cluster.oss[(l->start + chunk % l->stripe_count) % bed.cluster.n_oss];
+}
+
+static void expect_short(struct core_file *f, const char *name, uint64_t size)
+{
+    struct iovec iov = {data + size, MIB};
+    struct fake_oss *full = oss_of_chunk(name, size / MIB + 1);
+    struct bed_op op;
+
+    full->fail_writes = -ENOSPC;
+    full->fail_writes_n = UINT32_MAX;
+    bed_op_init(&op);
+    core_write(c, &op.q, f, size, &iov, 1, MIB);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    ck_assert_uint_eq(op.q.out.write.bytes, MIB - size % MIB);
+    full->fail_writes = 0;
+    expect_size(f, name, size / MIB * MIB + MIB);
+    bed_expect_durable(&bed, name, data, (uint32_t)(size / MIB * MIB + MIB));
+}
+
+START_TEST(a_write_that_is_refused_in_part_is_short)
+{
+    struct core_file *f = stored_file("short", 3 * MIB + 1000);
+
+    promise_nothing();
+    expect_short(f, "short", 3 * MIB + 1000);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(so_is_one_without_a_lease_and_nothing_is_left_behind_it)
+{
+    struct core *other = bed_mount(&bed, NULL);
+    struct core_file *f = stored_file("short", 3 * MIB + 1000), *g;
+
+    g = bed_open(&bed, other, "short", O_RDWR, NULL);
+    expect_short(f, "short", 3 * MIB + 1000);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 6 * MIB), 0);
+    memset(data + 4 * MIB, 0, 2 * MIB);
+    bed_expect_durable(&bed, "short", data, 6 * MIB);
+    core_release(other, g);
+    core_release(c, f);
+    bed_unmount(&bed, other, false, 0);
+}
+END_TEST
+
+START_TEST(a_small_file_that_finds_no_room_to_grow_has_lost_nothing)
+{
+    struct core_file *f = bed_create(&bed, c, "small");
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0); /* nobody has it yet */
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
+    ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 100000), -ENOSPC);
+    expect_size(f, "small", 1000);
+    bed_expect_durable(&bed, "small", data, 1000);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    fake_targets_fail_writes(&bed.cluster, 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 100000), 0);
+    expect_size(f, "small", 101000);
+    bed_expect_durable(&bed, "small", data, 101000);
+    core_release(c, f);
+}
+END_TEST
+
+/* Its first part went with a growth that was given up while the second one waited. */
+START_TEST(a_write_begins_again_when_what_it_has_written_went_with_a_growth)
+{
+    struct core_file *f = stored_file("again", 1000), *other;
+    struct iovec iov = {data + 1000, MIB};
+    struct fake_oss *first = oss_of_chunk("again", 0);
+    struct bed_op op;
+
+    oss_of_chunk("again", 1)->grant = 0;
+    other = stored_file("other", 3 * MIB); /* the other targets promise room */
+    core_release(c, other);
+    first->fail_writes = -ENOSPC;
+    first->fail_writes_n = 1;
+    bed_op_init(&op);
+    core_write(c, &op.q, f, 1000, &iov, 1, MIB);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    ck_assert_uint_eq(op.q.out.write.bytes, MIB);
+    ck_assert_uint_eq(first->fail_writes_n, 0);
+    (void)bed_fsync(&bed, c, f); /* the growth is told */
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "again", data, MIB + 1000);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-full", setup, file_bed_teardown, a_full_target_is_reported_and_by_one_call_only,
-           what_no_target_has_taken_is_not_read, without_a_grant_enospc_reaches_write)
+           what_no_target_has_taken_is_not_read, without_a_grant_enospc_reaches_write,
+           what_is_lost_is_told_by_fsync_and_close_whatever_a_write_has_told,
+           a_synchronous_write_does_not_take_the_error_of_another_from_fsync,
+           what_no_commit_has_made_durable_is_not_read_either,
+           a_refused_write_leaves_the_size_as_it_was, a_write_that_is_refused_in_part_is_short,
+           so_is_one_without_a_lease_and_nothing_is_left_behind_it,
+           a_small_file_that_finds_no_room_to_grow_has_lost_nothing,
+           a_write_begins_again_when_what_it_has_written_went_with_a_growth)

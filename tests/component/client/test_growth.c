@@ -12,7 +12,11 @@
 
 static void setup(void)
 {
+    struct core_file *f;
+
     file_bed_setup(3, ROOM);
+    f = stored_file("other", 3 * MIB); /* now every target has promised room */
+    core_release(c, f);
 }
 
 START_TEST(a_small_file_that_cannot_grow_keeps_what_it_had)

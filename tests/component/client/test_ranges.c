@@ -154,6 +154,7 @@ START_TEST(a_small_file_that_cannot_grow_is_not_punched_and_stays_usable)
     ck_assert_int_eq(allocate(c, f, PUNCH, 60000, 1000), -ENOSPC);
     ck_assert_uint_eq(punches(), 0);
     ck_assert(i->attr.flags & MSG_ATTR_INLINE);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), -ENOSPC); /* the size that was given has gone */
     expect_durable(f, "f", 1000);
     fake_targets_fail_writes(&bed.cluster, 0);
     zero(f, PUNCH, 100, 200);

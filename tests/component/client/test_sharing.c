@@ -304,13 +304,15 @@ END_TEST
 
 START_TEST(an_append_that_a_cut_overtakes_goes_to_the_new_end_only)
 {
-    struct core_file *w = bed_create(&bed, a, "journal"), *r;
+    struct core_file *w = bed_create(&bed, a, "journal"), *r, *o = bed_create(&bed, b, "other");
     struct fake_inode *i = fake_inode(&bed.cluster, "journal");
     struct iovec iov = {data + 200000, 1000};
     unsigned before = 0, after = 0;
     struct bed_op append;
     uint64_t size;
 
+    ck_assert_int_eq(bed_write(&bed, b, o, 0, data, bed.cluster.n_oss * MIB), 0);
+    core_release(b, o); /* now every target has promised room */
     ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 200000), 0);
     r = bed_open(&bed, b, "journal", O_RDWR | O_APPEND, NULL);
     fake_targets_hold(&bed.cluster);
