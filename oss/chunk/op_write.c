@@ -160,21 +160,6 @@ static bool plan_needs_slot(struct chunk_op *op, uint32_t new_len, enum slots_us
     return locked != 0;
 }
 
-/* There is no room for everybody any more: of what the writer was promised. */
-static int plan_promised_slot(struct chunk_op *op, unsigned class, enum slots_use use)
-{
-    struct slots *slots = &op->store->slots;
-    uint64_t own = op->promise && *op->promise > op->keep ? *op->promise - op->keep : 0;
-    int rc = own ? slots_alloc_promised(slots, class, use, own, &op->write.slot) : -ENOSPC;
-
-    if (!rc) {
-        own = MIN(own, 1ull << class);
-        *op->promise -= own;
-        slots->promised_bytes -= own;
-    }
-    return rc;
-}
-
 static int plan_slot(struct chunk_op *op, uint32_t new_len, enum slots_use use)
 {
     struct slots *slots = &op->store->slots;
@@ -186,7 +171,9 @@ static int plan_slot(struct chunk_op *op, uint32_t new_len, enum slots_use use)
     rc = slots_alloc(slots, class, use, &op->write.slot);
     if (rc == -ENOSPC && class > need)
         rc = slots_alloc(slots, need, use, &op->write.slot);
-    return rc == -ENOSPC ? plan_promised_slot(op, need, use) : rc;
+    if (rc == -ENOSPC && op->promise)
+        rc = slots_alloc_owed(slots, need, use, op->promise, op->keep, &op->write.slot);
+    return rc;
 }
 
 static void plan_edges(struct chunk_op *op)

@@ -263,6 +263,20 @@ int slots_alloc(struct slots *s, unsigned class, enum slots_use use, struct chun
     return slots_alloc_promised(s, class, use, 0, ret_slot);
 }
 
+int slots_alloc_owed(struct slots *s, unsigned class, enum slots_use use, uint64_t *promise,
+                     uint64_t keep, struct chunk_slot *ret_slot)
+{
+    uint64_t own = *promise > keep ? *promise - keep : 0;
+    int rc = own ? slots_alloc_promised(s, class, use, own, ret_slot) : -ENOSPC;
+
+    if (!rc) {
+        own = MIN(own, 1ull << class);
+        *promise -= own;
+        s->promised_bytes -= own;
+    }
+    return rc;
+}
+
 int slots_back_ahead(struct slots *s, unsigned class)
 {
     uint64_t bytes = group_bytes(slots_class(s, class), class);

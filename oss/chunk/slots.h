@@ -70,6 +70,9 @@ int slots_alloc(struct slots *s, unsigned class, enum slots_use use,
  * promised. */
 int slots_alloc_promised(struct slots *s, unsigned class, enum slots_use use, uint64_t own,
                          struct chunk_slot *ret_slot) MUST_USE;
+/* There is no room for everybody any more: of a promise, all but keep of it. It is less then. */
+int slots_alloc_owed(struct slots *s, unsigned class, enum slots_use use, uint64_t *promise,
+                     uint64_t keep, struct chunk_slot *ret_slot) MUST_USE;
 /* The slot that slots_alloc() would take; false: it would have to back a group first. */
 bool slots_next(struct slots *s, unsigned class, struct chunk_slot *ret_slot);
 /* Backs one more group before it is needed; -ENOSPC also where another would have to go for it, or
