@@ -48,7 +48,8 @@ struct block *block_get(struct core_inode *i, uint64_t index, uint32_t need, enu
 struct block *block_new(struct core_inode *i, uint64_t index, struct buf *buf, struct scatter *s);
 struct oss_target *block_target(const struct block *b);     /* of its transfers; may be NULL */
 void block_account_dirty(struct block *b, uint32_t before); /* dirty has changed */
-void block_not_stored(struct block *b, uint32_t start, uint32_t end); /* no target has it */
+/* No target has it, and it is not to be read but where it is dirty. */
+void block_not_stored(struct block *b, uint32_t start, uint32_t end);
 bool block_busy(const struct block *b, uint32_t start,
                 uint32_t end); /* a transfer touches that range */
 void block_wait(struct block *b, struct core_req *q, void (*resume)(struct core_req *q));

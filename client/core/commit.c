@@ -338,16 +338,22 @@ void commit_verifier(struct oss_target *t, uint64_t verifier)
         it_replay(list_entry(l, struct inode_target, replay));
 }
 
-/* Nobody knows what the target has: who reads it here is to see that. */
+/* Nobody knows what the target has: who reads it here is to see that. What it has taken since lies
+ * over it, and goes with the next one. */
 static void forget_uncommitted(struct inode_target *it)
 {
     struct list *l;
 
     list_for_each (l, &it->blocks) {
         struct block *b = list_entry(l, struct block, unc_link);
+        struct extents lost = b->committing;
         struct extent e;
+        uint32_t at;
 
-        for (uint32_t at = 0; extents_next(&b->committing, at, &e); at = e.end)
+        for (at = 0; extents_next(&b->unc, at, &e); at = e.end)
+            if (extents_remove(&lost, e.start, e.end))
+                break; /* too scattered to note: of the rest too */
+        for (at = 0; extents_next(&lost, at, &e); at = e.end)
             block_not_stored(b, e.start, e.end);
     }
 }

@@ -15,6 +15,13 @@ static void setup(void)
     file_bed_setup(3, ROOM);
 }
 
+static struct fake_oss *oss_of_chunk(const char *name, uint64_t chunk)
+{
+    const struct msg_layout *l = &fake_inode(&bed.cluster, name)->layout;
+
+    return &bed.cluster.oss[(l->start + chunk % l->stripe_count) % bed.cluster.n_oss];
+}
+
 START_TEST(a_full_target_is_reported_and_by_one_call_only)
 {
     struct core_file *f = bed_create(&bed, c, "full");
@@ -138,6 +145,35 @@ START_TEST(what_no_commit_has_made_durable_is_not_read_either)
 }
 END_TEST
 
+/* It lies over what was on its way to be durable. */
+START_TEST(what_is_written_while_a_commit_fails_is_kept)
+{
+    struct core_file *f = stored_file("kept", 3 * MIB);
+
+    for (unsigned k = 0; k < 3; k++) {
+        bed.cluster.oss[k].hold_commits = true;
+        bed.cluster.oss[k].fail_commits = -EIO;
+    }
+    memset(back, 0xaa, 200000);
+    ck_assert_int_eq(bed_write(&bed, c, f, 4096, back, 200000), 0); /* not scattered */
+    bed_spin(&bed, 2 * NS_PER_S);                                   /* it is written back */
+    ck_assert_uint_eq(oss_of_chunk("kept", 0)->held_now, 1);
+    memset(data + 4096, 0xbb, 100000);
+    ck_assert_int_eq(bed_write(&bed, c, f, 4096, data + 4096, 100000), 0);
+    for (unsigned k = 0; k < 3; k++)
+        fake_oss_release(&bed.cluster.oss[k]);
+    bed_spin(&bed, 10 * NS_PER_MS); /* much less than what is written waits here */
+    for (unsigned k = 0; k < 3; k++)
+        bed.cluster.oss[k].fail_commits = 0;
+    fake_targets_restart(&bed.cluster); /* they have forgotten it */
+    expect_read(f, 0, data, 3 * MIB);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), -EIO);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "kept", data, 3 * MIB);
+    core_release(c, f);
+}
+END_TEST
+
 /* ---- what was not acknowledged ---- */
 
 static void expect_size(struct core_file *f, const char *name, uint64_t want)
@@ -179,13 +215,6 @@ START_TEST(a_refused_write_leaves_the_size_as_it_was)
     core_release(c, f);
 }
 END_TEST
-
-static struct fake_oss *oss_of_chunk(const char *name, uint64_t chunk)
-{
-    const struct msg_layout *l = &fake_inode(&bed.cluster, name)->layout;
-
-    return &bed.cluster.oss[(l->start + chunk % l->stripe_count) % bed.cluster.n_oss];
-}
 
 static void expect_short(struct core_file *f, const char *name, uint64_t size)
 {
@@ -278,7 +307,8 @@ SUITE_MAIN("client-full", setup, file_bed_teardown, a_full_target_is_reported_an
            what_is_lost_is_told_by_fsync_and_close_whatever_a_write_has_told,
            a_synchronous_write_does_not_take_the_error_of_another_from_fsync,
            what_no_commit_has_made_durable_is_not_read_either,
-           a_refused_write_leaves_the_size_as_it_was, a_write_that_is_refused_in_part_is_short,
+           what_is_written_while_a_commit_fails_is_kept, a_refused_write_leaves_the_size_as_it_was,
+           a_write_that_is_refused_in_part_is_short,
            so_is_one_without_a_lease_and_nothing_is_left_behind_it,
            a_small_file_that_finds_no_room_to_grow_has_lost_nothing,
            a_write_begins_again_when_what_it_has_written_went_with_a_growth)
