@@ -371,6 +371,7 @@ void flush_meta_over(struct core_inode *i, uint64_t seq); /* nobody waits for a 
 void inline_load(struct core_inode *i,
                  const struct msg_bytes *data); /* block 0 from a reply, when memory allows */
 bool inline_cached(const struct core_inode *i);
+void inline_saved(struct core_inode *i); /* the server has all of it: its memory may be wanted */
 void inline_fetch(
     struct core_req *q,
     void (*resume)(struct core_req *q)); /* then inline_cached(), unless memory is short */

@@ -136,6 +136,7 @@ void creating_over(struct core_inode *dir, struct core_inode *i)
     i->core->stats.creations_under_way--;
     inode_ref(i);
     behind_over(i->core, dir, i);
+    inline_saved(i);
     flush_step(i);
     inode_put(i);
 }

@@ -232,10 +232,12 @@ static void meta_called(struct mds_op *op, int status)
         i->known_size = MAX(i->known_size, i->reported_size);
         inode_merge(i, &rep->inode, true);
         reported_mtime(i, op, &rep->inode.attr);
-        if (op->call.op == RPC_OP_WRITE_INLINE)
+        if (op->call.op == RPC_OP_WRITE_INLINE) {
             i->server_has_inline = i->attr.size > 0;
-        else if (i->meta_done == i->meta_seq && i->reported_size < i->attr.size)
+            inline_saved(i);
+        } else if (i->meta_done == i->meta_seq && i->reported_size < i->attr.size) {
             i->meta_seq++; /* bytes that were still on their way */
+        }
     }
     flush_step(i);
 }

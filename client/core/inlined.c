@@ -21,6 +21,14 @@ bool inline_cached(const struct core_inode *i)
     return b && extents_cover(&b->valid, 0, (uint32_t)MIN(i->attr.size, CORE_SMALL_BYTES));
 }
 
+void inline_saved(struct core_inode *i)
+{
+    struct block *b = i->in_line ? block_find(i->core, i, 0) : NULL;
+
+    if (b)
+        block_settle(b);
+}
+
 void inline_load(struct core_inode *i, const struct msg_bytes *data)
 {
     uint32_t size = (uint32_t)MIN(i->attr.size, CORE_SMALL_BYTES);

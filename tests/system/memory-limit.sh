@@ -53,6 +53,13 @@ os.close(fd)
 for n in range(4000):
     os.close(os.open(f"{top}/name{n}", os.O_RDWR | os.O_CREAT))
 assert len([e.stat() for e in os.scandir(top)]) == 4018
+os.mkdir(top + "/small")
+opened = [os.open(f"{top}/small/{n}", os.O_RDWR | os.O_CREAT) for n in range(600)]
+for n, fd in enumerate(opened):  # more than there are buffers for small files
+    os.write(fd, b"%d" % (n % 10) * 3000)
+for n, fd in enumerate(opened):
+    assert os.pread(fd, 3000, 0) == b"%d" % (n % 10) * 3000
+    os.close(fd)
 EOF
 check "open files, scattered writes, a mapping, names"
 python3 - "$M" <<'EOF' || fail "directories read in part"

@@ -281,6 +281,34 @@ START_TEST(appending_in_small_pieces_gathers_into_large_transfers)
 }
 END_TEST
 
+/* More than there are buffers. */
+START_TEST(small_files_that_stay_open_give_their_memory_to_others)
+{
+    struct core_options o;
+    struct core_file *f[120];
+    char name[16];
+
+    core_options_default(&o);
+    o.memory_limit = 32 * MIB;
+    file_bed_remount(&o);
+    for (unsigned k = 0; k < ARRAY_LEN(f); k++) {
+        snprintf(name, sizeof name, "open%u", k);
+        f[k] = bed_create(&bed, c, name);
+        ck_assert_int_eq(bed_write(&bed, c, f[k], 0, data + k, 3000), 0);
+    }
+    for (unsigned k = 0; k < ARRAY_LEN(f); k++) {
+        expect_read(f[k], 0, data + k, 3000);
+        ck_assert_int_eq(bed_write(&bed, c, f[k], 1000, data + k, 3000), 0);
+    }
+    for (unsigned k = 0; k < ARRAY_LEN(f); k++) {
+        expect_read(f[k], 0, data + k, 1000);
+        expect_read(f[k], 1000, data + k, 3000);
+        ck_assert_int_eq(bed_fsync(&bed, c, f[k]), 0);
+        core_release(c, f[k]);
+    }
+}
+END_TEST
+
 START_TEST(more_than_the_memory_limit_can_be_written_and_read)
 {
     struct core_file *f = bed_create(&bed, c, "large");
@@ -441,6 +469,7 @@ SUITE_MAIN("client-files", setup, file_bed_teardown,
            a_small_file_extended_far_by_truncate_reads_as_zeros_and_can_be_written,
            scattered_small_writes_are_all_there,
            appending_in_small_pieces_gathers_into_large_transfers,
+           small_files_that_stay_open_give_their_memory_to_others,
            more_than_the_memory_limit_can_be_written_and_read,
            many_new_files_share_the_memory_of_a_few, appends_that_wait_for_memory_stay_whole,
            an_fsync_of_a_little_is_one_trip,
