@@ -2,7 +2,7 @@
 /*
  * CREATE, MKDIR, MKNOD, SYMLINK: a new name with a new inode; CREATE without O_EXCL of an existing
  * file opens it, and with FOUND makes none. CREATE of an unnamed file makes an orphan, with all
- * that the directory gives.
+ * that the directory gives; not with FOUND.
  *
  * The leader resolved: resolved[0] the inode behind the name, 0: none.
  * Happy path: the name is free, the caller may write the directory; a number from the directory's
@@ -148,8 +148,10 @@ static int create_unnamed(struct txn *t, struct shard_entry *e, const struct msg
     struct mds_inode *in;
     int rc = ahead_check(e, req);
 
+    if (rc == 0 && (req->flags & (MSG_CREATE_OPEN | MSG_CREATE_FOUND)) != MSG_CREATE_OPEN)
+        rc = -EINVAL;
     if (rc == 0)
-        rc = req->flags & MSG_CREATE_OPEN ? exec_dir(t, req->parent, &dir) : -EINVAL;
+        rc = exec_dir(t, req->parent, &dir);
     if (rc == 0)
         rc = ns_access(dir, &req->cred, NS_EXEC);
     if (rc == 0)

@@ -480,6 +480,8 @@ START_TEST(an_open_by_name_opens_what_is_there_and_makes_nothing)
     ck_ok(rig_do(&rig, 0, RPC_OP_MKDIR, &dir, NULL));
     req.name = str("d");
     ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_CREATE, &req, NULL), -EISDIR);
+    req.flags |= MSG_CREATE_UNNAMED;
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_CREATE, &req, NULL), -EINVAL);
     ck_ok(rig_unlink(&rig, 0, "f"));
 }
 END_TEST
