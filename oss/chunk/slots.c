@@ -232,8 +232,9 @@ static uint64_t held_bytes(const struct slots *s, uint64_t own)
     return own || !others ? others : others + PROMISED_GROUPS * s->group_bytes;
 }
 
-int slots_alloc_promised(struct slots *s, unsigned class, enum slots_use use, uint64_t own,
-                         struct chunk_slot *ret_slot)
+/* For one who has been promised own of the promised bytes: they stay promised. */
+static int alloc_promised(struct slots *s, unsigned class, enum slots_use use, uint64_t own,
+                          struct chunk_slot *ret_slot)
 {
     struct slots_class *c = slots_class(s, class);
     uint64_t others = s->promised_bytes - MIN(own, s->promised_bytes);
@@ -260,14 +261,14 @@ int slots_alloc_promised(struct slots *s, unsigned class, enum slots_use use, ui
 
 int slots_alloc(struct slots *s, unsigned class, enum slots_use use, struct chunk_slot *ret_slot)
 {
-    return slots_alloc_promised(s, class, use, 0, ret_slot);
+    return alloc_promised(s, class, use, 0, ret_slot);
 }
 
 int slots_alloc_owed(struct slots *s, unsigned class, enum slots_use use, uint64_t *promise,
                      uint64_t keep, struct chunk_slot *ret_slot)
 {
     uint64_t own = *promise > keep ? *promise - keep : 0;
-    int rc = own ? slots_alloc_promised(s, class, use, own, ret_slot) : -ENOSPC;
+    int rc = own ? alloc_promised(s, class, use, own, ret_slot) : -ENOSPC;
 
     if (!rc) {
         own = MIN(own, 1ull << class);

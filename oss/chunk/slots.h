@@ -66,10 +66,6 @@ void slots_fini(struct slots *s);
 int slots_mark(struct slots *s, struct chunk_slot slot) MUST_USE;
 int slots_alloc(struct slots *s, unsigned class, enum slots_use use,
                 struct chunk_slot *ret_slot) MUST_USE; /* -ENOSPC, -ENOMEM, or what back() said */
-/* For one who has been promised own of the promised bytes, and may use them for it. They stay
- * promised. */
-int slots_alloc_promised(struct slots *s, unsigned class, enum slots_use use, uint64_t own,
-                         struct chunk_slot *ret_slot) MUST_USE;
 /* There is no room for everybody any more: of a promise, all but keep of it. It is less then. */
 int slots_alloc_owed(struct slots *s, unsigned class, enum slots_use use, uint64_t *promise,
                      uint64_t keep, struct chunk_slot *ret_slot) MUST_USE;

@@ -256,17 +256,12 @@ START_TEST(no_more_is_had_before_it_is_needed_than_may_stay_empty)
 }
 END_TEST
 
-/* As the chunk store does it. */
+/* All of a promise, when there is nothing else left. */
 static int alloc_own(struct slots *s, unsigned class, uint64_t *own)
 {
     struct chunk_slot slot;
-    int rc = slots_alloc_promised(s, class, SLOTS_NEW, *own, &slot);
 
-    if (!rc) {
-        s->promised_bytes -= MIN(*own, 1ull << class);
-        *own -= MIN(*own, 1ull << class);
-    }
-    return rc;
+    return slots_alloc_owed(s, class, SLOTS_NEW, own, 0, &slot);
 }
 
 START_TEST(what_is_promised_is_left_to_whom_it_was_promised)
@@ -290,6 +285,7 @@ START_TEST(what_is_promised_is_left_to_whom_it_was_promised)
     ck_assert_int_eq(alloc_own(&s, 20, &second), 0);
     ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &slot), -ENOSPC);
     ck_assert_int_eq(alloc_own(&s, 20, &second), 0);
+    ck_assert_int_eq(slots_alloc_owed(&s, 16, SLOTS_NEW, &first, first, &slot), -ENOSPC);
     while (first)
         ck_assert_int_eq(alloc_own(&s, 16, &first), 0);
     ck_assert_uint_eq(s.promised_bytes, 0);
