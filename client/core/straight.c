@@ -184,7 +184,7 @@ void straight_lost(struct core_inode *i)
     list_for_each (l, &i->straight) {
         struct core_req *q = list_entry(l, struct core_req, p.wait);
 
-        if (q->p.cancel)
+        if (q->p.cancel == direct_cancel) /* others wait for a flush, and see it when that ends */
             direct_cancel(q, -EIO);
     }
 }

@@ -24,6 +24,6 @@ bool straight_over(struct core_req *q);
 bool straight_wait(struct core_req *q, void (*resume)(struct core_req *q));
 bool straight_wait_all(struct core_req *q, void (*resume)(struct core_req *q));
 bool straight_touches(const struct core_inode *i, uint64_t block);
-void straight_lost(struct core_inode *i); /* the session: they fail */
+void straight_lost(struct core_inode *i); /* the session: those that were sent fail */
 
 #endif

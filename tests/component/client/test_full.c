@@ -302,6 +302,33 @@ START_TEST(a_write_begins_again_when_what_it_has_written_went_with_a_growth)
 }
 END_TEST
 
+/* It waits until what came before is stored, when the session ends: it can still be interrupted. */
+START_TEST(a_write_that_waits_to_be_stored_can_be_killed_after_the_end_of_the_session)
+{
+    struct core_file *f = stored_file("killed", 3 * MIB);
+    struct iovec iov = {data, MIB};
+    struct bed_op op;
+
+    for (unsigned k = 0; k < 3; k++) {
+        bed.cluster.oss[k].grant = 0;
+        bed.cluster.oss[k].hold_commits = true;
+    }
+    ck_assert_int_eq(bed_write(&bed, c, f, 4096, data + 4096, 200000), 0);
+    bed_spin(&bed, 2 * NS_PER_S); /* it is written back, and no room promised any more */
+    bed_op_init(&op);
+    core_write(c, &op.q, f, 0, &iov, 1, MIB);
+    fake_mds_forget_sessions(&bed.cluster);
+    bed_spin(&bed, 60 * NS_PER_S);
+    ck_assert(!op.done);
+    core_cancel(&op.q);
+    bed_spin(&bed, 5 * NS_PER_S);
+    ck_assert(op.done);
+    fake_targets_release(&bed.cluster);
+    (void)bed_fsync(&bed, c, f);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-full", setup, file_bed_teardown, a_full_target_is_reported_and_by_one_call_only,
            what_no_target_has_taken_is_not_read, without_a_grant_enospc_reaches_write,
            what_is_lost_is_told_by_fsync_and_close_whatever_a_write_has_told,
@@ -311,4 +338,5 @@ SUITE_MAIN("client-full", setup, file_bed_teardown, a_full_target_is_reported_an
            a_write_that_is_refused_in_part_is_short,
            so_is_one_without_a_lease_and_nothing_is_left_behind_it,
            a_small_file_that_finds_no_room_to_grow_has_lost_nothing,
-           a_write_begins_again_when_what_it_has_written_went_with_a_growth)
+           a_write_begins_again_when_what_it_has_written_went_with_a_growth,
+           a_write_that_waits_to_be_stored_can_be_killed_after_the_end_of_the_session)
