@@ -46,7 +46,7 @@ static int dead_mount(struct mount_request *m, char *err, size_t err_len)
     if (!m->recover) {
         snprintf(err, err_len,
                  "%s: the daemon of an earlier mount has died; umount it, or mount with "
-                 "-o x-aifs.recover",
+                 "-o recover",
                  m->dir);
         return MOUNT_FAILED;
     }

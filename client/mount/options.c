@@ -252,7 +252,8 @@ static bool take_word(struct mount_request *m, const char *name)
         m->remount = true;
     else if (strcmp(name, "multi") == 0)
         m->multi = true;
-    else if (strcmp(name, "x-aifs.recover") == 0)
+    else if (strcmp(name, "recover") == 0 || /* mount(8) keeps the other to itself */
+             strcmp(name, "x-aifs.recover") == 0)
         m->recover = true;
     else if (strcmp(name, "bg") == 0 || strcmp(name, "fg") == 0)
         m->background = name[0] == 'b';
@@ -427,7 +428,7 @@ void mount_usage(const struct mount_request *m)
            "/etc/aifs/name.conf).\n"
            "Short names: keyfile (key_file), net (net.transport), log (log.file), log_level, "
            "metrics (metrics.address), hard.\n"
-           "Words: ro rw bg multi x-aifs.recover config=FILE, and what mount(8) knows.\n\n"
+           "Words: ro rw bg multi recover config=FILE, and what mount(8) knows.\n\n"
            "Options, in -o as name=value:\n");
     conf_print_help(m->conf, stdout);
 }

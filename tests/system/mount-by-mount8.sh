@@ -52,4 +52,14 @@ unshare -m --propagation slave bash -c "
     mount -o remount,relatime '$T/m8' 2>'$T/remount.err' && exit 13
     grep -q 'atime.* cannot be changed' '$T/remount.err' || exit 14
     umount '$T/m8'
+    # a mount whose daemon has died
+    mount '$T/m8' || exit 15
+    for p in \$(pgrep -x 'mount.aifs|aifs-mount'); do
+        tr '\\0' ' ' <\"/proc/\$p/cmdline\" | grep -qF ' $T/m8 ' && daemon=\$p
+    done
+    kill -9 \$daemon && tail -s 0.02 --pid=\$daemon -f /dev/null || exit 16
+    mount '$T/m8' 2>'$T/dead.err' && exit 17
+    grep -q 'mount with -o recover' '$T/dead.err' || exit 18
+    mount -o recover '$T/m8' && [ \"\$(cat '$T/m8/hello')\" = hello ] || exit 19
+    umount '$T/m8'
 " || fail "mount -t aifs (step $?)"

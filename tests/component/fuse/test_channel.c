@@ -455,7 +455,7 @@ START_TEST(a_dead_mount_is_named_and_cleaned_up_when_asked)
     ck_assert_msg(errno == ENOTCONN || errno == ECONNABORTED || errno == ECANCELED, "%s",
                   strerror(errno)); /* the last two: by a ring that is just being taken down */
     ck_assert_int_eq(check_dir(served.dir, false, false, err, sizeof err), MOUNT_FAILED);
-    ck_assert_ptr_nonnull(strstr(err, "x-aifs.recover"));
+    ck_assert_ptr_nonnull(strstr(err, "-o recover"));
     ck_assert_int_eq(check_dir(served.dir, true, false, err, sizeof err), MOUNT_OK);
     ck_assert_int_eq(rmdir(served.dir), 0);
 }

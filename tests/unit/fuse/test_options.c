@@ -88,6 +88,15 @@ START_TEST(our_options_go_to_the_configuration)
 }
 END_TEST
 
+START_TEST(recover_is_asked_for_by_a_word_that_mount8_passes_on)
+{
+    ck_assert_int_eq(parse("ro"), MOUNT_OK);
+    ck_assert(!m.recover);
+    ck_assert_int_eq(parse("ro,recover"), MOUNT_OK);
+    ck_assert(m.recover);
+}
+END_TEST
+
 START_TEST(hard_undoes_soft)
 {
     ck_assert_int_eq(parse("soft,hard"), MOUNT_OK);
@@ -196,9 +205,10 @@ END_TEST
 SUITE_MAIN("mount-options", NULL, teardown, words_of_fstab_are_swallowed,
            words_of_the_kernel_are_passed_on,
            times_of_access_are_kept_if_one_of_these_words_says_so, the_last_of_ro_and_rw_wins,
-           our_options_go_to_the_configuration, hard_undoes_soft, a_backslash_keeps_a_comma,
-           an_unknown_option_is_named_with_a_suggestion, a_bad_value_is_named,
-           sloppy_ignores_unknown_options, switches_of_mount8_are_understood,
+           our_options_go_to_the_configuration,
+           recover_is_asked_for_by_a_word_that_mount8_passes_on, hard_undoes_soft,
+           a_backslash_keeps_a_comma, an_unknown_option_is_named_with_a_suggestion,
+           a_bad_value_is_named, sloppy_ignores_unknown_options, switches_of_mount8_are_understood,
            missing_and_superfluous_arguments_are_refused,
            a_configuration_file_gives_options_and_the_line_wins,
            a_bad_configuration_file_is_named_with_its_line, remount_remembers_what_it_cannot_change)
