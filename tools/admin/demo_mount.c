@@ -116,9 +116,8 @@ static int mount_one(const struct demo *d, struct demo_mount *m)
     if (rc != ADMIN_OK)
         return rc;
     snprintf(source, sizeof source, "127.0.0.1:%u:/", d->mds_port);
-    snprintf(all, sizeof all,
-             "keyfile=%s/key/client.key,net=%s,log=%s/mount%u.log,recover%s%s", d->dir,
-             d->net, d->dir, m->number, m->options[0] ? "," : "", m->options);
+    snprintf(all, sizeof all, "keyfile=%s/key/client.key,net=%s,log=%s/mount%u.log,recover%s%s",
+             d->dir, d->net, d->dir, m->number, m->options[0] ? "," : "", m->options);
     err_fd = helper_output();
     rc = proc_run(argv, err_fd);
     if (rc != 0)
