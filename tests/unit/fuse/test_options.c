@@ -92,6 +92,7 @@ START_TEST(recover_is_asked_for_by_a_word_that_mount8_passes_on)
 {
     ck_assert_int_eq(parse("ro"), MOUNT_OK);
     ck_assert(!m.recover);
+    mount_request_fini(&m);
     ck_assert_int_eq(parse("ro,recover"), MOUNT_OK);
     ck_assert(m.recover);
 }
