@@ -236,26 +236,34 @@ START_TEST(a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_
 }
 END_TEST
 
-/* It is executed behind an open that is answered before it, and its answer is lost: what is written
- * through the other file must not meet the cut half-way. */
-START_TEST(nobody_has_a_file_that_an_open_is_cutting_before_that_is_answered)
+/* A stored file is opened while an open that cuts it is not answered. */
+static void open_while_cut(struct bed_op *cut, struct bed_op *open)
 {
     struct core_file *f = stored_file("cut", 3000);
-    struct iovec iov = {data, 100};
     uint64_t ino = core_file_ino(f);
-    struct bed_op cut, open, write;
-    bool early;
 
     core_release(c, f);
     bed_spin(&bed, 100 * NS_PER_MS);
     bed.cluster.hold_opens = true;
-    bed_op_init(&cut);
-    core_open(c, &cut.q, ino, O_RDWR | O_TRUNC);
+    bed_op_init(cut);
+    core_open(c, &cut->q, ino, O_RDWR | O_TRUNC);
     bed_spin(&bed, 10 * NS_PER_MS);
     bed.cluster.hold_opens = false;
-    bed_op_init(&open);
-    core_open(c, &open.q, ino, O_RDWR);
+    bed_op_init(open);
+    core_open(c, &open->q, ino, O_RDWR);
     bed_spin(&bed, 10 * NS_PER_MS);
+}
+
+/* It is executed behind an open that is answered before it, and its answer is lost: what is written
+ * through the other file must not meet the cut half-way. */
+START_TEST(nobody_has_a_file_that_an_open_is_cutting_before_that_is_answered)
+{
+    struct iovec iov = {data, 100};
+    struct bed_op cut, open, write;
+    struct core_file *f;
+    bool early;
+
+    open_while_cut(&cut, &open);
     early = open.done;
     bed_op_init(&write);
     if (early)
@@ -285,20 +293,9 @@ END_TEST
 
 START_TEST(an_open_that_waits_for_a_cut_can_be_interrupted)
 {
-    struct core_file *f = stored_file("cut", 3000);
-    uint64_t ino = core_file_ino(f);
     struct bed_op cut, open;
 
-    core_release(c, f);
-    bed_spin(&bed, 100 * NS_PER_MS);
-    bed.cluster.hold_opens = true;
-    bed_op_init(&cut);
-    core_open(c, &cut.q, ino, O_RDWR | O_TRUNC);
-    bed_spin(&bed, 10 * NS_PER_MS);
-    bed.cluster.hold_opens = false;
-    bed_op_init(&open);
-    core_open(c, &open.q, ino, O_RDWR);
-    bed_spin(&bed, 10 * NS_PER_MS);
+    open_while_cut(&cut, &open);
     ck_assert(!open.done);
     core_cancel(&open.q);
     ck_assert_int_eq(bed_wait(&bed, &open), -EINTR);

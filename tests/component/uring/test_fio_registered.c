@@ -15,6 +15,7 @@
 #include "common/fault/fault.h"
 #include "common/net/buf.h"
 #include "tests/component/uring/fio_bench.h"
+#include "tests/support/suite.h"
 
 enum { LEN = 64 * 1024, HOW = 3 };
 
@@ -312,10 +313,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("fio registered");
     TCase *tc = tcase_create("fio registered");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     if (access("/dev/shm", W_OK) < 0 || access("/var/tmp", W_OK) < 0) {
         fprintf(stderr, "needs /dev/shm and /var/tmp\n");
@@ -332,9 +330,5 @@ int main(void)
     tcase_add_loop_test(tc, operations_are_the_same_on_registered_files, 0, FIO_PLACES * 2);
     tcase_add_test(tc, a_file_that_was_closed_is_not_taken_for_the_next);
     tcase_add_test(tc, files_beyond_the_table_are_used_by_their_descriptors);
-    suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
+    return suite_run_case("fio registered", tc);
 }

@@ -34,6 +34,14 @@ struct channel_req *fake_request(struct fs *fs, enum channel_op op, uint64_t nod
     return &request;
 }
 
+struct channel_req *fake_named(struct fs *fs, enum channel_op op, const char *name)
+{
+    struct channel_req *q = fake_request(fs, op, 1);
+
+    q->name.name = name;
+    return q;
+}
+
 void fake_complete(int status)
 {
     struct core_req *q = fake.waiting;

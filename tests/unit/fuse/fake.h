@@ -48,6 +48,8 @@ extern struct fake fake;
 
 void fake_reset(struct fs *fs);
 struct channel_req *fake_request(struct fs *fs, enum channel_op op, uint64_t node);
+/* By a name in the mount's root. */
+struct channel_req *fake_named(struct fs *fs, enum channel_op op, const char *name);
 void fake_complete(int status); /* what waits */
 
 #endif

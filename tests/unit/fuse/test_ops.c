@@ -17,17 +17,9 @@ static void setup(void)
     fake_reset(&fs);
 }
 
-static struct channel_req *named(enum channel_op op, const char *name)
-{
-    struct channel_req *q = fake_request(&fs, op, 1);
-
-    q->name.name = name;
-    return q;
-}
-
 START_TEST(the_kernels_root_is_the_mounts_root)
 {
-    op_lookup(named(CHANNEL_LOOKUP, "a"));
+    op_lookup(fake_named(&fs, CHANNEL_LOOKUP, "a"));
     ck_assert_str_eq(fake.calls, "lookup 100 a;");
     fake.waiting->entry.ino = fake.waiting->entry.attr.ino = 9;
     fake_complete(0);
@@ -38,7 +30,7 @@ END_TEST
 
 START_TEST(a_name_that_does_not_exist_may_be_remembered)
 {
-    op_lookup(named(CHANNEL_LOOKUP, "a"));
+    op_lookup(fake_named(&fs, CHANNEL_LOOKUP, "a"));
     ck_assert(fake.waiting->want_negative);
     fake.waiting->entry.ino = 0;
     fake.waiting->entry.entry_valid_ns = 5;
@@ -51,7 +43,7 @@ START_TEST(a_call_that_completes_at_once_is_answered_once)
 {
     fake.at_once = true;
     fake.at_once_status = -ENOENT;
-    op_unlink(named(CHANNEL_UNLINK, "a"));
+    op_unlink(fake_named(&fs, CHANNEL_UNLINK, "a"));
     ck_assert_str_eq(fake.reply, "err -2");
     ck_assert_uint_eq(fake.replies, 1);
     ck_assert_ptr_null(fake.on_interrupt);
@@ -61,7 +53,7 @@ END_TEST
 START_TEST(a_refusal_is_tried_again_with_the_callers_groups)
 {
     fake.n_groups = 2;
-    op_unlink(named(CHANNEL_UNLINK, "a"));
+    op_unlink(fake_named(&fs, CHANNEL_UNLINK, "a"));
     fake_complete(-EACCES);
     ck_assert_str_eq(fake.calls, "unlink 100 a;unlink 100 a with 2 groups;");
     ck_assert_uint_eq(fake.replies, 0);
@@ -73,7 +65,7 @@ END_TEST
 START_TEST(more_groups_than_fit_are_all_sent)
 {
     fake.n_groups = 500;
-    op_rmdir(named(CHANNEL_RMDIR, "a"));
+    op_rmdir(fake_named(&fs, CHANNEL_RMDIR, "a"));
     fake_complete(-EPERM);
     ck_assert_str_eq(fake.calls, "rmdir 100 a;rmdir 100 a with 500 groups;");
     ck_assert_uint_eq(fake.waiting->cred.groups[499], 7499);
@@ -84,7 +76,7 @@ END_TEST
 
 START_TEST(root_is_not_asked_for_groups)
 {
-    struct channel_req *q = named(CHANNEL_UNLINK, "a");
+    struct channel_req *q = fake_named(&fs, CHANNEL_UNLINK, "a");
 
     q->uid = 0;
     fake.n_groups = 2;
@@ -96,7 +88,7 @@ END_TEST
 
 START_TEST(an_interrupt_cancels_what_waits)
 {
-    struct channel_req *q = named(CHANNEL_LOOKUP, "a");
+    struct channel_req *q = fake_named(&fs, CHANNEL_LOOKUP, "a");
 
     op_lookup(q);
     ck_assert_ptr_nonnull(fake.on_interrupt);
@@ -181,7 +173,7 @@ START_TEST(an_inode_that_is_no_more_makes_the_kernel_look_again)
     op_getattr(fake_request(&fs, CHANNEL_GETATTR, 9));
     fake_complete(-ENOENT);
     ck_assert_str_eq(fake.reply, "err -116");
-    op_lookup(named(CHANNEL_LOOKUP, "a"));
+    op_lookup(fake_named(&fs, CHANNEL_LOOKUP, "a"));
     fake_complete(-ENOENT);
     ck_assert_str_eq(fake.reply, "err -2");
 }

@@ -18,14 +18,6 @@ static void setup(void)
     fake_reset(&fs);
 }
 
-static struct channel_req *named(enum channel_op op, const char *name)
-{
-    struct channel_req *q = fake_request(&fs, op, 1);
-
-    q->name.name = name;
-    return q;
-}
-
 static struct channel_req *by(struct channel_req *q, uint32_t pid)
 {
     q->pid = pid;
@@ -46,7 +38,7 @@ static void lose(uint32_t pid)
 /* The look-up by who has lost has opened inode 12. */
 static void find(bool keep_cache)
 {
-    op_lookup(by(named(CHANNEL_LOOKUP, "a"), LOSER));
+    op_lookup(by(fake_named(&fs, CHANNEL_LOOKUP, "a"), LOSER));
     ck_assert_str_eq(fake.calls, "open_name 100 a 02;");
     fake.waiting->entry.ino = fake.waiting->entry.attr.ino = 12;
     fake.waiting->out.opened.keep_cache = keep_cache;
@@ -56,7 +48,7 @@ static void find(bool keep_cache)
 START_TEST(who_lost_an_open_has_its_next_look_up_hold_what_it_finds)
 {
     lose(LOSER);
-    op_lookup(by(named(CHANNEL_LOOKUP, "b"), LOSER + 1));
+    op_lookup(by(fake_named(&fs, CHANNEL_LOOKUP, "b"), LOSER + 1));
     ck_assert_str_eq(fake.calls, "lookup 100 b;");
     fake_complete(-ENOENT);
     fake.calls[0] = '\0';
@@ -67,7 +59,7 @@ START_TEST(who_lost_an_open_has_its_next_look_up_hold_what_it_finds)
     fake_complete(0);
     ck_assert_uint_eq(fake.released, 1);
     fake.calls[0] = '\0';
-    op_lookup(by(named(CHANNEL_LOOKUP, "a"), LOSER));
+    op_lookup(by(fake_named(&fs, CHANNEL_LOOKUP, "a"), LOSER));
     ck_assert_str_eq(fake.calls, "lookup 100 a;");
     fake_complete(-ENOENT);
     mem_free(fs_file_of(fake.reply_fh));
@@ -101,13 +93,13 @@ END_TEST
 START_TEST(what_cannot_be_opened_is_looked_up)
 {
     lose(LOSER);
-    op_lookup(by(named(CHANNEL_LOOKUP, "d"), LOSER));
+    op_lookup(by(fake_named(&fs, CHANNEL_LOOKUP, "d"), LOSER));
     fake_complete(-EISDIR);
     ck_assert_str_eq(fake.calls, "open_name 100 d 02;lookup 100 d;");
     fake.waiting->entry.ino = fake.waiting->entry.attr.ino = 5;
     fake_complete(0);
     ck_assert_str_eq(fake.reply, "entry 5");
-    op_lookup(by(named(CHANNEL_LOOKUP, "none"), LOSER));
+    op_lookup(by(fake_named(&fs, CHANNEL_LOOKUP, "none"), LOSER));
     fake_complete(-ENOENT);
     ck_assert_str_eq(fake.reply, "err -2");
     fs_raced_end(&fs);
@@ -119,7 +111,7 @@ START_TEST(who_lost_a_link_reads_what_its_look_up_found)
 {
     lose(LOSER);
     fake.target = (struct msg_bytes){"there", 5};
-    op_lookup(by(named(CHANNEL_LOOKUP, "s"), LOSER));
+    op_lookup(by(fake_named(&fs, CHANNEL_LOOKUP, "s"), LOSER));
     fake_complete(-EEXIST);
     fake.waiting->entry.ino = fake.waiting->entry.attr.ino = 6;
     fake.waiting->entry.attr.mode = S_IFLNK | 0777;
@@ -160,7 +152,7 @@ START_TEST(losers_are_remembered_up_to_a_bound)
         lose(LOSER + 1 + i);
     ck_assert_uint_eq(fake.released, 1);
     ck_assert_uint_eq(fs.n_raced, FS_RACED_MAX);
-    op_lookup(by(named(CHANNEL_LOOKUP, "a"), LOSER));
+    op_lookup(by(fake_named(&fs, CHANNEL_LOOKUP, "a"), LOSER));
     ck_assert_str_eq(fake.calls, "lookup 100 a;");
     fake_complete(-ENOENT);
     fs_raced_end(&fs);
