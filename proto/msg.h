@@ -151,6 +151,7 @@ struct msg_setattr_req {
     uint64_t size;
     struct msg_time atime, mtime;
     uint64_t open_id; /* ftruncate: permission was checked at open */
+    uint64_t when_ns; /* answered ahead: then */
 };
 
 #define MSG_CREATE_EXCL  0x1u

@@ -20,6 +20,7 @@ int exec_setattr(struct txn *t, struct shard_entry *e, const void **ret_rep)
     const struct msg_setattr_req *req = e->msg;
     const struct mds_inode *seen;
     struct mds_inode *in;
+    int64_t now;
     int rc = txn_inode_modify(t, req->ino, &in);
 
     seen = in;
@@ -33,6 +34,8 @@ int exec_setattr(struct txn *t, struct shard_entry *e, const void **ret_rep)
         rc = exec_caps_drop(t, in);
     if (rc < 0)
         return rc;
-    ns_setattr_apply(in, req, txn_now(t));
+    now = exec_when(e, req->when_ns);
+    ns_setattr_apply(
+        in, req, (struct msg_time){now / (int64_t)NS_PER_S, (uint32_t)(now % (int64_t)NS_PER_S)});
     return exec_reply_inode(t, e, req->ino, false, ret_rep);
 }

@@ -139,7 +139,8 @@ CODEC_MSG(ino_req, InoReq, INO_REQ)
     F(num, size)                                                                                   \
     F(time, atime)                                                                                 \
     F(time, mtime)                                                                                 \
-    F(num, open_id)
+    F(num, open_id)                                                                                \
+    F(num, when_ns)
 CODEC_MSG(setattr_req, SetattrReq, SETATTR_REQ)
 
 #define SET_SINCE(F)                                                                               \

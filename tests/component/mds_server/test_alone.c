@@ -278,6 +278,30 @@ START_TEST(a_removal_answered_ahead_may_find_any_time_set)
 }
 END_TEST
 
+START_TEST(what_was_set_ahead_takes_its_time_along_and_turns_none_back)
+{
+    struct msg_setattr_req set = {.ino = dir, .set = MSG_SET_MODE, .mode = 0750};
+    struct mds_inode before, after;
+
+    ck_ok(rig_inode(&rig, dir, &before));
+    rig_pass(&rig, 10000);
+    set.when_ns = (uint64_t)ns_of(before.ctime) + 5 * NS_PER_S;
+    ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &set, NULL));
+    ck_ok(rig_inode(&rig, dir, &after));
+    ck_assert_int_eq(ns_of(after.ctime), (int64_t)set.when_ns);
+    ck_assert_int_eq(ns_of(after.mtime), ns_of(before.mtime));
+    ck_assert_uint_eq(after.mode, S_IFDIR | 0750);
+    set.when_ns -= NS_PER_S;
+    ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &set, NULL));
+    ck_ok(rig_inode(&rig, dir, &before));
+    ck_assert_int_eq(ns_of(before.ctime), ns_of(after.ctime));
+    set.when_ns = UINT64_MAX; /* not to be believed */
+    ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &set, NULL));
+    ck_ok(rig_inode(&rig, dir, &after));
+    ck_assert_int_gt(ns_of(after.ctime), ns_of(before.ctime));
+}
+END_TEST
+
 START_TEST(being_alone_ends_with_the_answer_and_does_not_come_back_at_once)
 {
     struct msg_ino_req req = {.ino = dir};
@@ -362,6 +386,7 @@ START_TEST(after_a_restart_two_who_are_not_settled_do_not_wait_for_each_other)
 {
     struct msg_name_req mine = {.parent = dir, .name = str("f"), .when_ns = 1};
     struct msg_name_req theirs = {.name = str("g"), .when_ns = 1};
+    struct msg_setattr_req set = {.ino = dir, .set = MSG_SET_MODE, .mode = 0700, .when_ns = 1};
     struct msg_reclaim_req unsettled = {.last = true, .unsettled = true}, nothing = {.last = true};
 
     theirs.parent = make(1, RPC_OP_MKDIR, KEY_ROOT_INO, "e");
@@ -373,6 +398,9 @@ START_TEST(after_a_restart_two_who_are_not_settled_do_not_wait_for_each_other)
         ck_ok(rig_do(&rig, i, RPC_OP_RECLAIM, i < 2 ? &unsettled : &nothing, NULL));
     ck_ok(rig_do(&rig, 0, RPC_OP_UNLINK, &mine, NULL));
     ck_ok(rig_do(&rig, 1, RPC_OP_UNLINK, &theirs, NULL));
+    ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &set, NULL));
+    set.ino = theirs.parent;
+    ck_ok(rig_do(&rig, 1, RPC_OP_SETATTR, &set, NULL));
 }
 END_TEST
 
@@ -535,6 +563,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_removal_answered_ahead_takes_its_time_along);
     tcase_add_test(t, a_removal_answered_ahead_turns_no_time_back);
     tcase_add_test(t, a_removal_answered_ahead_may_find_any_time_set);
+    tcase_add_test(t, what_was_set_ahead_takes_its_time_along_and_turns_none_back);
     tcase_add_test(t, being_alone_ends_with_the_answer_and_does_not_come_back_at_once);
     tcase_add_test(t, a_change_of_another_ends_it_too);
     tcase_add_test(t, who_is_alone_and_silent_is_evicted);
