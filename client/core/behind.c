@@ -41,7 +41,9 @@ static bool removes(const struct mds_op *op)
 
 static const struct msg_cred *cred_of(const struct mds_op *op)
 {
-    return removes(op) ? &op->msg.name.cred : &op->msg.create.cred;
+    return removes(op)                     ? &op->msg.name.cred
+           : op->call.op == RPC_OP_SETATTR ? &op->msg.setattr.cred
+                                           : &op->msg.create.cred;
 }
 
 static uint64_t groups_of(const struct msg_cred *cred)
@@ -236,8 +238,7 @@ static void outdate(struct core_inode *i)
     i->attr_event = ++i->core->events_seen;
 }
 
-/* It has not changed as was foreseen. */
-static void mistaken(struct core_inode *dir)
+void behind_mistaken(struct core_inode *dir)
 {
     const struct core_events *e = &dir->core->o.events;
 
@@ -249,19 +250,26 @@ static void mistaken(struct core_inode *dir)
 
 static bool as_foreseen(const struct msg_attr *a, const struct msg_attr *b)
 {
-    return a->nlink == b->nlink && a->mtime.sec == b->mtime.sec && a->mtime.nsec == b->mtime.nsec &&
+    return a->nlink == b->nlink && a->mode == b->mode && a->uid == b->uid && a->gid == b->gid &&
+           a->mtime.sec == b->mtime.sec && a->mtime.nsec == b->mtime.nsec &&
            a->ctime.sec == b->ctime.sec && a->ctime.nsec == b->ctime.nsec;
+}
+
+void behind_compare(struct core_inode *dir, const struct msg_attr *was)
+{
+    const struct core_events *e = &dir->core->o.events;
+
+    if (!as_foreseen(was, &dir->attr) && e->inval_attr)
+        e->inval_attr(e->arg, dir->ino);
 }
 
 /* The last of those under way has been executed. The kernel has what was foreseen. */
 void behind_take_dir(const struct mds_op *op, struct core_inode *dir)
 {
-    const struct core_events *e = &dir->core->o.events;
     struct msg_attr foreseen = dir->attr;
 
     inode_take_dir(op, op->call.rep, dir->ino);
-    if (!as_foreseen(&foreseen, &dir->attr) && e->inval_attr)
-        e->inval_attr(e->arg, dir->ino);
+    behind_compare(dir, &foreseen);
 }
 
 bool behind_busy(const struct core_inode *i)
@@ -310,6 +318,8 @@ void behind_over(struct core *c, struct core_inode *dir, struct core_inode *i)
     settle(i);
     settle(dir);
     emptied(dir);
+    setdir_step(i);
+    setdir_step(dir);
     newdir_step(dir);
     inode_put(i);
     inode_put(dir);
@@ -337,9 +347,10 @@ static int error_let_go(struct core_inode *dir)
 }
 
 /* The first one of a directory; of too many directories the oldest is left to unmounting. */
-static void keep_error(struct core_inode *dir, int error)
+void behind_keep_error(struct core_inode *dir, int status)
 {
     struct behind *b = &dir->core->behind;
+    int error = status == -AIFS_ESESSION || status == -AIFS_EFENCED ? -EIO : status;
 
     if (dir->behind.error)
         return;
@@ -373,9 +384,9 @@ void behind_refused(struct mds_op *op, struct core_inode *dir, int status)
     else
         c->stats.creations_refused++;
     behind_end(dir);
-    mistaken(dir);
+    behind_mistaken(dir);
     invalidate_doubt_dir(c, dir);
-    keep_error(dir, status == -AIFS_ESESSION || status == -AIFS_EFENCED ? -EIO : status);
+    behind_keep_error(dir, status);
     dir->behind.error_stays |= !removal;
 }
 
@@ -389,7 +400,7 @@ static void took_place(struct mds_op *op, struct core_inode *dir, struct core_in
 
     outdate(victim);
     if (status) { /* -ENOENT */
-        mistaken(dir);
+        behind_mistaken(dir);
         names_drop(c, dir->ino, name->data, name->len, false);
         return;
     }

@@ -43,7 +43,8 @@ struct behind {      /* in struct core */
     struct reactor_timer linger, hold;
     bool urged;              /* somebody waits for them: what is gathered goes with this turn */
     struct list together;    /* struct mds_op.wait: gathered */
-    struct list held;        /* the same: files that are open; by mds_op.started_ns */
+    struct list held;        /* the same: files that are open, what is set on directories; by
+                              * mds_op.started_ns */
     struct list room;        /* the same: removals that wait until there are fewer */
     struct list all;         /* the same: behind all of them */
     struct list invalidates; /* struct rpc_req.link: INVALIDATEs without memory, to be answered */
@@ -76,8 +77,10 @@ struct behind_inode { /* in struct core_inode */
     bool creating;  /* a file that is here only: until its creation and such an open are over */
     bool opening;   /* that open is under way */
     bool coming;    /* a directory that is here only: until its own creation is answered */
-    bool draining;  /* it was answered without saying that we are alone with it: until what is in it
-                     * is answered too */
+    bool born;      /* a directory that was made ahead, by this client */
+    struct mds_op *setting; /* what is set on such a one, until it is answered (setdir.c) */
+    bool draining; /* it was answered without saying that we are alone with it: until what is in it
+                    * is answered too */
     uint64_t around;         /* the directory in which it is made */
     struct list inside;      /* struct mds_op.wait: what is made in it, as long as it is coming */
     struct mds_op *gathered; /* of such a file: its creation, as long as it has never left */
@@ -134,6 +137,10 @@ void behind_answered(struct core_inode *dir, struct core_inode *i);
 void behind_over(struct core *c, struct core_inode *dir, struct core_inode *i);
 void behind_take_dir(const struct mds_op *op, struct core_inode *dir);
 void behind_refused(struct mds_op *op, struct core_inode *dir, int status);
+void behind_keep_error(struct core_inode *dir, int status); /* for its next fsync */
+void behind_mistaken(struct core_inode *dir);               /* it has not changed as was foreseen */
+/* That is what has become of it; was: what the kernel has been told. */
+void behind_compare(struct core_inode *dir, const struct msg_attr *was);
 bool behind_busy(const struct core_inode *i); /* some of them are under way */
 
 /* ---- creations (creating.c) ---- */
@@ -160,6 +167,14 @@ void creating_closed(struct core_inode *i);
 bool creating_set(struct core_inode *i, struct core_req *q, const struct msg_setattr_req *m);
 void creating_since(struct mds_op *op, const struct core_inode *i); /* it is about to leave */
 
+bool since_allows(const struct core_inode *i, const struct core_req *q,
+                  const struct msg_setattr_req *m);
+/* Adds what has been set, as the attributes are now. */
+void since_add(struct msg_set_since *s, const struct msg_attr *a, uint32_t set);
+void since_set_here(struct core_inode *i, const struct msg_setattr_req *m, struct msg_time now);
+/* An access list that says no more than a mode, in the bytes of system.posix_acl_access. */
+bool since_acl_mode(const void *value, uint32_t len, uint32_t *ret_mode);
+
 /* The end of a creation and of what follows on it. */
 void creating_over(struct core_inode *dir, struct core_inode *i);
 
@@ -174,10 +189,18 @@ void newdir_answered(const struct mds_op *op, struct core_inode *around, struct 
                      int status);
 void newdir_step(struct core_inode *i); /* something in it is over */
 
+/* ---- what is set on them (setdir.c) ---- */
+
+/* A change of attributes. True: it is over, and the server will hear of it. */
+bool setdir_try(struct core_inode *i, struct core_req *q, const struct msg_setattr_req *m);
+void setdir_go(struct mds_op *op);        /* it is not held any longer */
+void setdir_step(struct core_inode *dir); /* something in it is over */
+
 /* ---- messages that carry them (gather.c), for batch.c and mds.c ---- */
 
 void behind_gather_init(struct core *c);
 void behind_gather(struct mds_op *op);
+void behind_hold(struct mds_op *op);            /* for a moment, or until somebody waits */
 bool behind_due(const struct core *c);          /* what is gathered is to be sent */
 void behind_picked(struct core *c, uint32_t n); /* so much of it */
 void behind_carry(struct mds_op *carrier, const struct mds_op *first);

@@ -75,8 +75,8 @@ static bool is_file(const struct mds_op *op, const struct core_inode *i)
 static bool is_empty_dir(const struct mds_op *op, const struct core_inode *i)
 {
     return op->call.op == RPC_OP_RMDIR && S_ISDIR(i->attr.mode) && i->refs == (i->behind.n > 0) &&
-           !i->behind.creating && !i->behind.made && list_empty(&i->behind.waiters) &&
-           names_is_empty(i);
+           !i->behind.creating && !i->behind.setting && !i->behind.made &&
+           list_empty(&i->behind.waiters) && names_is_empty(i);
 }
 
 bool behind_allows(const struct mds_op *op, const struct core_inode *dir,
@@ -88,7 +88,7 @@ bool behind_allows(const struct mds_op *op, const struct core_inode *dir,
     return c->o.ahead && !c->forced && c->state == CORE_MOUNTED && session_believed(c) &&
            dir->behind.rules_known && inode_attr_fresh(dir) && inode_attr_fresh(victim) &&
            (is_file(op, victim) || is_empty_dir(op, victim)) && list_empty(&victim->files) &&
-           list_empty(&dir->behind.waiters) && list_empty(&c->behind.all) &&
+           list_empty(&dir->behind.waiters) && list_empty(&c->behind.all) && !dir->behind.setting &&
            behind_removes(c, cred) && may_delete(&dir->attr, &victim->attr, cred) &&
            !behind_changes_now(op, dir->ino, victim->ino);
 }

@@ -57,7 +57,10 @@ static void let_go(struct core *c, uint64_t begun_ns)
         }
         op->held = false;
         list_remove(&op->wait);
-        send(op);
+        if (op->call.op == RPC_OP_SETATTR)
+            setdir_go(op);
+        else
+            send(op);
     }
 }
 
@@ -95,10 +98,10 @@ void behind_urge(struct core *c)
 {
     if (!c->behind.n)
         return;
-    c->behind.urged = true;
     c->behind.urge_coming = c->behind.coming > 0;
     let_go(c, UINT64_MAX);
-    if (!list_empty(&c->behind.together))
+    c->behind.urged = !list_empty(&c->behind.together); /* until they leave */
+    if (c->behind.urged)
         batch_turn(c);
 }
 
@@ -106,12 +109,19 @@ void behind_gather(struct mds_op *op)
 {
     struct core *c = op->core;
 
-    op->held = creating_gathers(op) && !c->behind.urged;
-    if (!op->held) {
-        send(op);
-        send_if_due(c);
+    if (creating_gathers(op) && !c->behind.urged) {
+        behind_hold(op);
         return;
     }
+    send(op);
+    send_if_due(c);
+}
+
+void behind_hold(struct mds_op *op)
+{
+    struct core *c = op->core;
+
+    op->held = true;
     list_push_back(&c->behind.held, &op->wait);
     if (!reactor_timer_running(&c->behind.hold))
         reactor_timer_start(c->reactor, &c->behind.hold, op->started_ns + HOLD_NS);

@@ -47,6 +47,14 @@ static bool is_coming(struct core *c, uint64_t dir)
     return i && i->behind.coming;
 }
 
+/* Who may look into it is being changed. */
+static bool is_being_set(struct core *c, uint64_t dir)
+{
+    const struct core_inode *i = inode_find(c, dir);
+
+    return i && i->behind.setting;
+}
+
 struct named named_by(const struct mds_op *op)
 {
     struct core *c = op->core;
@@ -54,7 +62,8 @@ struct named named_by(const struct mds_op *op)
 
     switch (op->call.op) {
     case RPC_OP_LOOKUP: /* who is found without having been known is looked at then */
-        if (is_being_removed(op) || is_coming(c, op->msg.name.parent))
+        if (is_being_removed(op) || is_coming(c, op->msg.name.parent) ||
+            is_being_set(c, op->msg.name.parent))
             name_ino(&d, op->msg.name.parent);
         name_child(c, &d, op->msg.name.parent, &op->msg.name.name);
         d.all = false;

@@ -24,7 +24,7 @@ void newdir_fill(struct core_inode *i, const struct core_inode *around)
     i->attr.flags &= ~(uint32_t)MSG_ATTR_INLINE;
     i->in_line = false;
     i->complete = true;
-    i->behind.own = i->behind.rules_known = i->behind.coming = true;
+    i->behind.own = i->behind.rules_known = i->behind.coming = i->behind.born = true;
     i->behind.term = ++c->behind.terms;
     c->behind.coming++;
 }

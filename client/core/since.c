@@ -3,13 +3,17 @@
  * What is set on a file whose creation is still gathered here: it goes along with that; see
  * creating.c and ADR 0018.
  *
- * Happy path: tar, cp -p and touch set times, owner and mode right behind the last write. The
+ * Happy path: tar, cp -a and touch set times, owner and mode right behind the last write. The
  * attributes change here, the request is over, and the creation carries what the file is to have in
  * the end. The server applies it behind the contents, as a SETATTR of the file's maker. So only
  * what it would allow him, and have the same outcome in one piece, is taken; all else waits until
  * the file is made. Nothing here can fail.
  */
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+
 #include "client/core/core_int.h"
+#include "common/base/bytes.h"
 
 #define TIMES_NOW (MSG_SET_ATIME_NOW | MSG_SET_MTIME_NOW)
 #define TIMES     (MSG_SET_ATIME | MSG_SET_MTIME)
@@ -40,9 +44,15 @@ static bool is_plain(const struct core_inode *i, const struct msg_cred *cred,
 {
     const uint32_t bits = i->attr.mode | (m->set & MSG_SET_MODE ? m->mode : 0);
 
-    return (m->set & WHAT) && !(m->set & ~(WHAT | MSG_SET_KILL_PRIV)) && !(bits & SET_ID) &&
+    return !(m->set & ~(WHAT | MSG_SET_KILL_PRIV)) && !(bits & SET_ID) &&
            m->atime.nsec < NS_PER_S && m->mtime.nsec < NS_PER_S &&
            (!(m->set & MSG_SET_MODE) || stays_open(i, cred, m->mode));
+}
+
+bool since_allows(const struct core_inode *i, const struct core_req *q,
+                  const struct msg_setattr_req *m)
+{
+    return may_set(&i->attr, &q->cred, m) && is_plain(i, &q->cred, m);
 }
 
 /* What has been written will be in the same message: nothing is reported behind it. */
@@ -60,13 +70,13 @@ static bool fits(const struct core_inode *i, const struct core_req *q,
 
     return !c->forced && c->state == CORE_MOUNTED && session_believed(c) &&
            op->only_epoch == c->session.epoch && maker->uid == q->cred.uid &&
-           maker->gid == q->cred.gid && may_set(&i->attr, &q->cred, m) &&
-           is_plain(i, &q->cred, m) && is_whole(i, op) && inode_attr_fresh(i) && !i->ctime_due &&
+           maker->gid == q->cred.gid && (m->set & WHAT) && since_allows(i, q, m) &&
+           is_whole(i, op) && inode_attr_fresh(i) && !i->ctime_due &&
            list_empty(&i->behind.waiters) && list_empty(&i->truncations);
 }
 
 /* In the order in which the server does it. */
-static void set_here(struct core_inode *i, const struct msg_setattr_req *m, struct msg_time now)
+void since_set_here(struct core_inode *i, const struct msg_setattr_req *m, struct msg_time now)
 {
     struct msg_attr *a = &i->attr;
 
@@ -85,11 +95,8 @@ static void set_here(struct core_inode *i, const struct msg_setattr_req *m, stru
     a->ctime = now;
 }
 
-static void go_along(struct mds_op *op, const struct msg_attr *a, uint32_t set)
+void since_add(struct msg_set_since *s, const struct msg_attr *a, uint32_t set)
 {
-    struct msg_set_since *s = &op->msg.create.since;
-
-    op->msg.create.has_since = true;
     s->set |= set & (WHAT & ~TIMES_NOW);
     s->set |= set & MSG_SET_ATIME_NOW ? MSG_SET_ATIME : 0;
     s->set |= set & MSG_SET_MTIME_NOW ? MSG_SET_MTIME : 0;
@@ -112,13 +119,37 @@ void creating_since(struct mds_op *op, const struct core_inode *i)
 
 bool creating_set(struct core_inode *i, struct core_req *q, const struct msg_setattr_req *m)
 {
-    if (!i->behind.gathered || !fits(i, q, m))
+    struct mds_op *op = i->behind.gathered;
+
+    if (!op || !fits(i, q, m))
         return false;
-    creating_since(i->behind.gathered, i);
-    set_here(i, m, time_later(core_now(i->core), i->attr.ctime));
-    go_along(i->behind.gathered, &i->attr, m->set);
+    creating_since(op, i);
+    since_set_here(i, m, time_later(core_now(i->core), i->attr.ctime));
+    op->msg.create.has_since = true;
+    since_add(&op->msg.create.since, &i->attr, m->set);
     i->core->stats.set_ahead++;
     inode_entry(i, &q->entry);
     req_end(q, 0);
+    return true;
+}
+
+/* ---- access lists ---- */
+
+bool since_acl_mode(const void *value, uint32_t len, uint32_t *ret_mode)
+{
+    static const uint16_t tags[] = {ACL_USER_OBJ, ACL_GROUP_OBJ, ACL_OTHER};
+    const uint8_t *p = value;
+    uint32_t mode = 0;
+
+    if (len != 4 + 8 * ARRAY_LEN(tags) || le32_load(p) != POSIX_ACL_XATTR_VERSION)
+        return false;
+    for (unsigned k = 0; k < ARRAY_LEN(tags); k++) {
+        const uint8_t *e = p + 4 + 8 * (size_t)k;
+
+        if (le16_load(e) != tags[k] || le16_load(e + 2) > 7)
+            return false;
+        mode = mode << 3 | le16_load(e + 2);
+    }
+    *ret_mode = mode;
     return true;
 }

@@ -277,7 +277,7 @@ void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_r
         truncate_start(q, &full);
         return;
     }
-    if (i && (creating_set(i, q, &full) || while_writing(i, q, &full)))
+    if (i && (creating_set(i, q, &full) || setdir_try(i, q, &full) || while_writing(i, q, &full)))
         return;
     op = mds_op_new(c, RPC_OP_SETATTR, q, attributes_set);
     if (op) {

@@ -94,12 +94,11 @@ static void changed(struct mds_op *op, int status)
         req_finish(op->q, status);
 }
 
-static void by_name(struct core *c, struct core_req *q, unsigned opcode, const char *what,
-                    const struct msg_xattr_req *m, void (*done)(struct mds_op *op, int status))
+static void send(struct core *c, struct core_req *q, unsigned opcode, const struct msg_xattr_req *m,
+                 void (*done)(struct mds_op *op, int status))
 {
     struct mds_op *op;
 
-    req_begin(c, q, what, m->ino);
     if (!core_usable(c, q))
         return;
     if (opcode != RPC_OP_XATTR_GET && c->o.read_only) {
@@ -121,19 +120,32 @@ static void by_name(struct core *c, struct core_req *q, unsigned opcode, const c
     req_call(q, op, "waits for the metadata server: XATTR");
 }
 
+static void by_name(struct core *c, struct core_req *q, unsigned opcode, const char *what,
+                    const struct msg_xattr_req *m, void (*done)(struct mds_op *op, int status))
+{
+    req_begin(c, q, what, m->ino);
+    send(c, q, opcode, m, done);
+}
+
+static const char access_list[] = "system.posix_acl_access";
+static const char inherited_list[] = "system.posix_acl_default";
+
+static bool is_name(const char *name, uint32_t len, const char *s)
+{
+    return len == strlen(s) && memcmp(name, s, len) == 0;
+}
+
 /* security.* is asked for by every write(2) and by ls -l, access lists by ls -l and by the kernel
  * whenever it checks permissions; files that have such are rare, and everybody may read them. */
 static bool known_absent(struct core *c, uint64_t ino, const char *name, uint32_t len)
 {
-    static const char access[] = "system.posix_acl_access";
-    static const char inherited[] = "system.posix_acl_default";
     const struct core_inode *i = inode_find(c, ino);
 
     if (!i || !inode_attr_fresh(i))
         return false;
-    if (len == sizeof(access) - 1 && memcmp(name, access, len) == 0)
+    if (is_name(name, len, access_list))
         return !(i->attr.flags & MSG_ATTR_ACL);
-    if (len == sizeof(inherited) - 1 && memcmp(name, inherited, len) == 0)
+    if (is_name(name, len, inherited_list))
         return !(i->attr.flags & MSG_ATTR_DEFAULT_ACL);
     return (i->attr.flags & MSG_ATTR_NO_XATTRS) && len > 9 && memcmp(name, "security.", 9) == 0;
 }
@@ -150,18 +162,41 @@ void core_getxattr(struct core *c, struct core_req *q, uint64_t ino, const char 
             &(struct msg_xattr_req){.ino = ino, .name = {name, len}}, got_bytes);
 }
 
+/* cp -a gives what it makes the access list of what it copies, mostly one that says no more than a
+ * mode: then it is a change of the mode, and goes along with a creation as that does. */
+static bool set_ahead(struct core_req *q, uint64_t ino, const struct msg_setattr_req *m)
+{
+    struct core_inode *i = inode_find(q->p.core, ino);
+    struct msg_setattr_req set = *m;
+
+    if (!i)
+        return false;
+    set.mode |= i->attr.mode & 07000;
+    return creating_set(i, q, &set) || setdir_try(i, q, &set);
+}
+
 void core_setxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len,
                    const void *value, uint32_t value_len, uint32_t flags)
 {
-    by_name(c, q, RPC_OP_XATTR_SET, "setxattr",
-            &(struct msg_xattr_req){
-                .ino = ino, .name = {name, len}, .value = {value, value_len}, .flags = flags},
-            changed);
+    const struct msg_xattr_req m = {
+        .ino = ino, .name = {name, len}, .value = {value, value_len}, .flags = flags};
+    struct msg_setattr_req set = {.set = MSG_SET_MODE};
+
+    req_begin(c, q, "setxattr", ino);
+    if (!flags && is_name(name, len, access_list) && since_acl_mode(value, value_len, &set.mode) &&
+        set_ahead(q, ino, &set))
+        return;
+    send(c, q, RPC_OP_XATTR_SET, &m, changed);
 }
 
 void core_removexattr(struct core *c, struct core_req *q, uint64_t ino, const char *name,
                       uint32_t len)
 {
-    by_name(c, q, RPC_OP_XATTR_REMOVE, "removexattr",
-            &(struct msg_xattr_req){.ino = ino, .name = {name, len}}, changed);
+    const struct msg_xattr_req m = {.ino = ino, .name = {name, len}};
+
+    req_begin(c, q, "removexattr", ino);
+    /* it has none (setdir_try): of a list that is not there only ctime tells that it was removed */
+    if (is_name(name, len, inherited_list) && set_ahead(q, ino, &(struct msg_setattr_req){0}))
+        return;
+    send(c, q, RPC_OP_XATTR_REMOVE, &m, changed);
 }

@@ -53,7 +53,9 @@ static const struct {
     FIELD("created_ahead_total", created_ahead,
           "Files and directories made before the server had them"),
     FIELD("creations_under_way", creations_under_way, "Of these, what the server has not answered"),
-    FIELD("set_ahead_total", set_ahead, "Attributes set that went along with a creation"),
+    FIELD("set_ahead_total", set_ahead,
+          "Attributes set that went along with a creation, or behind"),
+    FIELD("sets_refused_total", sets_refused, "Attributes set ahead that were not"),
     FIELD("creations_refused_total", creations_refused, "Creations answered ahead that failed"),
     FIELD("prereads_total", prereads, "Files asked for when they were opened"),
 };

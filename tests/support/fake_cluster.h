@@ -127,6 +127,7 @@ struct fake_cluster {
     bool batches;        /* UNLINKs and MKNODs that come together are executed so */
     bool hold_removals;  /* they, and creations so, wait for fake_release_removals() */
     bool hold_opens;     /* so does OPEN */
+    bool hold_sets;      /* and SETATTR */
     bool no_leases;      /* OPEN brings none */
     bool dirs_not_alone; /* nor says a MKDIR in a batch that one is alone with it */
     bool hold_alone;     /* a MKNOD outside of a batch waits for fake_release_removals() too */
@@ -194,6 +195,7 @@ void fake_session_seen(struct fake_cluster *f, struct fake_session *s, struct rp
 void fake_mds_handle(struct rpc_req *req);
 struct fake_inode *fake_by_ino(struct fake_cluster *f, uint64_t ino);
 struct fake_inode *fake_find(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name);
+void fake_set(struct fake_cluster *f, struct fake_inode *i, const struct msg_setattr_req *m);
 void fake_rename(struct fake_cluster *f, struct rpc_req *req);
 void fake_readdir(struct fake_cluster *f, struct rpc_req *req);
 void fake_batch(struct fake_cluster *f, struct rpc_req *req, struct fake_session *s);

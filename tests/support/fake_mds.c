@@ -304,13 +304,10 @@ static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
         list_push_back(&f->waiting, &req->link);
         return;
     }
-    if (m->set & MSG_SET_MODE)
-        i->attr.mode = (i->attr.mode & S_IFMT) | (m->mode & 07777);
-    if (m->set & MSG_SET_MTIME)
-        i->attr.mtime = m->mtime;
+    fake_set(f, i, m);
+    req->reply_flags |= m->when_ns ? RPC_FLAG_KEPT_INODE : 0;
     if (m->set & MSG_SET_SIZE)
         set_size(f, i, m->size);
-    i->attr.change = ++f->change;
     answer(f, req, 0, i, 0, false);
 }
 

@@ -71,6 +71,22 @@ void fake_readdir(struct fake_cluster *f, struct rpc_req *req)
 
 /* ---- changes ---- */
 
+void fake_set(struct fake_cluster *f, struct fake_inode *i, const struct msg_setattr_req *m)
+{
+    if (m->set & MSG_SET_MODE)
+        i->attr.mode = (i->attr.mode & S_IFMT) | (m->mode & 07777);
+    if (m->set & MSG_SET_UID)
+        i->attr.uid = m->uid;
+    if (m->set & MSG_SET_GID)
+        i->attr.gid = m->gid;
+    if (m->set & MSG_SET_MTIME)
+        i->attr.mtime = m->mtime;
+    if (m->when_ns)
+        i->attr.ctime =
+            (struct msg_time){(int64_t)(m->when_ns / NS_PER_S), (uint32_t)(m->when_ns % NS_PER_S)};
+    i->attr.change = ++f->change;
+}
+
 void fake_rename(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_rename_req *m = req->msg;
@@ -105,6 +121,10 @@ bool fake_holds_removal(struct fake_cluster *f, struct rpc_req *req)
         if (!f->hold_opens)
             return false;
         break;
+    case RPC_OP_SETATTR:
+        if (!f->hold_sets)
+            return false;
+        break;
     default:
         return false;
     }
@@ -116,7 +136,7 @@ void fake_release_removals(struct fake_cluster *f)
 {
     struct list now, *l;
 
-    f->hold_removals = f->hold_opens = f->hold_alone = false;
+    f->hold_removals = f->hold_opens = f->hold_alone = f->hold_sets = false;
     list_init(&now);
     list_splice(&now, &f->removals_held);
     while ((l = list_pop_front(&now)) != NULL)

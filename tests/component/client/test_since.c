@@ -221,6 +221,36 @@ START_TEST(an_owner_sets_what_he_may)
 }
 END_TEST
 
+/* As cp -a sets it on each file, and one with a user and a mask, which is the server's. */
+START_TEST(an_access_list_that_is_a_mode_goes_along)
+{
+    static const char name[] = "system.posix_acl_access";
+    static const uint8_t plain[] = {2,   0,   0, 0, 1,   0,   6,    0,    255,  255,
+                                    255, 255, 4, 0, 4,   0,   0xff, 0xff, 0xff, 0xff,
+                                    32,  0,   0, 0, 255, 255, 255,  255};
+    uint8_t damaged[sizeof plain];
+    struct core_file *f;
+    struct bed_op op;
+
+    memcpy(damaged, plain, sizeof plain);
+    damaged[4] = 2;
+    cr_begin();
+    f = cr_make_ahead("cp");
+    bed_op_init(&op);
+    core_setxattr(rm.c, &op.q, core_file_ino(f), name, sizeof name - 1, plain, sizeof plain, 0);
+    ck_assert(op.done);
+    ck_assert_int_eq(op.status, 0);
+    bed_op_init(&op);
+    core_setxattr(rm.c, &op.q, core_file_ino(f), name, sizeof name - 1, damaged, sizeof plain, 0);
+    ck_assert(!op.done);
+    ck_assert_int_eq(bed_wait(&rm.bed, &op), -EOPNOTSUPP); /* asked there: no such call */
+    core_release(rm.c, f);
+    ck_assert_int_eq(rm_fsync(), 0);
+    ck_assert_uint_eq(cr_stored("cp")->attr.mode, S_IFREG | 0640);
+    ck_assert_uint_eq(cr_stored("cp")->since, MSG_SET_MODE);
+}
+END_TEST
+
 START_TEST(a_creation_that_is_refused_takes_along_what_was_set)
 {
     struct core_file *f;
@@ -280,5 +310,6 @@ END_TEST
 SUITE_MAIN("client-since", cr_setup, rm_teardown, what_tar_sets_goes_along,
            a_write_behind_it_has_its_own_time, the_time_now_is_that_of_the_client,
            what_has_left_waits, set_id_bits_wait, times_that_nobody_has_are_refused,
-           an_owner_sets_what_he_may, a_creation_that_is_refused_takes_along_what_was_set,
-           it_is_made_so_by_itself_too, a_file_that_is_open_leaves_when_it_is_closed_or_old)
+           an_owner_sets_what_he_may, an_access_list_that_is_a_mode_goes_along,
+           a_creation_that_is_refused_takes_along_what_was_set, it_is_made_so_by_itself_too,
+           a_file_that_is_open_leaves_when_it_is_closed_or_old)
