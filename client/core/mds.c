@@ -275,6 +275,8 @@ void mds_op_go(struct mds_op *op)
     }
     if (op->slot < 0 && wants_slot(op) && batch_gather(op))
         return;
+    if (creating_makes(op) && op->slot < 0) /* it has been gathered, and leaves by itself */
+        creating_load(op);
     if (wants_slot(op) && op->slot < 0 && !slot_take(op)) {
         if (op->writes_back)
             list_push_front(&s->slot_waiters, &op->wait);
@@ -338,6 +340,12 @@ void mds_new_link(struct core *c)
     }
 }
 
+void mds_op_end(struct mds_op *op, int status)
+{
+    ASSERT(!op->sent && op->slot < 0);
+    op_finish(op, op->core->forced ? -EIO : status);
+}
+
 /* Forced unmount: everything ends soon, without waiting for anybody. */
 void mds_fail_all(struct core *c)
 {
@@ -349,6 +357,7 @@ void mds_fail_all(struct core *c)
         if (op->sent) {
             rpc_call_cancel(&op->call);
         } else if (!op->carried) { /* else it ends with its carrier */
+            op->held = false;
             list_remove(&op->wait);
             reactor_timer_start(c->reactor, &op->timer, 0);
         }
@@ -363,7 +372,8 @@ void mds_tick(struct core *c, uint64_t now)
         struct mds_op *op = list_entry(l, struct mds_op, link);
 
         if (op->hung_logged || now - op->started_ns < c->o.hung_log_ns ||
-            (op->ahead && !op->flies)) /* what carries it, or it waits for, is logged */
+            (op->ahead && !op->flies &&
+             !op->sent)) /* what carries it, or it waits for, is logged */
             continue;
         op->hung_logged = true;
         c->stats.hung++;

@@ -70,7 +70,7 @@ struct mds_op {
     bool may_ahead, ahead, for_room, flies;
     bool unsure;         /* it is not known whether we are alone with what it removes */
     bool loaded;         /* creating.c: what was written goes along */
-    bool held;           /* gather.c: until its file is closed */
+    bool held;           /* gather.c: until its file is closed, or for a moment */
     uint32_t only_epoch; /* of this session alone; 0: of any */
 };
 
@@ -96,6 +96,7 @@ void mds_op_start(struct mds_op *op);
 void mds_op_drop(struct mds_op *op); /* never started */
 void mds_op_go(struct mds_op *op);   /* sends it, or lets it wait for what it needs */
 void mds_op_outcome(struct mds_op *op, int status); /* it ends, or is tried again */
+void mds_op_end(struct mds_op *op, int status);     /* never sent: it ends */
 void mds_resume(struct core *c);                    /* the session is there: send what waited */
 void mds_new_link(struct core *c);                  /* unanswered calls carry the new incarnation */
 void mds_fail_all(struct core *c);

@@ -66,7 +66,7 @@ static void let_go(struct core_inode *i, int status)
         struct mds_op *op = list_entry(l, struct mds_op, wait);
 
         if (status)
-            mds_op_outcome(op, status);
+            mds_op_end(op, status);
         else
             mds_op_go(op);
     }
