@@ -2,11 +2,12 @@
 /*
  * The socket transport: frames (frame_fmt.h) over a non-blocking stream socket.
  *
- * Sending: net_send() queues; flush gathers as many queued messages as fit into one sendmsg(). What
- * the kernel does not take waits for EPOLLOUT. Receiving: a read-ahead buffer collects prefixes and
- * heads, so that small messages cost one read for many; bulk is read straight into the owner's iov,
- * with the read-ahead buffer behind it for what follows. Only what of a bulk was already read ahead
- * is copied. A head longer than the buffer gets memory of its own.
+ * Sending: net_send() queues; flush gathers as many queued messages as fit into one sendmsg(),
+ * later in the turn, or behind the first of several that came. What the kernel does not take waits
+ * for EPOLLOUT. Receiving: a read-ahead buffer collects prefixes and heads, so that small messages
+ * cost one read for many; bulk is read straight into the owner's iov, with the read-ahead buffer
+ * behind it for what follows. Only what of a bulk was already read ahead is copied. A head longer
+ * than the buffer gets memory of its own.
  *
  * Failure: end of file, an error or a frame that is none of ours closes this connection with one
  * log line. While the owner has no room (stalled) nothing is read; the kernel still tells us when
@@ -29,6 +30,7 @@
 #define READS_PER_EVENT  8u /* then other connections get their turn */
 #define SENDS_PER_FLUSH  8u
 #define SEND_IOVS        256u
+#define SEND_SOON_BYTES  MIB
 #define DRAINS           8
 #define N_CONTROLS       (FRAME_TYPE_END - FRAME_PING)
 
@@ -39,6 +41,7 @@ struct net_sock {
     int fd;
     struct reactor_watch watch;
     struct list tx_queue;
+    uint64_t tx_bytes; /* of what is queued */
     struct net_tx controls[N_CONTROLS];
     bool control_queued[N_CONTROLS];
     bool want_out;
@@ -113,6 +116,7 @@ static uint64_t tx_left(const struct net_tx *tx)
 
 static void finish_tx(struct net_conn *c, struct net_tx *tx, int status)
 {
+    c->sock->tx_bytes -= tx_left(tx);
     list_remove(&tx->link);
     if (tx->done)
         conn_tx_done(c, tx, status);
@@ -130,6 +134,7 @@ static void took(struct net_conn *c, uint64_t bytes)
 
         if (bytes < left) {
             tx->sent_bytes += bytes;
+            s->tx_bytes -= bytes;
             return;
         }
         bytes -= left;
@@ -178,6 +183,7 @@ static void queue(struct net_conn *c, struct net_tx *tx, enum frame_type type, b
     bool started = first != &s->tx_queue && list_entry(first, struct net_tx, link)->sent_bytes > 0;
 
     frame_encode(tx->prefix, type, tx->head, tx->head_len, (uint32_t)tx_bulk_bytes(tx));
+    s->tx_bytes += tx_left(tx);
     if (!urgent)
         list_push_back(&s->tx_queue, &tx->link);
     else if (started)
@@ -386,11 +392,23 @@ static bool parse_bulk(struct net_conn *c)
     return true;
 }
 
+/*
+ * Many messages that came together are answered together, but not all of them: the first answer
+ * leaves before the next message is looked at, so that the peer, which sleeps, wakes up meanwhile.
+ * Else both ends take turns, and each waits for the other to wake up.
+ */
 static void parse(struct net_conn *c)
 {
+    struct net_sock *s = c->sock;
     bool more = true;
+    uint64_t enough = 1;
 
     while (more && conn_alive(c) && !c->stalled) {
+        if (s->rx_state == RX_PREFIX && s->tx_bytes >= enough && !s->want_out) {
+            enough = SEND_SOON_BYTES;
+            flush_socket(c);
+            continue;
+        }
         switch (c->sock->rx_state) {
         case RX_PREFIX:
             more = parse_prefix(c);

@@ -49,6 +49,7 @@ static int on_progress(struct reactor_source *s)
     struct net_ucx *u = container_of(s, struct net_ucx, source);
     int n = 0;
 
+    u->answered = false;
     for (int i = 0; i < PROGRESS_ROUNDS && conn_alive(u->conn); i++) {
         unsigned k = ucx_api.ucp_worker_progress(u->worker);
 

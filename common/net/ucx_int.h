@@ -123,7 +123,8 @@ struct net_ucx {
     struct reactor_timer recheck;
     struct reactor_timer give_up; /* trying takes too long */
     unsigned busy_arms;
-    bool armed; /* its descriptor will tell what comes; nothing has come or been sent since */
+    bool answered; /* in this turn, while more was coming: see parse() in socket.c */
+    bool armed;    /* its descriptor will tell what comes; nothing has come or been sent since */
 
     struct list tx_queue; /* struct net_tx, not handed to UCX */
     struct list posted;   /* struct ucx_tx */

@@ -316,6 +316,10 @@ static ucs_status_t on_message(struct net_ucx *u, const struct arrival *a)
     case TAKEN:
         break;
     }
+    if (!u->answered && !list_empty(&u->tx_queue) && conn_alive(u->conn)) {
+        u->answered = true;
+        ucx_flush(u->conn);
+    }
     return UCS_OK;
 }
 
