@@ -24,7 +24,7 @@ struct core_inode *inode_find(struct core *c, uint64_t ino)
 {
     struct hmap_node *n;
 
-    for (n = hmap_first(&c->inodes, hash_u64(ino)); n; n = hmap_next(n)) {
+    for (n = hmap_first(&c->inodes, hash_near(ino, 0)); n; n = hmap_next(n)) {
         struct core_inode *i = container_of(n, struct core_inode, node);
 
         if (i->ino == ino)
@@ -148,7 +148,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->behind.inside);
     list_init(&i->behind.error_link);
     list_init(&i->read.link);
-    hmap_insert(&c->inodes, &i->node, hash_u64(ino));
+    hmap_insert(&c->inodes, &i->node, hash_near(ino, 0));
     return i;
 }
 

@@ -18,6 +18,7 @@
 
 #define MIN_BUCKETS 8u
 #define MAX_BUCKETS ((size_t)1 << 40)
+#define NEAR_BITS   3
 
 static struct hmap_node **bucket_of(const struct hmap *m, uint64_t hash)
 {
@@ -134,6 +135,11 @@ uint64_t hash_u64(uint64_t x)
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
+}
+
+uint64_t hash_near(uint64_t x, uint64_t salt)
+{
+    return hash_u64((x >> NEAR_BITS) ^ salt) << NEAR_BITS | (x & ((1u << NEAR_BITS) - 1));
 }
 
 static uint64_t fold(uint64_t a, uint64_t b)

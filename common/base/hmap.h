@@ -44,6 +44,12 @@ struct hmap_node *hmap_walk(const struct hmap *m, size_t *pos, struct hmap_node 
          (node) = hmap_walk((m), &(pos), (next)))
 
 uint64_t hash_u64(uint64_t x);
+/*
+ * Of numbers that are used in their order (inodes): eight neighbours, 8k to 8k + 7, are in chains
+ * side by side, so that a cache line of the table serves all of them. salt is the rest of the key,
+ * a hash itself; 0: there is none.
+ */
+uint64_t hash_near(uint64_t x, uint64_t salt);
 uint64_t hash_bytes(const void *data, size_t len, uint64_t seed);
 
 #endif

@@ -42,7 +42,7 @@ struct gc_item {
 
 static struct gc_item *item_find(struct gc_queue *q, uint64_t ino)
 {
-    for (struct hmap_node *n = hmap_first(&q->items, hash_u64(ino)); n; n = hmap_next(n)) {
+    for (struct hmap_node *n = hmap_first(&q->items, hash_near(ino, 0)); n; n = hmap_next(n)) {
         struct gc_item *it = container_of(n, struct gc_item, by_ino);
 
         if (it->ino == ino)
@@ -261,7 +261,7 @@ void gc_item_start(struct gc_queue *q, const struct gc_seen *seen)
         q->skipped = true;
         return;
     }
-    hmap_insert(&q->items, &it->by_ino, hash_u64(it->ino));
+    hmap_insert(&q->items, &it->by_ino, hash_near(it->ino, 0));
     q->n_active++;
     gc_begin(q->gc);
     item_step(it);

@@ -164,7 +164,7 @@ void session_bind(struct session *s, struct rpc_link *l, uint32_t incarnation)
 
 struct session_file *session_file_find(struct session_module *mod, uint64_t ino)
 {
-    for (struct hmap_node *n = hmap_first(&mod->files, hash_u64(ino)); n; n = hmap_next(n)) {
+    for (struct hmap_node *n = hmap_first(&mod->files, hash_near(ino, 0)); n; n = hmap_next(n)) {
         struct session_file *f = container_of(n, struct session_file, by_ino);
 
         if (f->ino == ino)
@@ -189,7 +189,7 @@ int session_file_get(struct session_module *mod, uint64_t ino, struct session_fi
         list_init(&f->uses);
         list_init(&f->queue);
         list_init(&f->blocked);
-        hmap_insert(&mod->files, &f->by_ino, hash_u64(ino));
+        hmap_insert(&mod->files, &f->by_ino, hash_near(ino, 0));
         stat_gauge_add(&mod->stats.files, 1);
     }
     *ret_file = f;
@@ -210,7 +210,7 @@ void session_file_put(struct session_module *mod, struct session_file *f)
 
 static uint64_t use_hash(uint64_t session, uint64_t ino)
 {
-    return hash_u64(ino ^ hash_u64(session));
+    return hash_near(ino, hash_u64(session));
 }
 
 struct session_use *session_use_find(struct session_module *mod, struct session *s, uint64_t ino)
@@ -304,7 +304,7 @@ void session_lease_set(struct session_module *mod, struct session_use *u, enum m
 
 struct session_open *session_open_find(struct session_module *mod, uint64_t id)
 {
-    for (struct hmap_node *n = hmap_first(&mod->opens, hash_u64(id)); n; n = hmap_next(n)) {
+    for (struct hmap_node *n = hmap_first(&mod->opens, hash_near(id, 0)); n; n = hmap_next(n)) {
         struct session_open *o = container_of(n, struct session_open, by_id);
 
         if (o->id == id)
@@ -329,7 +329,7 @@ struct session_open *session_open_new(struct session_module *mod, struct session
     o->session = s->id;
     o->flags = flags;
     list_init(&o->of_use);
-    hmap_insert(&mod->opens, &o->by_id, hash_u64(id));
+    hmap_insert(&mod->opens, &o->by_id, hash_near(id, 0));
     stat_gauge_add(&mod->stats.opens, 1);
     return o;
 }

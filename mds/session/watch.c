@@ -25,7 +25,8 @@
 
 struct watch_file *session_watch_file(struct session_module *mod, uint64_t ino)
 {
-    for (struct hmap_node *n = hmap_first(&mod->watch_files, hash_u64(ino)); n; n = hmap_next(n)) {
+    for (struct hmap_node *n = hmap_first(&mod->watch_files, hash_near(ino, 0)); n;
+         n = hmap_next(n)) {
         struct watch_file *f = container_of(n, struct watch_file, by_ino);
 
         if (f->ino == ino)
@@ -48,7 +49,7 @@ static struct watch_file *file_get(struct session_module *mod, uint64_t ino)
     list_init(&f->shared);
     list_init(&f->of_alone);
     list_init(&f->parked);
-    hmap_insert(&mod->watch_files, &f->by_ino, hash_u64(ino));
+    hmap_insert(&mod->watch_files, &f->by_ino, hash_near(ino, 0));
     return f;
 }
 
@@ -62,7 +63,7 @@ static void file_put(struct session_module *mod, struct watch_file *f)
 
 static uint64_t watch_hash(const struct session *s, uint64_t ino)
 {
-    return hash_u64(ino ^ hash_u64(s->id));
+    return hash_near(ino, hash_u64(s->id));
 }
 
 struct session_watch *session_watch_find(struct session_module *mod, const struct session *s,

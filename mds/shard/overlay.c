@@ -160,7 +160,7 @@ static int inode_load(struct overlay *v, struct obj_inode *i)
 
 static struct obj_inode *inode_have(const struct overlay *v, uint64_t ino)
 {
-    for (struct hmap_node *n = hmap_first(&v->map, hash_u64(ino)); n; n = hmap_next(n)) {
+    for (struct hmap_node *n = hmap_first(&v->map, hash_near(ino, 0)); n; n = hmap_next(n)) {
         struct obj *o = container_of(n, struct obj, node);
         struct obj_inode *i = container_of(o, struct obj_inode, o);
 
@@ -189,7 +189,7 @@ static int inode_find(struct overlay *v, uint64_t ino, bool load, struct obj_ino
         mem_free(i);
         return rc;
     }
-    obj_add(v, &i->o, OBJ_INODE, hash_u64(ino), sizeof(*i) + 64);
+    obj_add(v, &i->o, OBJ_INODE, hash_near(ino, 0), sizeof(*i) + 64);
     *ret_obj = i;
     return 0;
 }
@@ -324,9 +324,11 @@ int overlay_group(struct overlay *v, uint64_t parent, uint64_t name_hash,
     return group_make(v, parent, name_hash, hash, ret_obj);
 }
 
-static uint64_t record_hash(const void *key, size_t len)
+static uint64_t record_hash(const uint8_t *key, size_t len)
 {
-    return hash_bytes(key, len, HASH_SEED_RECORD);
+    if (len < 9 || key[0] == KEY_XATTR) /* all others end with a number */
+        return hash_bytes(key, len, HASH_SEED_RECORD);
+    return hash_near(be64_load(key + len - 8), hash_bytes(key, len - 8, HASH_SEED_RECORD));
 }
 
 struct obj_record *overlay_find_record(struct overlay *v, const void *key, size_t len)

@@ -95,7 +95,7 @@ void view_snapshot_unref(struct view_cache *c, struct shard_snapshot *s)
 
 static uint64_t view_hash(uint64_t id, uint64_t name_hash)
 {
-    return hash_u64(id ^ hash_u64(name_hash));
+    return name_hash ? hash_u64(id ^ hash_u64(name_hash)) : hash_near(id, 0);
 }
 
 static struct view_stripe *view_stripe(struct view_cache *c, uint64_t hash)

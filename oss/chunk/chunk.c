@@ -45,7 +45,7 @@ int chunk_inode_get(struct chunk_store *s, uint64_t ino, struct chunk_inode **re
     struct chunk_inode *i;
     int rc;
 
-    for (struct hmap_node *n = hmap_first(&s->inodes, hash_u64(ino)); n; n = hmap_next(n)) {
+    for (struct hmap_node *n = hmap_first(&s->inodes, hash_near(ino, 0)); n; n = hmap_next(n)) {
         i = container_of(n, struct chunk_inode, node);
         if (i->ino == ino) {
             i->refs++;
@@ -65,7 +65,7 @@ int chunk_inode_get(struct chunk_store *s, uint64_t ino, struct chunk_inode **re
         mem_free(i);
         return rc;
     }
-    hmap_insert(&s->inodes, &i->node, hash_u64(ino));
+    hmap_insert(&s->inodes, &i->node, hash_near(ino, 0));
     *ret_inode = i;
     return 0;
 }

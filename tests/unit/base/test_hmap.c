@@ -178,6 +178,24 @@ START_TEST(low_bits_of_hashes_spread)
 }
 END_TEST
 
+START_TEST(eight_neighbours_are_side_by_side_and_others_spread)
+{
+    unsigned lines[64] = {0};
+
+    for (uint64_t i = 0; i < 6400; i++) {
+        for (uint64_t k = 0; k < 8; k++)
+            ck_assert_uint_eq(hash_near(8 * i + k, 7), hash_near(8 * i, 7) + k);
+        lines[hash_near(8 * i, 7) / 8 % 64]++;
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        ck_assert_uint_gt(lines[i], 50);
+        ck_assert_uint_lt(lines[i], 160);
+    }
+    ck_assert(hash_near(8, 7) != hash_near(8, 9));
+    ck_assert(hash_near(UINT64_MAX, 0) != hash_near(UINT64_MAX >> 3, 0));
+}
+END_TEST
+
 START_TEST(lists_keep_order_and_removal_is_idempotent)
 {
     struct list a, b, *e, *tmp;
@@ -209,4 +227,5 @@ SUITE_MAIN("hmap", NULL, NULL, everything_inserted_is_found_after_growing,
            equal_hashes_come_one_after_the_other, a_walk_sees_every_node_once,
            a_walk_may_remove_the_node_it_is_at, a_map_that_cannot_grow_gets_slower_not_wrong,
            without_memory_there_is_no_map, hashes_depend_on_every_byte_the_length_and_the_seed,
-           low_bits_of_hashes_spread, lists_keep_order_and_removal_is_idempotent)
+           low_bits_of_hashes_spread, eight_neighbours_are_side_by_side_and_others_spread,
+           lists_keep_order_and_removal_is_idempotent)
