@@ -209,7 +209,7 @@ static int create_data(struct txn *t, const struct msg_create_req *req, struct m
         ns_kill_priv(in);
     ns_written(in, wrote > 0 ? mtime : (struct msg_time){0}, txn_now(t));
     key_number(&k, KEY_INLINE, in->ino);
-    return txn_record_put(t, &k, req->data.data, req->data.len);
+    return txn_record_add(t, &k, req->data.data, req->data.len);
 }
 
 /* It happened when its client has told its own kernel. */

@@ -76,6 +76,17 @@ static int inline_merge(struct txn *t, const struct shard_entry *e, const struct
     return 0;
 }
 
+/* in has its former size: a file without bytes has no record, and the store is not asked for it. */
+static int inline_put(struct txn *t, const struct mds_inode *in, const void *data, uint32_t len)
+{
+    struct key k;
+
+    key_number(&k, KEY_INLINE, in->ino);
+    if (in->size == 0)
+        return len ? txn_record_add(t, &k, data, len) : 0;
+    return len ? txn_record_put(t, &k, data, len) : txn_record_delete(t, &k);
+}
+
 int exec_write_inline(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_write_inline_req *req = e->msg;
@@ -84,7 +95,6 @@ int exec_write_inline(struct txn *t, struct shard_entry *e, const void **ret_rep
     const void *data;
     uint64_t offset;
     uint32_t len;
-    struct key k;
     int rc = data_inode(t, req->ino, true, &req->layout_generation, req->truncate_gen, &in);
 
     if (rc < 0)
@@ -98,8 +108,7 @@ int exec_write_inline(struct txn *t, struct shard_entry *e, const void **ret_rep
     rc = inline_merge(t, e, in, offset, req->replace, &data, &len);
     if (rc < 0)
         return rc;
-    key_number(&k, KEY_INLINE, in->ino);
-    rc = len ? txn_record_put(t, &k, data, len) : txn_record_delete(t, &k);
+    rc = inline_put(t, in, data, len);
     if (rc < 0)
         return rc;
     in->size = req->replace ? len : MAX(in->size, (uint64_t)len);
@@ -113,7 +122,6 @@ int exec_grow(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_size_req *req = e->msg;
     struct mds_inode *in;
-    struct key k;
     int rc = data_inode(t, req->ino, true, &req->layout_generation, req->truncate_gen, &in);
 
     if (rc < 0)
@@ -124,8 +132,7 @@ int exec_grow(struct txn *t, struct shard_entry *e, const void **ret_rep)
         return -EIO; /* its chunks were written ahead of the cut, and would go with it */
     if (req->size > NS_SIZE_MAX)
         return -EFBIG;
-    key_number(&k, KEY_INLINE, in->ino);
-    rc = txn_record_delete(t, &k);
+    rc = inline_put(t, in, NULL, 0);
     if (rc < 0)
         return rc;
     in->flags &= ~(INODE_INLINE | INODE_STRAY_CHUNKS);

@@ -154,7 +154,7 @@ int exec_orphan(struct txn *t, struct shard_entry *e, struct mds_inode *in)
     e->result_ino = in->ino;
     le64_store(value, (uint64_t)txn_now_ns(t));
     key_number(&k, KEY_ORPHAN, in->ino);
-    return txn_record_put(t, &k, value, sizeof(value));
+    return txn_record_add(t, &k, value, sizeof(value));
 }
 
 int exec_link_drop(struct txn *t, struct shard_entry *e, uint64_t ino, bool is_open, uint64_t tree)

@@ -20,7 +20,8 @@ int txn_queue_put(struct txn *t, enum key_type queue, const struct mds_inode *in
 
     key_number(&k, queue, in->ino);
     rec_queue_encode(&item, &rec);
-    return txn_record_put(t, &k, &rec, sizeof(rec));
+    /* an inode is destroyed once, but may be cut and recovered more often */
+    return (queue == KEY_DESTROY ? txn_record_add : txn_record_put)(t, &k, &rec, sizeof(rec));
 }
 
 int txn_inode_cut_strays(struct txn *t, struct mds_inode *in, uint64_t session)

@@ -7,6 +7,7 @@
 #include <sys/xattr.h>
 
 #include "common/base/err.h"
+#include "common/fault/fault.h"
 #include "mds/ns/ns.h"
 #include "tests/component/mds/bed.h"
 
@@ -189,6 +190,20 @@ START_TEST(a_file_grows_once_and_its_generation_tells)
     ck_ok(bed_name(&bed, RPC_OP_UNLINK, ROOT, "f"));
     ck_assert(bed.e.result & SHARD_R_DESTROY);
     ck_assert(bed_has(&bed, KEY_DESTROY, file));
+}
+END_TEST
+
+START_TEST(the_store_is_not_asked_for_what_cannot_be_there)
+{
+    uint64_t small = bed_file(&bed, ROOT, "small");
+
+    ck_ok(fault_arm("mds.store.get=error"));
+    ck_ok(grow(100000));
+    ck_ok(bed_write(&bed, small, 0, "hello", 5, 0));
+    ck_ok(bed_name(&bed, RPC_OP_UNLINK, ROOT, "f"));
+    fault_disarm_all();
+    ck_assert(bed_has(&bed, KEY_DESTROY, file));
+    ck_assert(bed_has(&bed, KEY_INLINE, small));
 }
 END_TEST
 
@@ -393,6 +408,7 @@ static Suite *data_suite(void)
     tcase_add_test(t, writers_with_old_ideas_are_told);
     tcase_add_test(t, truncate_of_an_inline_file_cuts_its_bytes);
     tcase_add_test(t, a_file_grows_once_and_its_generation_tells);
+    tcase_add_test(t, the_store_is_not_asked_for_what_cannot_be_there);
     tcase_add_test(t, a_cut_of_chunks_is_pending_until_the_targets_have_it);
     tcase_add_test(t, a_growth_that_is_given_up_is_cut_off_the_targets);
     tcase_add_test(t, an_old_confirmation_does_not_remove_a_newer_cut);
