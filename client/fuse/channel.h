@@ -258,6 +258,9 @@ void channel_reply_dir(struct channel_req *q);
 
 /* Supplementary groups of the caller from /proc, at most max; how many there are, or -errno. */
 int channel_req_groups(const struct channel_req *q, uint32_t *groups, unsigned max);
+/* The caller is about to end: SIGKILL waits for it, or a signal that it neither handles, blocks nor
+ * ignores. True also when nothing can be known of it. */
+bool channel_req_ends(const struct channel_req *q);
 
 /* The kernel asks for attributes before it uses them again. At once, on the reactor: it takes no
  * lock that a request could hold. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all operations share: the table of handlers, running an operation on the core with the
- * caller's identity, cancelling it when the kernel interrupts, and passing what others have changed
- * on to the kernel.
+ * caller's identity, and passing what others have changed on to the kernel.
  */
 #include "client/fuse/fs.h"
 
@@ -57,7 +56,8 @@ static void on_interrupt(struct channel_req *q)
 {
     struct op *o = (struct op *)(void *)q->priv;
 
-    core_cancel(o->waiting);
+    if (o->run) /* else it has ended, and its reply is on the way */
+        op_signalled(o);
 }
 
 void op_go_on(struct op *o, void (*run)(struct op *o), void (*finish)(struct op *o, int status))
@@ -92,6 +92,7 @@ void op_start(struct channel_req *q, void (*run)(struct op *o),
     o->has_groups = false;
     o->groups = NULL;
     o->waiting = &o->req;
+    list_init(&o->signalled);
     if (need_groups)
         load_groups(o);
     op_go_on(o, run, finish);
@@ -106,6 +107,8 @@ struct channel_req *op_end(struct op *o, int status)
     if (status != 0 && status != -ENOENT)
         stat_inc(&o->fs->errors);
     mem_free(o->groups);
+    list_remove(&o->signalled);
+    o->run = NULL;
     return q;
 }
 
@@ -205,6 +208,7 @@ void fs_events(struct fs *fs, struct core_events *ret_events)
     list_init(&fs->dirs);
     fs->setid_epoch = 1;
     fs_raced_init(fs);
+    fs_signals_init(fs);
     *ret_events = (struct core_events){.inval_inode = on_inval_inode,
                                        .inval_entry = on_inval_entry,
                                        .inval_attr = on_inval_attr,
@@ -262,6 +266,7 @@ static void on_gone(void *user)
     struct fs *fs = user;
 
     fs_raced_end(fs);
+    fs_signals_end(fs);
     if (fs->gone)
         fs->gone(fs);
 }
@@ -291,6 +296,8 @@ void fs_stats_register(struct fs *fs)
                           "Open directories read in part whose pages went, to be asked for again");
     stat_counter_register(&fs->raced_calls, "aifs_fuse_races_lost_total", NULL,
                           "Opens and other calls by a name that somebody replaced meanwhile");
+    stat_counter_register(&fs->signals, "aifs_fuse_signals_total", NULL,
+                          "FUSE requests whose caller got a signal while they were under way");
 }
 
 void fs_stats_unregister(struct fs *fs)
@@ -300,4 +307,5 @@ void fs_stats_unregister(struct fs *fs)
     stat_unregister(&fs->errors.stat);
     stat_unregister(&fs->dir_drops.stat);
     stat_unregister(&fs->raced_calls.stat);
+    stat_unregister(&fs->signals.stat);
 }

@@ -48,6 +48,9 @@ struct fs {
     unsigned n_raced;
     struct reactor_timer raced_timer;
     struct stat_counter raced_calls;
+    struct list signalled; /* struct op whose caller got a signal */
+    struct reactor_timer signal_timer;
+    struct stat_counter signals;
     bool ended; /* no more requests come */
     struct stat_histogram latency[CHANNEL_N_OPS];
     struct stat_counter errors;
@@ -72,6 +75,9 @@ void fs_raced_hold(struct fs *fs, const struct channel_req *q, struct core_file 
 void fs_raced_hold_link(struct fs *fs, const struct channel_req *q, uint64_t ino);
 void fs_raced_over(struct fs *fs, const struct channel_req *q);
 void fs_raced_end(struct fs *fs); /* lets go of all */
+
+void fs_signals_init(struct fs *fs);
+void fs_signals_end(struct fs *fs); /* looks at no caller any more */
 
 /* An open file or directory; fh of the channel is its address. */
 struct fs_file {
@@ -135,7 +141,8 @@ struct op {
     void (*run_next)(struct op *o); /* and what comes after set-id bits */
     void (*finish_next)(struct op *o, int status);
     int flushed;              /* FLUSH: its outcome, while locks are released */
-    struct core_req *waiting; /* what an interrupt cancels: req, or the page of a directory */
+    struct core_req *waiting; /* what a signal cancels: req, or the page of a directory */
+    struct list signalled;    /* fs.signalled */
 };
 
 /*
@@ -151,6 +158,9 @@ void op_go_on(struct op *o, void (*run)(struct op *o), void (*finish)(struct op 
  * the caller is unprivileged (setid.c). */
 void op_start_change(struct channel_req *q, uint64_t fh, uint64_t node, bool unprivileged,
                      void (*run)(struct op *o), void (*finish)(struct op *o, int status));
+/* The kernel says so, while o waits: o is cancelled when that is for its caller to decide (a wait
+ * for a lock), or when that ends its caller, now or later. */
+void op_signalled(struct op *o);
 void op_reply_entry(struct op *o); /* req.entry */
 void op_fail(struct op *o, int status);
 /* Of an operation that names an inode: one that is no more is ESTALE, upon which the kernel looks

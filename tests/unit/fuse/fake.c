@@ -489,6 +489,11 @@ int channel_req_groups(const struct channel_req *q UNUSED, uint32_t *groups, uns
     return fake.n_groups;
 }
 
+bool channel_req_ends(const struct channel_req *q UNUSED)
+{
+    return fake.caller_ends;
+}
+
 int channel_notify_inode(struct channel *c UNUSED, uint64_t node UNUSED, int64_t offset UNUSED,
                          int64_t len UNUSED, channel_notified_fn done, void *arg)
 {

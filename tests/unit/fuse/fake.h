@@ -27,6 +27,7 @@ struct fake {
     char names[8192];  /* of a directory reply: "a@cookie " */
     unsigned dir_room; /* entries that fit */
     int n_groups;      /* of the caller */
+    bool caller_ends;  /* by a signal */
     void (*on_interrupt)(struct channel_req *q);
     struct msg_bytes target; /* of any symbolic link */
     unsigned notified;

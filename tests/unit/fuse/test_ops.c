@@ -86,16 +86,70 @@ START_TEST(root_is_not_asked_for_groups)
 }
 END_TEST
 
-START_TEST(an_interrupt_cancels_what_waits)
+START_TEST(a_signal_that_ends_the_caller_cancels_what_waits)
 {
     struct channel_req *q = fake_named(&fs, CHANNEL_LOOKUP, "a");
 
     op_lookup(q);
+    fake.caller_ends = true;
     ck_assert_ptr_nonnull(fake.on_interrupt);
     fake.on_interrupt(q);
     ck_assert_uint_eq(fake.cancelled, 1);
     fake_complete(-EINTR);
     ck_assert_str_eq(fake.reply, "err -4");
+}
+END_TEST
+
+START_TEST(a_signal_that_the_caller_handles_cancels_nothing_and_one_that_ends_it_later_does)
+{
+    struct channel_req *q = fake_named(&fs, CHANNEL_UNLINK, "a");
+
+    op_unlink(q);
+    fake.on_interrupt(q);
+    ck_assert_uint_eq(fake.cancelled, 0);
+    fake.timer->fn(fake.timer);
+    ck_assert_uint_eq(fake.cancelled, 0);
+    fake.caller_ends = true; /* of which the kernel does not tell */
+    fake.timer->fn(fake.timer);
+    ck_assert_uint_eq(fake.cancelled, 1);
+    fake_complete(-EINTR);
+    ck_assert_str_eq(fake.reply, "err -4");
+    fake.timer->fn(fake.timer);
+    ck_assert_uint_eq(fake.cancelled, 1);
+}
+END_TEST
+
+START_TEST(a_call_that_was_signalled_and_has_ended_is_looked_at_no_more)
+{
+    struct channel_req *q = fake_named(&fs, CHANNEL_UNLINK, "a");
+
+    op_unlink(q);
+    fake.on_interrupt(q);
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "err 0");
+    ck_assert(list_empty(&fs.signalled));
+    fake.caller_ends = true;
+    fake.on_interrupt(q); /* late */
+    fake.timer->fn(fake.timer);
+    ck_assert_uint_eq(fake.cancelled, 0);
+}
+END_TEST
+
+START_TEST(any_signal_ends_the_wait_for_a_lock_and_no_other_question_about_it)
+{
+    struct fs_file file = {0};
+
+    for (int wait = 0; wait < 2; wait++) {
+        struct channel_req *q = fake_request(&fs, CHANNEL_SETLK, 9);
+
+        q->lock.fh = (uintptr_t)&file;
+        q->lock.wait = wait;
+        op_setlk(q);
+        fake.on_interrupt(q);
+        ck_assert_uint_eq(fake.cancelled, (unsigned)wait);
+        fake_complete(wait ? -EINTR : 0);
+        ck_assert_str_eq(fake.reply, wait ? "err -4" : "err 0");
+    }
 }
 END_TEST
 
@@ -372,6 +426,7 @@ START_TEST(a_write_that_waits_after_attributes_that_were_known_can_be_interrupte
     op_write(q);
     ck_assert_str_eq(fake.calls, "getattr 9;write 7 3 abc;");
     ck_assert_ptr_nonnull(fake.on_interrupt);
+    fake.caller_ends = true;
     fake.on_interrupt(q);
     ck_assert_uint_eq(fake.cancelled, 1);
     fake_complete(-EINTR);
@@ -433,7 +488,10 @@ SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            a_name_that_does_not_exist_may_be_remembered,
            a_call_that_completes_at_once_is_answered_once,
            a_refusal_is_tried_again_with_the_callers_groups, more_groups_than_fit_are_all_sent,
-           root_is_not_asked_for_groups, an_interrupt_cancels_what_waits,
+           root_is_not_asked_for_groups, a_signal_that_ends_the_caller_cancels_what_waits,
+           a_signal_that_the_caller_handles_cancels_nothing_and_one_that_ends_it_later_does,
+           a_call_that_was_signalled_and_has_ended_is_looked_at_no_more,
+           any_signal_ends_the_wait_for_a_lock_and_no_other_question_about_it,
            readers_under_a_lease_use_the_page_cache,
            writers_and_shared_files_go_past_the_page_cache,
            attributes_that_have_changed_are_asked_for_again,

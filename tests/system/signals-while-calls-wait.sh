@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The metadata server is down: calls that wait for it go on through signals that their process handles, and end with a process that a signal ends.
+. "$(dirname "$0")/lib.sh"
+cluster_up --oss 1
+cat >"$T/calls.py" <<'P'
+import ctypes, errno, fcntl, os, signal, sys, time
+os.chdir(sys.argv[1])
+libc = ctypes.CDLL(None, use_errno=True) # the bare calls: Python's own are made again after EINTR
+
+def started(call, first=lambda: None):
+    """A process that makes call() once the gate is open, with a signal coming in all the time, which it handles."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            libc.prctl(1, signal.SIGKILL) # PR_SET_PDEATHSIG
+            os.close(gate[1])
+            first()
+            os.read(gate[0], 1)
+            signal.signal(signal.SIGALRM, lambda *a: None)
+            signal.siginterrupt(signal.SIGALRM, True)
+            signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+            code = 0 if call() >= 0 else ctypes.get_errno()
+        finally:
+            os._exit(code)
+    return pid
+
+def waits(pid):
+    """In a call that goes on although a signal has come: only one that ends it would wake it."""
+    with open(f"/proc/{pid}/status") as f:
+        status = dict(line.split(":\t", 1) for line in f)
+    assert status["State"][0] != "Z", "not any more"
+    return status["State"][0] == "D" and int(status["ShdPnd"], 16) >> signal.SIGALRM - 1 & 1
+
+def until(what, fn):
+    end = time.monotonic() + 100
+    while not (got := fn()):
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+    return got
+
+def ended(pid):
+    got = os.waitpid(pid, os.WNOHANG)
+    return got if got[0] else None
+
+def outcome(pid, what):
+    return os.waitstatus_to_exitcode(until(f"{what} hangs", lambda: ended(pid))[1])
+
+def say(word):
+    print(word, flush=True)
+    sys.stdin.readline()
+
+for name in "opened", "renamed", "removed", "made", "changed", "ended", "killed": # one each: of one directory the kernel does one change at a time
+    os.mkdir(name)
+    open(f"{name}/f", "w").close()
+gate = os.pipe()
+held = open("lock", "w")
+fcntl.flock(held, fcntl.LOCK_EX)
+locker = started(lambda: libc.flock(os.open("lock", os.O_RDWR), fcntl.LOCK_EX))
+os.write(gate[1], b"x")
+got = outcome(locker, "the wait for a lock")
+assert got == errno.EINTR, f"a signal does not end the wait for a lock: {got}"
+held.close()
+def write():
+    global dirty
+    dirty = os.open("dirty", os.O_CREAT | os.O_RDWR)
+    os.write(dirty, b"x" * 100000)
+    os.fsync(dirty)
+    os.mkdir("written")
+calls = { # those that a signal ends hold nothing open, which they would have to close
+    "fsync": started(lambda: min(libc.write(dirty, b"y" * 100000, 100000), libc.fsync(dirty)), write),
+    "open": started(lambda: libc.open(b"opened/new", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)),
+    "rename": started(lambda: libc.rename(b"renamed/f", b"renamed/g")),
+    "unlink": started(lambda: libc.unlink(b"removed/f")),
+    "mkdir": started(lambda: libc.mkdir(b"made/d", 0o755)),
+    "chmod": started(lambda: libc.chmod(b"changed/f", 0o600)),
+}
+ending = {signal.SIGTERM: started(lambda: libc.unlink(b"ended/f")), signal.SIGKILL: started(lambda: libc.unlink(b"killed/f"))}
+until("nothing is written", lambda: os.path.isdir("written"))
+say("kill")
+os.close(gate[0])
+os.close(gate[1])
+for what, pid in [*calls.items(), *ending.items()]:
+    until(f"{what} does not wait", lambda: waits(pid))
+for sig, pid in ending.items(): # the kernel tells the mount of the first signal only, and that was another
+    os.kill(pid, sig)
+    got = outcome(pid, f"a process that got {sig.name}")
+    assert got == -sig, f"who got {sig.name} ends with {got}"
+for what, pid in calls.items():
+    assert waits(pid), f"{what} has ended without the server"
+say("start")
+for what, pid in calls.items():
+    got = outcome(pid, what)
+    assert got == 0, f"{what} is {errno.errorcode.get(got, got)} because of a signal"
+there = [os.listdir(name) for name in ("opened", "renamed", "removed", "made")]
+assert list(map(sorted, there)) == [["f", "new"], ["g"], [], ["d", "f"]], there
+print("done", flush=True)
+P
+coproc python3 "$T/calls.py" "$M"
+exec 4<&"${COPROC[0]}" 5>&"${COPROC[1]}"
+calls=$COPROC_PID
+while read -rt 250 said <&4; do
+    case $said in
+    kill) kill_daemon mds ;;
+    start) start_again ;;
+    *) break ;;
+    esac
+    echo go >&5
+done
+wait "$calls" || fail "a promise was broken"
+[ "$said" = "done" ] || fail "it ends with '$said'"
