@@ -276,6 +276,7 @@ static void dispatch_stop(struct mds *m, void (*stopped)(void *arg), void *arg)
     }
     d->stopped = stopped;
     d->stopped_arg = arg;
+    m->session_ops->cancel(m); /* who waits for others would keep us here */
 }
 
 static void dispatch_free(struct mds *m)

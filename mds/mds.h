@@ -115,13 +115,16 @@ struct mds_outcome {
     enum msg_lease lease;
 };
 
-struct mds_glimpse { /* size and mtime of a file under somebody's write lease */
+struct mds_glimpse { /* size and mtime of a file that somebody else is writing, or was */
     struct list link;
     uint64_t session, ino;
-    bool fresh; /* out: size and mtime are set */
-    uint64_t size;
+    bool patient;         /* waits until they are known; else only for an answer to one question */
+    uint64_t deadline_ns; /* of its patience; 0: none */
+    bool fresh;           /* out: size and mtime are set, as the writer has said; else ... */
+    bool unsure;          /* ... out: nobody has said; or (false) what is recorded now is right */
+    uint64_t size, since_ns;
     struct msg_time mtime;
-    void (*done)(struct mds_glimpse *g);
+    void (*done)(struct mds_glimpse *g, int status);
 };
 
 struct mds_session_ops {
@@ -130,9 +133,9 @@ struct mds_session_ops {
     int (*check)(struct mds *m, struct rpc_req *req);
     void (*prepare)(struct mds *m, struct mds_prepare *p);
     void (*finish)(struct mds *m, struct mds_prepare *p, struct mds_outcome *o);
-    /* false: nobody else has a write lease, the recorded attributes are right, done() is not
-     * called. true: done() comes later (with fresh == false if the holder did not answer). */
-    bool (*glimpse)(struct mds *m, struct mds_glimpse *g);
+    /* 1: done() comes later, with 0, -AIFS_ETIMEOUT or -AIFS_EBUSY_SERVER. Else it does not: 0, the
+     * recorded attributes are right (or g->unsure says that they may not be); or an error. */
+    int (*glimpse)(struct mds *m, struct mds_glimpse *g) MUST_USE;
     /*
      * May the session believe what it has just been answered about this inode (its attributes and,
      * in a directory, the names in it) until it is told otherwise? Only with an answer from a view

@@ -101,7 +101,8 @@ struct msg_load_rep {
 
 #define MSG_WAIT_RECORD 0u /* a record lock of fcntl(2) */
 #define MSG_WAIT_FLOCK  1u
-#define MSG_WAIT_DATA   2u /* data of the file that the other is to write back, and to give up */
+#define MSG_WAIT_DATA                                                                              \
+    2u /* data of the file that the other is to write back, and to give up, or its size */
 #define MSG_WAIT_CACHE  3u /* a change: the other is told first that what it has cached is over */
 #define MSG_WAIT_SERVER 4u /* an object storage server; other.host is its alias */
 

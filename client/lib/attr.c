@@ -28,9 +28,25 @@ void lib_stat_fill(struct stat *st, const struct msg_attr *a)
     st->st_ctim = to_timespec(a->ctime);
 }
 
+static void stat_asked(struct core_req *q, int status)
+{
+    struct lib_call *c = q->arg;
+
+    if (!status)
+        lib_stat_fill(c->out, &q->entry.attr);
+    lib_call_done(c, status);
+}
+
 static void stat_walked(struct lib_call *c)
 {
-    lib_stat_fill(c->out, &c->walk->entry.attr);
+    const struct core_entry *e = &c->walk->entry;
+
+    if (e->attr.flags & MSG_ATTR_SIZE_UNSURE) { /* who looks up does not wait for a silent writer */
+        lib_req(c->fs, &c->q, stat_asked, c);
+        core_getattr(c->fs->core, &c->q, e->ino);
+        return;
+    }
+    lib_stat_fill(c->out, &e->attr);
     lib_call_done(c, 0);
 }
 

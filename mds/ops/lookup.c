@@ -4,7 +4,8 @@
  *
  * Happy path: a point view, the permission check, the reply. A file that somebody else is writing
  * under a lease is asked for its size and mtime first (glimpse). Failure modes: the errnos of
- * stat(2).
+ * stat(2); while the writer is silent, or dead and its file not repaired, GETATTR waits, and LOOKUP
+ * says that it does not know the size.
  */
 #include <sys/stat.h>
 
@@ -13,31 +14,65 @@
 #include "mds/ns/ns.h"
 #include "mds/ops/op.h"
 
-static void glimpse_done(struct mds_glimpse *g)
+/* What was recorded while the writer was asked, or repaired after it had died. */
+static int attr_again(struct mds_op *o)
 {
-    struct mds_op *o = container_of(g, struct mds_op, glimpse);
-    struct msg_attr *a = &o->rep.inode.attr;
+    struct mds_inode in;
+    struct view v;
+    int rc;
 
-    if (g->fresh) {
-        a->size = MAX(a->size, g->size);
-        if (ns_time_compare(g->mtime, a->mtime) > 0)
-            a->mtime = g->mtime;
-        if (ns_time_compare(a->mtime, a->ctime) > 0 && ns_time_compare(g->mtime, a->mtime) == 0)
-            a->ctime = a->mtime; /* as it will be when it has been reported */
-    }
-    op_reply(o, 0, &o->rep);
+    view_begin(mds_shard_of(o->mds, o->glimpse.ino), &v);
+    rc = view_inode(&v, o->glimpse.ino, &in);
+    view_end(&v);
+    if (rc == 0)
+        op_fill_inode(&in, &o->rep.inode);
+    return rc;
 }
 
-/* The reply with the attributes as the writer sees them, now or when it has said. */
+static void take_glimpse(const struct mds_glimpse *g, struct msg_attr *a)
+{
+    if (g->unsure)
+        a->flags |= MSG_ATTR_SIZE_UNSURE;
+    if (!g->fresh)
+        return;
+    a->size = MAX(a->size, g->size);
+    if (ns_time_compare(g->mtime, a->mtime) > 0)
+        a->mtime = g->mtime;
+    if (ns_time_compare(a->mtime, a->ctime) > 0 && ns_time_compare(g->mtime, a->mtime) == 0)
+        a->ctime = a->mtime; /* as it will be when it has been reported */
+}
+
+static void glimpse_done(struct mds_glimpse *g, int status)
+{
+    struct mds_op *o = container_of(g, struct mds_op, glimpse);
+
+    if (status == 0)
+        status = attr_again(o);
+    if (status == 0)
+        take_glimpse(g, &o->rep.inode.attr);
+    op_reply(o, status, status ? NULL : &o->rep);
+}
+
+/* The reply with the attributes as the writer sees them, now or when it has said. A look-up does
+ * not wait for one that is silent: the kernel keeps a directory locked meanwhile, and asks for the
+ * attributes when anybody wants them. */
 static void reply_attr(struct mds_op *o)
 {
-    o->glimpse = (struct mds_glimpse){
-        .session = o->req->header.session, .ino = o->rep.inode.attr.ino, .done = glimpse_done};
+    int rc = 0;
+
+    o->glimpse = (struct mds_glimpse){.session = o->req->header.session,
+                                      .ino = o->rep.inode.attr.ino,
+                                      .patient = o->op == RPC_OP_GETATTR,
+                                      .deadline_ns = o->req->deadline_ns,
+                                      .done = glimpse_done};
     list_init(&o->glimpse.link);
     op_keep(o, o->rep.inode.attr.ino, RPC_FLAG_KEPT_INODE, &o->rep.inode.attr.btime);
-    if (S_ISREG(o->rep.inode.attr.mode) && o->mds->session_ops->glimpse(o->mds, &o->glimpse))
+    if (S_ISREG(o->rep.inode.attr.mode))
+        rc = o->mds->session_ops->glimpse(o->mds, &o->glimpse);
+    if (rc > 0)
         return;
-    op_reply(o, 0, &o->rep);
+    take_glimpse(&o->glimpse, &o->rep.inode.attr);
+    op_reply(o, rc, rc < 0 ? NULL : &o->rep);
 }
 
 static int lookup_name(struct view *v, const struct msg_name_req *req, const struct mds_inode *dir,

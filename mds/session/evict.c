@@ -141,6 +141,7 @@ void session_item_done(struct mds *m, enum key_type queue, uint64_t ino)
         }
     }
     f->n_woken--;
+    session_glimpse_wake(mod, f);
     session_wake_queue(mod, f);
     session_file_put(mod, f);
 }

@@ -183,6 +183,7 @@ static void tick(struct reactor_timer *t)
         session_evict_tick(mod, s, now_ns);
     }
     session_recall_tick(mod, now_ns);
+    session_glimpse_tick(mod, now_ns);
     session_mark_tick(mod, now_ns);
     session_watch_tick(mod, now_ns);
     session_timeout_waits(mod, now_ns);
@@ -195,6 +196,7 @@ static void session_cancel(struct mds *m)
 {
     session_fail_waits(session_module(m), 0, -AIFS_ECANCELLED);
     session_watch_fail(session_module(m), 0, -AIFS_ECANCELLED);
+    session_glimpse_fail(session_module(m), -AIFS_EBUSY_SERVER); /* and is asked again */
 }
 
 static const struct mds_session_ops session_ops = {.check = session_check,
@@ -222,6 +224,8 @@ static void stats_register(struct session_stats *s)
                           "times that a holder got longer, because a storage server is away");
     stat_counter_register(&s->glimpses, "aifs_mds_glimpses_total", NULL,
                           "sizes asked from writers");
+    stat_counter_register(&s->glimpse_waits, "aifs_mds_glimpse_waits_total", NULL,
+                          "waits for the size of a file whose writer does not answer");
     stat_counter_register(&s->waits, "aifs_mds_prepare_waits_total", NULL,
                           "changes that waited for a file");
     stat_counter_register(&s->refused, "aifs_mds_session_refused_total", NULL,
@@ -252,6 +256,7 @@ static void stats_unregister(struct session_stats *s)
                                &s->recalls_late.stat,
                                &s->recalls_prolonged.stat,
                                &s->glimpses.stat,
+                               &s->glimpse_waits.stat,
                                &s->waits.stat,
                                &s->refused.stat,
                                &s->reclaimed.stat,

@@ -337,11 +337,6 @@ void session_wake_blocked(struct session_module *mod, struct session_file *f)
     session_wake_list(mod, &f->blocked);
 }
 
-void session_file_changed(struct session_module *mod, struct session_file *f)
-{
-    session_wake_blocked(mod, f);
-}
-
 static enum lease_group wait_group_at(const struct session_wait *w, const struct session_file *f)
 {
     for (unsigned i = 0; i < w->p->n_touch; i++) {

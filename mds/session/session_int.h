@@ -246,8 +246,8 @@ struct watch_wait {
 };
 
 struct session_stats {
-    struct stat_counter opened, evicted, recalls, recalls_late, recalls_prolonged, glimpses, waits,
-        refused, reclaimed;
+    struct stat_counter opened, evicted, recalls, recalls_late, recalls_prolonged, glimpses,
+        glimpse_waits, waits, refused, reclaimed;
     struct stat_counter invalidations, watch_waits, shared, alone, parked;
     struct stat_gauge sessions, opens, files, watches;
 };
@@ -290,6 +290,9 @@ struct session_module {
     bool park_run_queued;
     uint32_t n_parked, n_alone, n_unsettled; /* requests; directories; sessions */
     uint64_t alone_ids;
+    struct list glimpses; /* struct session_glimpse */
+    struct reactor_work glimpse_run;
+    bool glimpse_run_queued;
     uint64_t create_order;
     struct reactor_work run, stop;
     bool run_queued;
@@ -448,7 +451,13 @@ void session_recall(struct session_module *mod, struct session_use *u, enum msg_
 void session_recall_end(struct session_use *u);
 void session_recall_resend(struct session *s); /* it has a new link */
 void session_recall_tick(struct session_module *mod, uint64_t now_ns);
-bool session_glimpse(struct mds *m, struct mds_glimpse *g);
+int session_glimpse(struct mds *m, struct mds_glimpse *g); /* mds_session_ops.glimpse */
+/* Who waits at this file for a size looks again, from the reactor's next turn on. */
+void session_glimpse_wake(struct session_module *mod, struct session_file *f);
+void session_glimpse_connected(struct session *s); /* it has a new link */
+void session_glimpse_tick(struct session_module *mod, uint64_t now_ns);
+void session_glimpse_fail(struct session_module *mod, int status);
+void session_glimpse_waits(struct session_module *mod, struct mds_waits *out);
 
 /* ---- serve.c, data.c ---- */
 void session_serve_start(struct session_module *mod);

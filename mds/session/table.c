@@ -13,9 +13,9 @@
 int session_tables_init(struct session_module *mod)
 {
     struct hmap *maps[] = {&mod->sessions, &mod->clients, &mod->files, &mod->uses, &mod->opens};
-    struct list *lists[] = {&mod->waits,        &mod->runnable, &mod->grace_waits,
-                            &mod->create_waits, &mod->recalled, &mod->creating,
-                            &mod->openings,     &mod->calls,    &mod->unmark};
+    struct list *lists[] = {&mod->waits,    &mod->runnable, &mod->grace_waits, &mod->create_waits,
+                            &mod->recalled, &mod->glimpses, &mod->creating,    &mod->openings,
+                            &mod->calls,    &mod->unmark};
     unsigned i;
 
     for (i = 0; i < ARRAY_LEN(lists); i++)
@@ -157,6 +157,7 @@ void session_bind(struct session *s, struct rpc_link *l, uint32_t incarnation)
     s->link = rpc_link_ref(l);
     s->incarnation = incarnation;
     session_recall_resend(s);
+    session_glimpse_connected(s);
     session_watch_resend(s);
 }
 
@@ -204,6 +205,12 @@ void session_file_put(struct session_module *mod, struct session_file *f)
     hmap_remove(&mod->files, &f->by_ino);
     stat_gauge_add(&mod->stats.files, -1);
     mem_free(f);
+}
+
+void session_file_changed(struct session_module *mod, struct session_file *f)
+{
+    session_wake_blocked(mod, f);
+    session_glimpse_wake(mod, f);
 }
 
 /* ---- uses ---- */

@@ -109,6 +109,7 @@ void session_waits(struct mds *m, struct mds_waits *out)
         if (v->wait && v->w)
             session_waits_add(mod, out, &wait, v->wait->p->session, v->wait->since_ns, v->w->s->id);
     }
+    session_glimpse_waits(mod, out);
     session_parked_waits(mod, out);
 }
 

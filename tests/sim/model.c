@@ -331,12 +331,9 @@ static bool do_readdir(struct model *m, const struct op *o)
 
 static bool see_size(struct model_inode *i, const struct op *o)
 {
-    if (i->is_dir || o->sealing || (!i->size.unsure && past_now(&i->size) == o->ret_size))
+    if (i->is_dir || (!i->size.unsure && past_now(&i->size) == o->ret_size))
         return true; /* a glimpse makes nothing durable */
-    if (i->size.unsure)
-        return past_see(&i->size, o->ret_size, o->client);
-    /* A writer that does not answer: what it has reported so far (docs/protocols.md 3). */
-    return i->size.owner != o->client && past_has(&i->size, o->ret_size);
+    return i->size.unsure && past_see(&i->size, o->ret_size, o->client);
 }
 
 static bool do_getattr(struct model *m, const struct op *o)

@@ -457,6 +457,41 @@ START_TEST(a_file_that_is_gone_is_an_error_in_the_child)
 }
 END_TEST
 
+/* The child's writes are stored, and it dies before it has told anybody how long the file is. */
+START_TEST(the_size_of_a_file_whose_writer_was_killed_is_told_as_it_stays)
+{
+    struct aifs_file *f;
+    struct stat st, later;
+    int written[2];
+    pid_t pid;
+    char c;
+
+    ck_assert_int_eq(pipe(written), 0);
+    pid = fork();
+    if (pid == 0) {
+        struct aifs *other;
+
+        CHECK(aifs_mount(cluster.source, cluster.options, &other) == 0);
+        f = aifs_open(other, "/killed", O_RDWR | O_CREAT, 0644);
+        CHECK(f && aifs_pwrite(f, data, ROOM, 0) == (ssize_t)ROOM);
+        CHECK(write(written[1], "x", 1) == 1);
+        pause();
+        _exit(1);
+    }
+    close(written[1]);
+    ck_assert_int_eq(read(written[0], &c, 1), 1);
+    close(written[0]);
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    ck_assert_int_eq(aifs_stat(fs, "/killed", &st), 0);
+    f = aifs_open(fs, "/killed", O_RDONLY, 0); /* when what it held is free */
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(aifs_fstat(f, &later), 0);
+    ck_assert_int_eq(st.st_size, later.st_size);
+    ck_assert_int_eq(aifs_close(f), 0);
+}
+END_TEST
+
 START_TEST(buffers_are_used_again_and_bounded_and_on_the_host)
 {
     struct aifs_buffer *b = aifs_buffer_get(fs, MIB + 1, AIFS_MEMORY_HOST), *again;
@@ -497,4 +532,5 @@ CLUSTER_SUITE_MAIN("libaifs-fork", setup, teardown,
                    a_child_that_forks_while_its_thread_begins_has_children_that_can,
                    a_child_whose_mount_does_not_work_tries_again,
                    a_file_that_is_gone_is_an_error_in_the_child,
+                   the_size_of_a_file_whose_writer_was_killed_is_told_as_it_stays,
                    buffers_are_used_again_and_bounded_and_on_the_host)

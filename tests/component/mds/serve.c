@@ -61,18 +61,18 @@ static void fake_finish(struct mds *m, struct mds_prepare *p, struct mds_outcome
     s->outcome = *o;
 }
 
-static bool fake_glimpse(struct mds *m, struct mds_glimpse *g)
+static int fake_glimpse(struct mds *m, struct mds_glimpse *g)
 {
     struct serve *s = self;
 
     (void)m;
     if (!s->writing)
-        return false;
+        return 0;
     g->fresh = true;
     g->size = s->glimpse_size;
     g->mtime = (struct msg_time){.sec = INT32_MAX};
-    g->done(g);
-    return true;
+    g->done(g, 0);
+    return 1;
 }
 
 static bool fake_watch(struct mds *m, uint64_t session, uint64_t ino, const struct msg_time *born,

@@ -74,6 +74,7 @@ struct rig_client {
     bool mute;        /* keeps INVALIDATE without an answer, in held */
     struct list held; /* struct rpc_req */
     uint64_t glimpse_size;
+    bool glimpse_mute;  /* keeps GLIMPSE without an answer, in held */
     uint64_t map_epoch; /* of the last MAP_CHANGED */
     struct rpc_node *rpc;
     struct rpc_peer *mds;

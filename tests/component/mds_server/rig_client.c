@@ -81,9 +81,12 @@ void rig_client_answer(struct rig *r, unsigned i)
     struct rig_client *c = &r->client[i];
     struct list *l;
 
-    c->mute = false;
-    while ((l = list_pop_front(&c->held)))
-        rpc_reply(list_entry(l, struct rpc_req, link), 0, NULL);
+    c->mute = c->glimpse_mute = false;
+    while ((l = list_pop_front(&c->held))) {
+        struct rpc_req *req = list_entry(l, struct rpc_req, link);
+
+        rpc_reply(req, 0, req->header.op == RPC_OP_GLIMPSE ? &(struct msg_glimpse_rep){0} : NULL);
+    }
 }
 
 static void on_glimpse(struct rpc_req *req)
@@ -94,7 +97,10 @@ static void on_glimpse(struct rpc_req *req)
         .held = true, .size = c->glimpse_size, .mtime = {.sec = 1650000000}};
 
     note(c, RPC_OP_GLIMPSE)->ino = m->ino;
-    rpc_reply(req, 0, &rep);
+    if (c->glimpse_mute)
+        list_push_back(&c->held, &req->link);
+    else
+        rpc_reply(req, 0, &rep);
 }
 
 static void on_map(struct rpc_req *req)

@@ -70,6 +70,104 @@ START_TEST(a_silent_writer_is_fenced_then_its_file_sealed_then_free)
 }
 END_TEST
 
+static uint64_t size_of(const struct rig_call *call)
+{
+    return ((const struct msg_inode_rep *)call->c.rep)->inode.attr.size;
+}
+
+/* What the writer has been answered is not recorded here: that would be too short a size. */
+START_TEST(a_stat_waits_until_the_size_of_a_silent_writers_file_is_recovered)
+{
+    struct msg_ino_req req = {.ino = ino};
+    struct rig_call calls[3] = {0};
+
+    rig.client[0].glimpse_mute = true;
+    rig_send(&rig, 1, 0, &calls[0], RPC_OP_GETATTR, &req);
+    rig_pass(&rig, 3000);
+    ck_assert(!calls[0].done);
+    ck_assert_uint_gt(rig_client_count(&rig.client[0], RPC_OP_GLIMPSE, ino), 1); /* asked again */
+    rig_client_forget(&rig, 0);
+    rig.oss[1].mute = true;
+    ck_assert(rig_until(&rig, 10000, fence_arrived, &rig.oss[1]));
+    rig_send(&rig, 1, 0, &calls[1], RPC_OP_GETATTR, &req); /* while it is evicted */
+    rig_pass(&rig, 1000);
+    ck_assert(!calls[0].done && !calls[1].done);
+    rig_client_open(&rig, 0); /* its client has a new session, and knows as little */
+    rig_send(&rig, 0, 0, &calls[2], RPC_OP_GETATTR, &req);
+    rig_pass(&rig, 1000);
+    ck_assert(!calls[2].done);
+    rig.oss[1].mute = false;
+    rig_oss_release(&rig, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert(rig_until(&rig, 10000, rig_is_done, &calls[i]));
+        ck_ok(calls[i].status);
+        ck_assert_uint_eq(size_of(&calls[i]), 700000);
+        rig_forget(&calls[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_stat_that_waits_is_answered_when_the_writer_speaks_or_gives_its_lease_back)
+{
+    struct msg_ino_req req = {.ino = ino};
+    struct rig_call call = {0};
+
+    rig.client[0].glimpse_mute = true;
+    rig.client[0].glimpse_size = 234567;
+    rig_send(&rig, 1, 0, &call, RPC_OP_GETATTR, &req);
+    rig_pass(&rig, 2500);
+    ck_assert(!call.done);
+    rig.client[0].glimpse_mute = false;
+    ck_assert(rig_until(&rig, 2000, rig_is_done, &call));
+    ck_ok(call.status);
+    ck_assert_uint_eq(size_of(&call), 234567);
+    rig_forget(&call);
+    rig.client[0].glimpse_mute = true;
+    rig_send(&rig, 1, 0, &call, RPC_OP_GETATTR, &req);
+    rig_pass(&rig, 1500);
+    ck_assert(!call.done);
+    rig_give(&rig, 0, ino, MSG_LEASE_NONE, lease_seq, 345678);
+    ck_assert(rig_until(&rig, 2000, rig_is_done, &call));
+    ck_ok(call.status);
+    ck_assert_uint_eq(size_of(&call), 345678);
+    rig_forget(&call);
+}
+END_TEST
+
+START_TEST(a_look_up_does_not_wait_for_a_silent_writer_and_says_that_the_size_is_unsure)
+{
+    struct msg_name_req name = {.parent = KEY_ROOT_INO, .name = str("f")};
+    const struct msg_inode_rep *rep;
+    const void *any;
+
+    ck_ok(rig_do(&rig, 1, RPC_OP_LOOKUP, &name, &any));
+    rep = any;
+    ck_assert_uint_eq(rep->inode.attr.flags & MSG_ATTR_SIZE_UNSURE, 0);
+    rig.client[0].glimpse_mute = true;
+    ck_ok(rig_do(&rig, 1, RPC_OP_LOOKUP, &name, &any));
+    rep = any;
+    ck_assert_uint_eq(rep->inode.attr.flags & MSG_ATTR_SIZE_UNSURE, MSG_ATTR_SIZE_UNSURE);
+    ck_assert(rig.client[0].alive);
+}
+END_TEST
+
+START_TEST(who_waits_for_a_silent_writer_is_told_when_the_server_stops)
+{
+    struct msg_ino_req req = {.ino = ino};
+    struct rig_call call = {0};
+
+    rig.client[0].glimpse_mute = true;
+    rig_send(&rig, 1, 0, &call, RPC_OP_GETATTR, &req);
+    rig_pass(&rig, 1500);
+    ck_assert(!call.done);
+    rig_mds_stop(&rig);
+    ck_assert(rig_run(&rig, rig_is_done, &call));
+    ck_assert_int_lt(call.status, 0);
+    rig_forget(&call);
+    rig_mds_start(&rig);
+}
+END_TEST
+
 START_TEST(nothing_is_free_before_every_server_that_is_up_has_the_fence)
 {
     struct msg_open_req req = {.ino = ino, .flags = O_RDONLY};
@@ -377,6 +475,10 @@ static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, a_silent_writer_is_fenced_then_its_file_sealed_then_free);
+    tcase_add_test(t, a_stat_waits_until_the_size_of_a_silent_writers_file_is_recovered);
+    tcase_add_test(t, a_stat_that_waits_is_answered_when_the_writer_speaks_or_gives_its_lease_back);
+    tcase_add_test(t, a_look_up_does_not_wait_for_a_silent_writer_and_says_that_the_size_is_unsure);
+    tcase_add_test(t, who_waits_for_a_silent_writer_is_told_when_the_server_stops);
     tcase_add_test(t, nothing_is_free_before_every_server_that_is_up_has_the_fence);
     tcase_add_test(t, a_server_that_is_down_delays_only_files_with_chunks_there);
     tcase_add_test(t, a_file_that_is_being_cut_is_sealed_when_every_target_has_cut_it);

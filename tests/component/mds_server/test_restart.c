@@ -53,6 +53,30 @@ START_TEST(opens_and_leases_come_back_by_reclaim)
 }
 END_TEST
 
+START_TEST(a_stat_waits_for_who_may_have_been_writing_before_the_restart)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
+    struct msg_ino_req req = {.ino = ino};
+    struct rig_call call = {0};
+    const void *any;
+
+    rig_grow(&rig, 0, ino, open_id, 50000);
+    rig_restart(&rig);
+    rig_send(&rig, 1, 0, &call, RPC_OP_GETATTR, &req);
+    rig_pass(&rig, 500);
+    ck_assert(!call.done);
+    ck_ok(rig_do(&rig, 0, RPC_OP_GETATTR, &req, &any)); /* the writer itself */
+    rig.client[0].glimpse_size = 60000;
+    ck_ok(rig_reclaim(&rig, 0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    rep = call.c.rep;
+    ck_assert_uint_eq(rep->inode.attr.size, 60000);
+    rig_forget(&call);
+}
+END_TEST
+
 /* Who has not come back may believe any name. */
 START_TEST(reads_do_not_wait_for_reclaims_and_changes_do)
 {
@@ -375,6 +399,7 @@ static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, opens_and_leases_come_back_by_reclaim);
+    tcase_add_test(t, a_stat_waits_for_who_may_have_been_writing_before_the_restart);
     tcase_add_test(t, reads_do_not_wait_for_reclaims_and_changes_do);
     tcase_add_test(t, a_session_that_does_not_come_back_ends_the_wait_by_its_eviction);
     tcase_add_test(t, an_orphan_lives_if_it_is_reclaimed_and_dies_if_not);
