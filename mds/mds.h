@@ -80,6 +80,7 @@ struct mds_change {
     struct msg_bytes name; /* empty: only attributes. Borrowed from the request */
     bool cuts;             /* a file, that may become shorter: who has it open is told too */
     bool owner;            /* its user, group or sticky bit: what kernels check by themselves */
+    bool sets_owner;       /* these, maybe to what they are: not if another change comes before */
     void *hook;            /* the session module's */
 };
 
@@ -150,7 +151,8 @@ struct mds_session_ops {
     /* The session has the file open, and no change of it is under way: it is told before the file
      * becomes shorter than it is at this moment, whether it watches or not. */
     bool (*told_of_cuts)(struct mds *m, uint64_t session, uint64_t ino);
-    /* Another session holds a write lease: what is recorded of size and mtime may be old. */
+    /* Another session writes it, or was and has died: what is recorded of size and mtime may be
+     * old. */
     bool (*is_writing)(struct mds *m, uint64_t session, uint64_t ino);
     /*
      * Is the session alone with a directory that it watches, and with an inode that a page of that

@@ -126,6 +126,8 @@ static int create_existing(struct txn *t, struct shard_entry *e, const struct ms
     rc = exec_acl(t, &in);
     if (rc == 0)
         rc = ns_may_open(in, &req->cred, flags);
+    if (rc == 0 && e->refused)
+        rc = -AIFS_ERETRY;
     if (rc == 0 && (req->flags & MSG_CREATE_TRUNC))
         rc = exec_open_trunc(t, e, ino, &req->cred);
     if (rc == 0)

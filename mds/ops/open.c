@@ -44,6 +44,8 @@ int exec_open(struct txn *t, struct shard_entry *e, const void **ret_rep)
     rc = exec_acl(t, &in);
     if (rc == 0)
         rc = ns_may_open(in, &req->cred, req->flags);
+    if (rc == 0 && e->refused)
+        rc = -AIFS_ERETRY;
     /* Without a name it is the others' who have it open: the caller may have meant a name that is
      * gone, and refuse; if not it truncates by itself. */
     if (rc == 0 && (req->flags & O_TRUNC) && in->nlink > 0)

@@ -128,8 +128,10 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
     if (!see_file(o, v, ino, &in))
         return 0;
     if (((req->flags & MSG_CREATE_EXCL) || ns_may_open(&in, &req->cred, open_flags) < 0) &&
-        !is_repeat(o, v))
+        !is_repeat(o, v)) {
+        o->entry.refused = true;
         return 0;
+    }
     if (open_flags & O_TRUNC)
         op_cut(o, ino);
     else if (writes(open_flags))
@@ -210,16 +212,18 @@ uint64_t resolve_link(struct mds_op *o, struct view *v)
     return 0;
 }
 
-static bool changes_owner(struct view *v, const struct msg_setattr_req *req)
+/* As it is now; a change that is under way may make it otherwise before this one has its turn. */
+static void change_owner(struct mds_change *c, struct view *v, const struct msg_setattr_req *req)
 {
     struct mds_inode in;
 
     if (!(req->set & (MSG_SET_UID | MSG_SET_GID | MSG_SET_MODE)) ||
         view_inode(v, req->ino, &in) < 0)
-        return false;
-    return (req->set & MSG_SET_UID && req->uid != in.uid) ||
-           (req->set & MSG_SET_GID && req->gid != in.gid) ||
-           (req->set & MSG_SET_MODE && S_ISDIR(in.mode) && (req->mode ^ in.mode) & S_ISVTX);
+        return;
+    c->sets_owner = req->set & (MSG_SET_UID | MSG_SET_GID) || S_ISDIR(in.mode);
+    c->owner = (req->set & MSG_SET_UID && req->uid != in.uid) ||
+               (req->set & MSG_SET_GID && req->gid != in.gid) ||
+               (req->set & MSG_SET_MODE && S_ISDIR(in.mode) && (req->mode ^ in.mode) & S_ISVTX);
 }
 
 uint64_t resolve_setattr(struct mds_op *o, struct view *v)
@@ -233,11 +237,13 @@ uint64_t resolve_setattr(struct mds_op *o, struct view *v)
     else
         op_change(o, req->ino, NULL);
     if (o->prepare.n_changes)
-        o->prepare.changes[0].owner = changes_owner(v, req);
+        change_owner(&o->prepare.changes[0], v, req);
     if (!see_file(o, v, req->ino, &in))
         return 0;
-    if (ns_setattr_check(&in, req) < 0)
-        return 0; /* nobody gives up a lease for somebody who may not */
+    if (ns_setattr_check(&in, req) < 0) { /* nobody gives up a lease for somebody who may not */
+        o->entry.refused = true;
+        return 0;
+    }
     if (req->set & MSG_SET_SIZE) {
         if (req->size > in.size && (in.flags & INODE_PUNCH_PENDING) && !(in.flags & INODE_INLINE))
             return req->ino;
@@ -261,6 +267,8 @@ uint64_t resolve_open(struct mds_op *o, struct view *v)
         else if (writes(req->flags))
             op_change(o, req->ino, NULL);
         op_touch(o, req->ino, MDS_ACCESS_OPEN, -1)->open_flags = req->flags & (O_ACCMODE | O_TRUNC);
+    } else {
+        o->entry.refused = true;
     }
     return 0;
 }

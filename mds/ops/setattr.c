@@ -28,6 +28,8 @@ int exec_setattr(struct txn *t, struct shard_entry *e, const void **ret_rep)
         rc = exec_acl(t, &seen);
     if (rc == 0)
         rc = ns_setattr_check(seen, req);
+    if (rc == 0 && e->refused)
+        rc = -AIFS_ERETRY;
     if (rc == 0 && (req->set & MSG_SET_SIZE))
         rc = exec_resize(t, e, in, req->size);
     if (rc == 0 && (req->set & CAPS_GO))

@@ -269,6 +269,7 @@ static int change_enter(struct session_module *mod, struct mds_change *c, uint64
         file_put(mod, f);
         return rc;
     }
+    c->owner |= c->sets_owner && f->changing; /* one of those may change it first */
     if (f->changing++ == 0)
         f->changer = session;
     else if (f->changer != session)

@@ -153,6 +153,7 @@ struct shard_entry {
      * What the leader resolved and froze: execution compares it and returns -AIFS_ERETRY when it is
      * no longer so. Which operation expects what in which place is written at the operation.
      */
+    bool refused; /* it was not allowed, so nothing is frozen: RETRY if it is by now */
     bool check_resolved;
     uint64_t resolved[SHARD_RESOLVED_MAX];
     bool is_open[SHARD_RESOLVED_MAX]; /* somebody has resolved[i] open: its last unlink makes an
