@@ -58,3 +58,26 @@ gone=$("$ADMIN" --json target list | jq -r '[.items[] | select(.node == "oss1" a
 expect "given up" "$ADMIN" target replace "$gone" --yes
 refuse "given up again" 5 "target $gone was given up already" "$ADMIN" target replace "$gone" --yes
 refuse "asked whether it would be" 5 "target $gone was given up already" "$ADMIN" target replace "$gone"
+
+# servers that share a name: a number says which
+mkdir "$T/e1" "$T/e2" "$T/e3"
+named() { # NAME: of oss2
+    kill_daemon oss2 TERM
+    rm -f "$C/oss2/run/port"
+    "$AIFS_BUILD/oss/aifs-oss" --config "$C/oss2/oss.conf" --oss.name="$1" </dev/null >>"$C/oss2/log" 2>&1 &
+    disown
+    wait_for 60 [ -s "$C/oss2/run/port" ] || fail "it does not start as $1"
+    wait_for 60 is_named "$1" || fail "it is not $1: $("$ADMIN" node list)"
+}
+is_named() { "$ADMIN" --json node list | jq -e --arg n "$1" --argjson id "$two" '.items[] | select(.id == $id) | .alias == $n and .state == "online"'; }
+two=$("$ADMIN" --json node list | jq '.items[] | select(.alias == "oss2") | .id')
+refuse "the metadata server" 5 'mds1 is the metadata server' "$ADMIN" target add --node mds1 --path "$T/e1"
+named mds1
+expect "a name that the metadata server has, too" "$ADMIN" target add --node mds1 --path "$T/e1"
+one=$("$ADMIN" --json node list | jq '.items[] | select(.alias == "oss1") | .id')
+named "$one"
+"$ADMIN" target add --node "$one" --path "$T/e2" | grep -q "on oss1 is target" || fail "a number does not win over a name"
+named oss1
+refuse "a name of two" 5 "2 servers are called oss1: say the number" "$ADMIN" target add --node oss1 --path "$T/e3"
+refuse "a name of two" 5 "^  $two .127" "$ADMIN" node remove oss1
+expect "one of them" "$ADMIN" target add --node "$two" --path "$T/e3"

@@ -139,9 +139,12 @@ void admin_disconnect(struct admin *a);
 int admin_call_mds(struct admin *a, unsigned op, const void *req, const void **ret_rep);
 int admin_get_map(struct admin *a, struct cluster_map **ret_map); /* counted: map_put() */
 int admin_connect_node(struct admin *a, const struct map_node *node, struct rpc_peer **ret_peer);
-/* Is text the number or alias of this server? The first one that is; NULL if there is none. */
+/* Is text the number or alias of this server? */
 bool admin_node_is(const struct map_node *n, const char *text);
-const struct map_node *admin_find_node(const struct cluster_map *map, const char *text);
+/* The object storage server that text means: that of this number, else the only one of this name.
+ * ADMIN_OK, or after saying why it is none. */
+int admin_find_oss(const struct cluster_map *map, const char *text,
+                   const struct map_node **ret_node);
 /* Target by number or alias; NULL if there is none. */
 const struct map_target *admin_find_target(const struct cluster_map *map, const char *text);
 

@@ -348,12 +348,46 @@ bool admin_node_is(const struct map_node *n, const char *text)
     return !strcmp(n->alias, text) || !strcmp(id, text);
 }
 
-const struct map_node *admin_find_node(const struct cluster_map *map, const char *text)
+static void say_namesakes(const struct cluster_map *map, const char *text, uint32_t n_found)
 {
+    admin_error("%u servers are called %s: say the number of the one that is meant:", n_found,
+                text);
     for (uint32_t i = 0; i < map->n_nodes; i++)
-        if (admin_node_is(&map->nodes[i], text))
-            return &map->nodes[i];
-    return NULL;
+        if (map->nodes[i].type == MAP_NODE_OSS && admin_node_is(&map->nodes[i], text))
+            admin_detail("  %u (%s)", map->nodes[i].id, map->nodes[i].addresses[0]);
+}
+
+/* A number is that of one server; names are whatever was configured, machines' names unless told.
+ */
+int admin_find_oss(const struct cluster_map *map, const char *text,
+                   const struct map_node **ret_node)
+{
+    const struct map_node *found = NULL, *mds = NULL;
+    uint32_t n_found = 0;
+    uint64_t id = 0;
+
+    if (text_parse_u64(text, &id) < 0)
+        id = 0;
+    for (uint32_t i = 0; i < map->n_nodes; i++) {
+        const struct map_node *n = &map->nodes[i];
+
+        if (!admin_node_is(n, text))
+            continue;
+        if (n->type != MAP_NODE_OSS)
+            mds = n;
+        else if (n->id == id || !n_found || found->id != id)
+            found = n;
+        n_found += n->type == MAP_NODE_OSS;
+    }
+    if (n_found == 1 || (found && found->id == id)) {
+        *ret_node = found;
+        return ADMIN_OK;
+    }
+    if (!found)
+        admin_error(mds ? "%s is the metadata server" : "there is no server %s", text);
+    else
+        say_namesakes(map, text, n_found);
+    return found || mds ? ADMIN_CONFLICT : ADMIN_NOT_FOUND;
 }
 
 const struct map_target *admin_find_target(const struct cluster_map *map, const char *text)

@@ -11,10 +11,6 @@
 /* Says what stands in the way; the metadata server looks, too. */
 static int removable(const struct cluster *c, const struct map_node *n)
 {
-    if (n->type != MAP_NODE_OSS) {
-        admin_error("%s is the metadata server", n->alias);
-        return ADMIN_CONFLICT;
-    }
     if (cluster_node_up(cluster_node_live(c, n->id))) {
         admin_error("server %s is there: stop it first", n->alias);
         return ADMIN_CONFLICT;
@@ -69,13 +65,10 @@ int cmd_node_remove(struct admin *a, int argc, char **argv)
     rc = cluster_get(a, &c);
     if (rc != ADMIN_OK)
         return rc;
-    n = admin_find_node(c.map, argv[0]);
-    if (n) {
+    rc = admin_find_oss(c.map, argv[0], &n);
+    if (rc == ADMIN_OK) {
         id = n->id;
         rc = removable(&c, n);
-    } else {
-        admin_error("there is no server %s", argv[0]);
-        rc = ADMIN_NOT_FOUND;
     }
     cluster_put(&c);
     return rc == ADMIN_OK ? ask(a, id, argv[0]) : rc;

@@ -125,6 +125,16 @@ static bool same_path(const char *asked, const char *path, size_t len)
     return n == len && !memcmp(asked, path, len);
 }
 
+/* As the metadata server sees it: one that has lost its targets comes back as another node. */
+static bool same_server(const struct map_node *a, const struct map_node *b)
+{
+    for (uint32_t i = 0; i < a->n_addresses; i++)
+        for (uint32_t k = 0; k < b->n_addresses; k++)
+            if (!strcmp(a->addresses[i], b->addresses[k]))
+                return true;
+    return a->id == b->id;
+}
+
 /* The target that lived at path of this server and is not there; 0: none. */
 static uint32_t find_lived(const struct cluster_map *map, const struct map_node *node,
                            const char *path)
@@ -133,7 +143,7 @@ static uint32_t find_lived(const struct cluster_map *map, const struct map_node 
         const struct map_target *t = &map->targets[i];
         const struct map_node *n = map_node(map, t->node);
 
-        if (n && !strcmp(n->alias, node->alias) && same_path(path, t->path, strlen(t->path)) &&
+        if (n && same_server(n, node) && same_path(path, t->path, strlen(t->path)) &&
             t->state != MAP_TARGET_ONLINE)
             return t->id;
     }
@@ -263,19 +273,20 @@ static int add_ask(struct admin *a, const struct cluster_map *map, struct adding
 
 int cmd_target_add(struct admin *a, int argc, char **argv)
 {
-    const char *node_name = NULL, *path = NULL, *pool = "default";
-    const struct admin_option options[] = {
-        {"node", 0, &node_name, NULL}, {"path", 0, &path, NULL}, {"pool", 'p', &pool, NULL}};
-    struct adding add = {0};
+    const char *node_name = NULL;
+    struct adding add = {.pool = "default"};
+    const struct admin_option options[] = {{"node", 0, &node_name, NULL},
+                                           {"path", 0, &add.path, NULL},
+                                           {"pool", 'p', &add.pool, NULL}};
     struct cluster_map *map;
     int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
 
-    if (n != 0 || !node_name || !path)
+    if (n != 0 || !node_name || !add.path)
         return n < 0 ? ADMIN_USAGE
                      : admin_usage("target", "add",
                                    "say on which server (--node) and where (--path)");
-    if (path[0] != '/') {
-        admin_error("--path is an absolute path on the server, not \"%s\"", path);
+    if (add.path[0] != '/') {
+        admin_error("--path is an absolute path on the server, not \"%s\"", add.path);
         return ADMIN_USAGE;
     }
     rc = admin_connect(a);
@@ -283,16 +294,14 @@ int cmd_target_add(struct admin *a, int argc, char **argv)
         rc = admin_get_map(a, &map);
     if (rc != ADMIN_OK)
         return rc;
-    add = (struct adding){.node = admin_find_node(map, node_name), .path = path, .pool = pool};
-    if (!add.node || add.node->type != MAP_NODE_OSS) {
-        admin_error("there is no object storage server %s", node_name);
+    rc = admin_find_oss(map, node_name, &add.node);
+    if (rc == ADMIN_OK && !map_pool_by_name(map, add.pool, (uint32_t)strlen(add.pool))) {
+        admin_error("there is no pool %s (make it first: aifs-admin pool create %s)", add.pool,
+                    add.pool);
         rc = ADMIN_NOT_FOUND;
-    } else if (!map_pool_by_name(map, pool, (uint32_t)strlen(pool))) {
-        admin_error("there is no pool %s (make it first: aifs-admin pool create %s)", pool, pool);
-        rc = ADMIN_NOT_FOUND;
-    } else {
-        rc = add_ask(a, map, &add);
     }
+    if (rc == ADMIN_OK)
+        rc = add_ask(a, map, &add);
     map_put(map);
     return rc;
 }
