@@ -5,9 +5,9 @@
  * heartbeat every second carries the targets' figures and the number of the last fence behind which
  * nothing is under way any more, and brings back the map's epoch and new fences.
  *
- * link up -> NODE_REGISTER -> fences durable, target numbers stored -> ready -> HEARTBEAT ... The
- * metadata server may ask for a new registration at any time. While it is away nothing changes:
- * clients go on.
+ * link up -> empty directories formatted -> NODE_REGISTER -> fences durable, target numbers stored
+ * -> ready -> HEARTBEAT ... The metadata server may ask for a new registration at any time. While
+ * it is away nothing changes: clients go on.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,6 +264,8 @@ static void cluster_next(struct oss_cluster *c)
         return;
     if (!rpc_peer_is_up(c->mds))
         cluster_retry(c);
+    else if (oss_targets_format_next(c->oss))
+        cluster_turn(c, 0); /* each takes its time */
     else if (c->want_register || !c->registered)
         cluster_register(c);
     else

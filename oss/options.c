@@ -21,8 +21,9 @@ const struct conf_option oss_options[] = {
     {.name = "oss.targets",
      .type = CONF_STRING,
      .unit = "dir[:pool],...",
-     .help = "Directories to serve, each an absolute path; an empty one is formatted, for the pool "
-             "\"default\" or the one named."},
+     .help =
+         "Directories to serve, each an absolute path that exists; an empty one is formatted, for "
+         "the pool \"default\" or the one named."},
     {.name = "oss.mds",
      .type = CONF_STRING,
      .unit = "host:port,...",

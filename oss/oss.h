@@ -72,6 +72,8 @@ struct oss {
     uint64_t started_ns;
     struct oss_target targets[OSS_TARGETS_MAX];
     uint32_t n_targets;
+    char *blank[OSS_TARGETS_MAX]; /* dir:pool of those that are to be formatted */
+    uint32_t n_blank;
     struct hmap sessions;        /* struct oss_session */
     struct list idle;            /* those without a request, least recently used first */
     struct list promised;        /* those that were promised space, by their last write */
@@ -89,10 +91,14 @@ struct oss {
 
 /* ---- target.c ---- */
 
-/* Opens every target of the configuration, and those added since; formats new ones. Blocks. err
- * gets a sentence. */
+/* Opens every target of the configuration, and those added since; an empty directory is noted
+ * (o->blank), one that is not there left out. Blocks. err gets a sentence. */
 int oss_targets_open(struct oss *o, char *err, size_t err_len) MUST_USE;
-/* "dir" or "dir:pool". Formats it when it is empty; -EEXIST when it is open already. */
+/* For when the metadata server is known to be of this cluster: formats and opens the next one of
+ * o->blank, which is told then; false: there is none. Blocks. */
+bool oss_targets_format_next(struct oss *o);
+/* "dir" or "dir:pool". Formats it when it is empty; -EEXIST when it is open already; -ENOENT when
+ * there is no such directory. */
 int oss_target_add(struct oss *o, const char *spec, char *err, size_t err_len) MUST_USE;
 int oss_targets_remember(struct oss *o) MUST_USE; /* those that the configuration does not name */
 /* Looks under way are waited for, but not long: where one does not end, its target is not closed

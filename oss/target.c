@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The targets of this server: opened from the configuration at start, formatted when empty, added
- * online by an administrator. One that was added is remembered in the file `added` of the first
- * target until the configuration names it. A target that cannot be opened keeps the server from
- * starting: it would look like lost data.
+ * The targets of this server: opened from the configuration at start, added online by an
+ * administrator. One that was added is remembered in the file `added` of the first target until
+ * the configuration names it. An empty directory is formatted once the metadata server has shown
+ * that it is of our cluster: a wrong key writes nowhere. One that is not there is left out, for the
+ * others have data to serve; any other that cannot be opened keeps the server from starting: it
+ * would look like lost data.
  */
 #include <errno.h>
 #include <limits.h>
@@ -67,24 +69,16 @@ static void target_options(struct oss *o, const char *path, struct chunk_store_o
     ret->ready_bytes = conf_u64(o->conf, "target.ready");
 }
 
-/* Formats dir unless it is a target already. The node id comes from the first target there is. */
-static int target_prepare(struct oss *o, const char *dir, const char *pool, char *err,
-                          size_t err_len)
+static int target_of_another(const struct oss *o, const char *dir, const struct super *s, char *err,
+                             size_t err_len)
 {
-    struct super s;
-    int rc = super_load(dir, &s, err, err_len);
+    char its[UUID_TEXT_BYTES], ours[UUID_TEXT_BYTES];
 
-    if (rc == -ENOENT) {
-        if (uuid_is_zero(&o->node) && (rc = uuid_random(&o->node)))
-            return rc;
-        rc = super_format(dir, &o->key.cluster, &o->node, pool, err, err_len);
-        if (!rc)
-            LOG_INFO("oss", "%s: formatted as a new target for pool %s", dir, pool);
-        return rc;
-    }
-    if (!rc && uuid_is_zero(&o->node))
-        o->node = s.node;
-    return rc;
+    uuid_format(&s->cluster, its);
+    uuid_format(&o->key.cluster, ours);
+    snprintf(err, err_len, "%s is a target of cluster %s, and the key of this server of cluster %s",
+             dir, its, ours);
+    return -AIFS_ECLUSTER;
 }
 
 /* dir[:pool]; the colon counts only when no slash follows it. */
@@ -103,13 +97,23 @@ static int target_parse(const char *spec, char *dir, size_t dir_len, char *pool,
     return 0;
 }
 
-static bool target_is_open(const struct oss *o, const char *dir)
+static bool same_dir(const char *a, const char *b)
 {
-    char a[PATH_MAX], b[PATH_MAX];
+    char real_a[PATH_MAX], real_b[PATH_MAX];
+
+    return realpath(a, real_a) && realpath(b, real_b) && !strcmp(real_a, real_b);
+}
+
+static bool target_is_known(const struct oss *o, const char *dir)
+{
+    char blank[PATH_MAX], pool[SUPER_POOL_BYTES];
 
     for (uint32_t i = 0; i < o->n_targets; i++)
-        if (!o->targets[i].away && realpath(dir, a) &&
-            realpath(chunk_store_path(o->targets[i].store), b) && !strcmp(a, b))
+        if (!o->targets[i].away && same_dir(dir, chunk_store_path(o->targets[i].store)))
+            return true;
+    for (uint32_t i = 0; i < o->n_blank; i++)
+        if (!target_parse(o->blank[i], blank, sizeof blank, pool, sizeof pool) &&
+            same_dir(dir, blank))
             return true;
     return false;
 }
@@ -120,26 +124,12 @@ static void target_fence(void *arg, uint64_t session, uint32_t generation)
         LOG_ERROR("oss", "out of memory: a fence is not in force before registration");
 }
 
-int oss_target_add(struct oss *o, const char *spec, char *err, size_t err_len)
+static int target_open(struct oss *o, const char *dir, char *err, size_t err_len)
 {
     struct oss_target *t = &o->targets[o->n_targets];
-    char dir[PATH_MAX], pool[SUPER_POOL_BYTES];
     struct chunk_store_options options;
-    int rc = target_parse(spec, dir, sizeof dir, pool, sizeof pool);
+    int rc;
 
-    if (rc) {
-        snprintf(err, err_len, "'%s' is not an absolute path, or path:pool", spec);
-        return rc;
-    }
-    if (o->n_targets == OSS_TARGETS_MAX || target_is_open(o, dir)) {
-        rc = o->n_targets == OSS_TARGETS_MAX ? -ENFILE : -EEXIST;
-        snprintf(err, err_len, "%s: %s", dir,
-                 rc == -EEXIST ? "is a target of this server already" : "too many targets");
-        return rc;
-    }
-    rc = target_prepare(o, dir, pool, err, err_len);
-    if (rc)
-        return rc;
     target_options(o, dir, &options);
     rc = chunk_store_open(&options, &t->store);
     if (rc) {
@@ -155,25 +145,116 @@ int oss_target_add(struct oss *o, const char *spec, char *err, size_t err_len)
     return 0;
 }
 
-static int targets_open_added(struct oss *o, char *err, size_t err_len)
+static int target_format(struct oss *o, const char *dir, const char *pool, char *err,
+                         size_t err_len)
+{
+    int rc = super_format(dir, &o->key.cluster, &o->node, pool, err, err_len);
+
+    if (!rc)
+        LOG_INFO("oss", "%s: formatted as a new target for pool %s", dir, pool);
+    return rc;
+}
+
+static int target_note_blank(struct oss *o, const char *spec, const char *dir, const char *pool,
+                             char *err, size_t err_len)
+{
+    int rc = super_check_new(dir, pool, err, err_len);
+
+    if (rc)
+        return rc;
+    o->blank[o->n_blank] = mem_strdup(spec);
+    if (!o->blank[o->n_blank])
+        return -ENOMEM;
+    o->n_blank++;
+    return 0;
+}
+
+static int target_take(struct oss *o, const char *spec, bool at_start, char *err, size_t err_len)
+{
+    char dir[PATH_MAX], pool[SUPER_POOL_BYTES];
+    struct super s;
+    int rc = target_parse(spec, dir, sizeof dir, pool, sizeof pool);
+
+    if (rc) {
+        snprintf(err, err_len, "'%s' is not an absolute path, or path:pool", spec);
+        return rc;
+    }
+    if (o->n_targets + o->n_blank == OSS_TARGETS_MAX || target_is_known(o, dir)) {
+        rc = target_is_known(o, dir) ? -EEXIST : -ENFILE;
+        snprintf(err, err_len, "%s: %s", dir,
+                 rc == -EEXIST ? "is a target of this server already" : "too many targets");
+        return rc;
+    }
+    rc = super_load(dir, &s, err, err_len);
+    if (rc == -ENOENT && at_start)
+        return target_note_blank(o, spec, dir, pool, err, err_len);
+    if (rc == -ENOENT)
+        rc = target_format(o, dir, pool, err, err_len);
+    else if (!rc && !uuid_equal(&s.cluster, &o->key.cluster))
+        rc = target_of_another(o, dir, &s, err, err_len);
+    return rc ? rc : target_open(o, dir, err, err_len);
+}
+
+int oss_target_add(struct oss *o, const char *spec, char *err, size_t err_len)
+{
+    return target_take(o, spec, false, err, err_len);
+}
+
+bool oss_targets_format_next(struct oss *o)
+{
+    char err[PATH_MAX + 512], *spec;
+    int rc;
+
+    if (!o->n_blank)
+        return false;
+    spec = o->blank[0];
+    memmove(o->blank, o->blank + 1, --o->n_blank * sizeof *o->blank);
+    rc = oss_target_add(o, spec, err, sizeof err);
+    if (rc)
+        LOG_ERROR("oss", "%s; it is looked at again when this server starts again", err);
+    mem_free(spec);
+    return true;
+}
+
+/* One that is not there is missed by whoever knows it; err keeps the last one. */
+static int target_at_start(struct oss *o, const char *spec, char *err, size_t err_len)
+{
+    int rc = target_take(o, spec, true, err, err_len);
+
+    if (rc != -ENOENT)
+        return rc;
+    LOG_ERROR("oss", "%s It is left out until this server starts again and finds it", err);
+    return 0;
+}
+
+static int targets_open_added_of(struct oss *o, const char *first, char *err, size_t err_len)
 {
     char path[PATH_MAX], line[PATH_MAX];
     FILE *f;
     int rc = 0;
 
-    if (!o->n_targets)
-        return 0;
-    snprintf(path, sizeof path, "%s/" ADDED_FILE, chunk_store_path(o->targets[0].store));
+    snprintf(path, sizeof path, "%s/" ADDED_FILE, first);
     f = fopen(path, "re");
     if (!f)
         return 0;
     while (!rc && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = 0;
-        rc = oss_target_add(o, line, err, err_len);
+        rc = target_at_start(o, line, err, err_len);
         if (rc == -EEXIST)
             rc = 0; /* the configuration names it by now */
     }
     fclose(f);
+    return rc;
+}
+
+/* The first one has it, and which is the first changes with the configuration. */
+static int targets_open_added(struct oss *o, char *err, size_t err_len)
+{
+    uint32_t n = o->n_targets;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < n && !rc; i++)
+        rc = targets_open_added_of(o, chunk_store_path(o->targets[i].store), err, err_len);
     return rc;
 }
 
@@ -219,6 +300,7 @@ int oss_targets_open(struct oss *o, char *err, size_t err_len)
 {
     const char *list = conf_str(o->conf, "oss.targets");
     char *copy, *save = NULL;
+    uint32_t n_named = 0;
     int rc = 0;
 
     copy = list ? mem_strdup(list) : NULL;
@@ -227,9 +309,11 @@ int oss_targets_open(struct oss *o, char *err, size_t err_len)
     mem_free(copy);
     copy = list ? mem_strdup(list) : NULL;
     for (char *t = copy ? strtok_r(copy, ", ", &save) : NULL; t && !rc;
-         t = strtok_r(NULL, ", ", &save))
-        rc = oss_target_add(o, t, err, err_len);
+         t = strtok_r(NULL, ", ", &save), n_named++)
+        rc = target_at_start(o, t, err, err_len);
     mem_free(copy);
+    if (!rc && n_named && !o->n_targets && !o->n_blank)
+        rc = -ENOENT; /* none of them is there, as err says of one */
     if (!rc)
         rc = targets_open_added(o, err, err_len);
     if (!rc && uuid_is_zero(&o->node)) /* none yet: an administrator will add one */
@@ -276,6 +360,8 @@ void oss_targets_close(struct oss *o, void (*done)(void *arg), void *arg)
 {
     struct closing *c = mem_alloc(sizeof *c);
 
+    while (o->n_blank)
+        mem_free(o->blank[--o->n_blank]);
     if (!c) { /* no clean end then: what is committed is safe */
         o->left_open = true;
         done(arg);

@@ -170,38 +170,51 @@ static int super_check_empty(const char *dir)
     return rc;
 }
 
+int super_check_new(const char *dir, const char *pool, char *err, size_t err_len)
+{
+    int rc;
+
+    if (!*pool || strlen(pool) >= SUPER_POOL_BYTES || strpbrk(pool, " \t\n")) {
+        snprintf(err, err_len, "'%s' is not a pool name", pool);
+        return -EINVAL;
+    }
+    rc = super_check_empty(dir);
+    if (!rc && access(dir, W_OK | X_OK) < 0)
+        rc = -errno;
+    if (rc)
+        snprintf(err, err_len, "%s: %s", dir,
+                 rc == -ENOTEMPTY ? "the directory is not empty"
+                 : rc == -ENOENT  ? "there is no such directory; is its disk mounted?"
+                                  : err_text(rc));
+    return rc;
+}
+
 static int super_make_dir(const char *dir, const char *name)
 {
     char path[4096];
 
-    snprintf(path, sizeof path, "%s%s%s", dir, *name ? "/" : "", name);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
     /* Left by a format that was interrupted: empty. Anything in it is not ours to throw away. */
-    if (*name && rmdir(path) < 0 && errno != ENOENT)
+    if (rmdir(path) < 0 && errno != ENOENT)
         return -errno;
-    return mkdir(path, 0750) < 0 && errno != EEXIST ? -errno : 0;
+    return mkdir(path, 0750) < 0 ? -errno : 0;
 }
 
 int super_format(const char *dir, const struct uuid *cluster, const struct uuid *node,
                  const char *pool, char *err, size_t err_len)
 {
     struct super s = {.cluster = *cluster, .node = *node};
-    char parent[4096];
     int rc;
 
-    snprintf(s.pool, sizeof s.pool, "%s", pool);
-    if (!*pool || strlen(pool) >= sizeof s.pool || strpbrk(pool, " \t\n")) {
-        snprintf(err, err_len, "'%s' is not a pool name", pool);
-        return -EINVAL;
-    }
-    if ((rc = super_make_dir(dir, "")) || (rc = super_check_empty(dir)) ||
-        (rc = super_make_dir(dir, "seg")) || (rc = super_make_dir(dir, "index")) ||
-        (rc = uuid_random(&s.target)) || (rc = super_save(dir, &s))) {
+    rc = super_check_new(dir, pool, err, err_len);
+    if (rc)
+        return rc;
+    memcpy(s.pool, pool, strlen(pool));
+    if ((rc = super_make_dir(dir, "seg")) || (rc = super_make_dir(dir, "index")) ||
+        (rc = uuid_random(&s.target)) || (rc = super_save(dir, &s)))
         snprintf(err, err_len, "%s: %s", dir,
                  rc == -ENOTEMPTY ? "the directory is not empty" : err_text(rc));
-        return rc;
-    }
-    snprintf(parent, sizeof parent, "%s/..", dir);
-    return super_sync_dir(parent);
+    return rc;
 }
 
 int super_lock(const char *dir, int *ret_fd)

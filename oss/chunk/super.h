@@ -30,9 +30,13 @@ int super_save(const char *dir, const struct super *s) MUST_USE;
 /* The same in a directory that is open, wherever it is by now; dir is for the log. */
 int super_save_at(int dir_fd, const char *dir, const struct super *s) MUST_USE;
 /*
- * Makes dir a target: the directory (created when missing, else empty), seg/, index/ and the
- * superblock. -ENOTEMPTY: there is something else in it. -EEXIST: it is a target already.
+ * May dir become a target? It is there, a directory, writable and empty. -ENOENT: it is not there,
+ * and is not made: it may have been mistyped, or be on a disk that is not mounted. -ENOTEMPTY:
+ * there is something else in it. -EEXIST: it is a target already. -EINVAL: pool is no name of one.
+ * err gets a sentence.
  */
+int super_check_new(const char *dir, const char *pool, char *err, size_t err_len) MUST_USE;
+/* Makes dir, for which super_check_new() holds, a target: seg/, index/ and the superblock. */
 int super_format(const char *dir, const struct uuid *cluster, const struct uuid *node,
                  const char *pool, char *err, size_t err_len) MUST_USE;
 /* Takes the lock file; -EBUSY when another process has it. Released by closing the descriptor. */

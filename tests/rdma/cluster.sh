@@ -34,6 +34,7 @@ mds() {
 }
 oss() { # 1 or 2
     rm -f "$W/oss$1/run/port"
+    mkdir -p "$W/oss$1/t"
     "$AIFS_BUILD/oss/aifs-oss" --config=/dev/null "--oss.listen=$SERVERS:760$1" "--oss.name=oss$1" "--oss.targets=$W/oss$1/t" --oss.mds=$SERVERS:7600 \
         "--oss.run_dir=$W/oss$1/run" --target.dirty=16Mi --key_file=$W/server.key --net.devices=rxe1 --net.buffers=32Mi --metrics.address= "${PATIENT[@]}" \
         >>"$OUT/oss$1.log" 2>&1 &

@@ -59,6 +59,19 @@ expect "given up" "$ADMIN" target replace "$gone" --yes
 refuse "given up again" 5 "target $gone was given up already" "$ADMIN" target replace "$gone" --yes
 refuse "asked whether it would be" 5 "target $gone was given up already" "$ADMIN" target replace "$gone"
 
+# a key of another cluster: nothing is written, and what is a target already says whose
+mkdir "$T/foreign" "$T/blank"
+expect "a key" "$ADMIN" -q key create "$T/foreign/key"
+foreign() { "$AIFS_BUILD/oss/aifs-oss" --config "$C/oss1/oss.conf" --oss.listen=127.0.0.1:0 --oss.run_dir="$T/foreign/run" --key_file="$T/foreign/key" --oss.targets="$1"; }
+its=$(sed -n 's/^cluster //p' "$C/oss2/t1/target")
+refuse "a target of another cluster" 1 "oss2/t1 is a target of cluster $its, and the key of this server of cluster [0-9a-f-]{36}" foreign "$C/oss2/t1"
+foreign "$T/blank" </dev/null >"$T/foreign/log" 2>&1 &
+disown
+refused() { grep -q 'the server belongs to another cluster than our key' "$T/foreign/log"; }
+wait_for 60 refused || fail "it does not say that it is refused: $(cat "$T/foreign/log")"
+[ -z "$(ls -A "$T/blank")" ] || fail "a refused server has written something: $(ls -A "$T/blank")"
+kill "$(cat "$T/foreign/run/pid")"
+
 # servers that share a name: a number says which
 mkdir "$T/e1" "$T/e2" "$T/e3"
 named() { # NAME: of oss2

@@ -117,6 +117,9 @@ expect "target list is content with it" "$ADMIN" target list
 # both disks of the other server are missing: it has nothing, and is there all the same
 kill_daemon oss2 TERM
 mkdir "$T/disks" && mv "$C"/oss2/t1 "$C"/oss2/t2 "$T/disks"
+refuse "none of its directories is there" 1 'oss2/t2: there is no such directory; is its disk mounted' "$AIFS_BUILD/oss/aifs-oss" --config "$C/oss2/oss.conf"
+[ ! -e "$C/oss2/t1" ] || fail "a directory that was not there was made"
+mkdir "$C/oss2/t1" "$C/oss2/t2"
 start_without oss2
 nothing() { "$ADMIN" --json status | jq -e '.warnings | any(startswith("server oss2 is there, but without any of its targets"))'; }
 wait_for 60 nothing || fail "status does not tell of a server without targets: $("$ADMIN" --json status | jq -c .warnings)"

@@ -268,6 +268,10 @@ void server_make_bed(void)
     ck_assert_int_eq(rpc_node_listen(bed->mds, &addr, &bed->mds_port), 0);
     bed->client = make_node(CRYPTO_ROLE_SERVER, "client");
     bed->buf = aligned_alloc(4096, 2 * CHUNK);
+    for (unsigned i = 1; i <= 2; i++) {
+        snprintf(path, sizeof path, "%s/t%u", bed->dir, i);
+        ck_assert_int_eq(mkdir(path, 0755), 0);
+    }
     bed->session = 55;
     bed->generation = bed->incarnation = 1;
     server_start(NULL);

@@ -3,10 +3,12 @@
  * aifs-oss as a process: registration, data, commits and verifiers over restarts, space promises,
  * wrong input, adding a target.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/crc.h"
@@ -236,6 +238,60 @@ START_TEST(a_target_is_added_online_and_kept)
 }
 END_TEST
 
+static bool is_there(const char *name)
+{
+    char path[200];
+
+    snprintf(path, sizeof path, "%s/%s", bed->dir, name);
+    return access(path, F_OK) == 0;
+}
+
+START_TEST(an_empty_directory_is_formatted_when_the_metadata_server_is_known)
+{
+    char path[200], only[300];
+
+    server_end(SIGTERM, 0);
+    snprintf(path, sizeof path, "%s/new", bed->dir);
+    snprintf(only, sizeof only, "--oss.targets=%s", path);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    server_start(only);
+    while (!is_there("run/port")) { /* the metadata server, which is us, does not answer */
+        ck_assert_int_eq(waitpid(bed->pid, NULL, WNOHANG), 0);
+        poll(NULL, 0, 5);
+    }
+    ck_assert(!is_there("new/target") && !is_there("new/seg") && !is_there("new/lock"));
+    server_connect();
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, false, NULL), 0);
+    ck_assert(is_there("new/target"));
+}
+END_TEST
+
+START_TEST(what_does_not_exist_is_left_out_and_not_made)
+{
+    char only[600];
+    uint32_t before = bed->registrations;
+    int status;
+
+    server_end(SIGTERM, 0);
+    snprintf(only, sizeof only, "--oss.targets=%s/none,%s/t1,%s/none/below", bed->dir, bed->dir,
+             bed->dir);
+    server_start(only);
+    server_connect();
+    while (bed->registrations == before)
+        reactor_run_once(bed->reactor, NS_PER_S);
+    ck_assert_uint_eq(bed->n_targets, 1);
+    ck_assert(!is_there("none"));
+    server_end(SIGTERM, 0);
+    snprintf(only, sizeof only, "--oss.targets=%s/none", bed->dir);
+    server_start(only); /* it has nothing to serve */
+    ck_assert_int_eq(waitpid(bed->pid, &status, 0), bed->pid);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    ck_assert(!is_there("none"));
+    server_start(NULL);
+    server_connect();
+}
+END_TEST
+
 static void until_it_has(uint32_t n_targets)
 {
     for (uint32_t before = bed->registrations;
@@ -376,6 +432,8 @@ SUITE_MAIN("oss server", server_make_bed, server_end_bed, what_was_written_is_re
            a_large_write_to_a_target_in_memory_is_durable_as_it_is_answered,
            a_clean_stop_commits_everything, malformed_requests_are_refused_and_harm_nothing,
            truncate_seal_list_and_destroy_over_the_wire, a_target_is_added_online_and_kept,
+           an_empty_directory_is_formatted_when_the_metadata_server_is_known,
+           what_does_not_exist_is_left_out_and_not_made,
            a_target_whose_directory_is_renamed_serves_again_when_it_is_back,
            nothing_is_written_where_the_directory_of_a_target_was,
            a_server_all_of_whose_directories_are_renamed_ends_in_order,
