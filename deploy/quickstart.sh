@@ -70,28 +70,47 @@ step "proof with real files"
 for old in "$mount"/.quickstart-proof.[0-9]*; do # of a run that was killed
     [ ! -d "$old" ] || [ -d "/proc/${old##*.}" ] || rm -rf "$old"
 done
-work=$mount/.quickstart-proof.$$ job=
+work=$mount/.quickstart-proof.$$ job='' teller=''
 mkdir "$work"
 finish() {
     trap '' INT TERM HUP
     [ -z "$job" ] || kill "$job" 2>/dev/null || true
+    [ -z "$teller" ] || kill "$teller" 2>/dev/null || true
     wait
     rm -rf "$work"
 }
 trap finish EXIT
-long() { # CMD...: a signal ends it at once
+inodes() { df --output=iused "$mount" 2>/dev/null | tail -1 || true; }
+tell() { # WHAT: every 10 s that it goes on
+    local since=$SECONDS count='' pause
+    trap - EXIT
+    exec {pause}<> <(:)
+    while ! read -rt 10 -u "$pause"; do
+        [ "$1" != copying ] || count=", $(($(inodes) - before)) files and directories so far"
+        printf '  %s: %s s%s\n' "$1" "$((SECONDS - since))" "$count"
+    done
+}
+long() { # WHAT CMD...: a signal ends it at once
+    local what=$1 status=0
+    shift
+    tell "$what" &
+    teller=$!
     "$@" &
     job=$!
-    wait "$job"
-    job=
+    wait "$job" || status=$?
+    kill "$teller" 2>/dev/null || true
+    wait "$teller" 2>/dev/null || true
+    job='' teller=''
+    return "$status"
 }
+before=$(inodes)
 printf 'copying /usr/include (%s files) to %s ...\n' "$(find /usr/include -type f | wc -l)" "$mount"
-long cp -a /usr/include "$work/tree"
+long copying cp -a /usr/include "$work/tree"
 printf 'comparing ...\n'
-long diff -r --no-dereference /usr/include "$work/tree"
+long comparing diff -r --no-dereference /usr/include "$work/tree"
 printf '%s files copied and compared\n' "$(find "$work/tree" -type f | wc -l)"
 printf 'writing 64 MiB ...\n'
-long head -c 64M /dev/urandom >"$work/data"
+long writing head -c 64M /dev/urandom >"$work/data"
 sum=$(sha256sum <"$work/data")
 sync "$work/data"
 echo 3 >/proc/sys/vm/drop_caches 2>/dev/null || true
