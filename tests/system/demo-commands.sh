@@ -44,6 +44,10 @@ start_again
 [ "$(cat "$T/ro/f")" = data ] || fail "a dead mount is not mounted again"
 touch "$T/ro/new" 2>/dev/null && fail "the options of the mount are forgotten"
 expect "status shows nothing missing" "$ADMIN" -q demo status --dir "$C"
+cp "$C/demo.json" "$T/demo.json" # as `demo up` leaves it that is killed before it has noted the ports
+jq '.mds_port = 0 | .oss_ports = [.oss_ports[] | 0]' "$T/demo.json" >"$C/demo.json"
+[ "$("$ADMIN" --json demo status --dir "$C" | jq -r '.items[] | select(.daemon == "oss1").port')" = "$(cat "$C/oss1/run/port")" ] || fail "the port of a daemon that runs: $("$ADMIN" demo status --dir "$C")"
+cp "$T/demo.json" "$C/demo.json"
 expect "the mount goes" "$ADMIN" -q demo umount --dir "$C" "$T/ro"
 [ ! -e "$T/ro" ] || fail "the mount point that was made for it stays"
 # a mount that is in use stays, and it is told by whom; one that cannot write back says what it waits for, and what is lost

@@ -502,6 +502,22 @@ int cmd_demo_umount(struct admin *a, int argc, char **argv)
     return rc;
 }
 
+/* Of one that runs: what it has written, for `demo up` may have ended before it learned of it. */
+static uint16_t port_of(const char *dir, pid_t pid, uint16_t known)
+{
+    char path[PATH_MAX + 16];
+    unsigned port = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/run/port", dir);
+    f = pid ? fopen(path, "re") : NULL;
+    if (f && (fscanf(f, "%5u", &port) != 1 || port > UINT16_MAX))
+        port = 0;
+    if (f)
+        fclose(f);
+    return port ? (uint16_t)port : known;
+}
+
 static bool status_rows(const struct demo *d, struct out *o)
 {
     static const char *const words[] = {"unmounted", "mounted", "dead"};
@@ -509,6 +525,7 @@ static bool status_rows(const struct demo *d, struct out *o)
     bool all = true;
 
     for (unsigned i = 0; i <= d->oss; i++) {
+        uint16_t port;
         pid_t pid;
 
         snprintf(name, sizeof name, i ? "oss%u" : "mds", i);
@@ -518,7 +535,8 @@ static bool status_rows(const struct demo *d, struct out *o)
         out_text(o, name);
         out_text(o, pid ? "running" : "stopped");
         pid ? out_number(o, (uint64_t)pid) : out_none(o);
-        out_number(o, i ? d->oss_port[i - 1] : d->mds_port);
+        port = port_of(path, pid, i ? d->oss_port[i - 1] : d->mds_port);
+        port ? out_number(o, port) : out_none(o);
         out_text(o, path);
     }
     for (unsigned i = 0; i < d->n_mounts; i++) {
