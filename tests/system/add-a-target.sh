@@ -19,6 +19,9 @@ added "$T/disk"
 mv "$T/disk" "$T/renamed"
 missed() { "$ADMIN" --json status | jq -e --arg p "$T/disk" '.warnings | any(contains("lived at " + $p + " on oss1 and is not there: was its directory renamed"))'; }
 wait_for 60 missed || fail "status does not tell of a renamed directory: $("$ADMIN" status 2>&1)"
+is_missing() { "$ADMIN" --json target list | jq -e '[.items[].state | select(. != "online")] == ["missing"]'; }
+wait_for 60 is_missing || fail "target list: $("$ADMIN" target list)"
+refuse "target list ends with its status" 3 "lived at $T/disk" "$ADMIN" target list
 grep -q "its directory $T/disk was renamed or removed" "$C/oss1/log" || fail "the server does not say so"
 mv "$T/renamed" "$T/disk"
 healthy() { "$ADMIN" --json status | jq -e '.items[0].health == "OK"'; }

@@ -63,11 +63,15 @@ const struct msg_target_stat *cluster_target_live(const struct cluster *c, uint3
     return NULL;
 }
 
-const char *cluster_target_state(const struct map_target *t, const struct msg_node_live *node)
+const char *cluster_target_state(const struct cluster *c, const struct map_target *t)
 {
+    const struct msg_node_live *from = NULL;
+
     if (t->given_up)
         return "given-up";
-    if (!cluster_node_up(node))
+    if (!cluster_target_live(c, t->id, &from))
+        return cluster_node_up(cluster_node_live(c, t->node)) ? "missing" : "unreachable";
+    if (!cluster_node_up(from))
         return "unreachable";
     return t->state == MAP_TARGET_ONLINE ? "online" : "offline";
 }
@@ -169,7 +173,7 @@ static struct sums add_up(const struct cluster *c)
         s.used += live->used_bytes;
         s.free += live->free_bytes;
         s.errors += live->errors;
-        s.online += !strcmp(cluster_target_state(&c->map->targets[i], node), "online");
+        s.online += !strcmp(cluster_target_state(c, &c->map->targets[i]), "online");
         s.full += cluster_use_percent(live) >= CLUSTER_FULL_PERCENT;
         s.filled += cluster_use_percent(live) >= CLUSTER_FILLED_PERCENT;
     }
@@ -346,7 +350,7 @@ void cluster_warn(struct out *o, const struct cluster *c)
     for (uint32_t i = 0; i < c->map->n_targets; i++) {
         const struct msg_node_live *node = NULL;
         const struct msg_target_stat *live = cluster_target_live(c, c->map->targets[i].id, &node);
-        const char *state = cluster_target_state(&c->map->targets[i], live ? node : NULL);
+        const char *state = cluster_target_state(c, &c->map->targets[i]);
 
         if (strcmp(state, "online") != 0 && !c->map->targets[i].given_up)
             out_warning(o, "target %u (%s) is %s", c->map->targets[i].id, c->map->targets[i].alias,

@@ -33,8 +33,8 @@ void cluster_target_missing(struct out *o, const struct cluster *c, const struct
 /* What `status` warns of: servers that have missed a heartbeat, before it is long enough to count,
  * targets that are not in use, full or waited for. */
 void cluster_warn(struct out *o, const struct cluster *c);
-/* node: of cluster_target_live(); NULL: not reported. */
-const char *cluster_target_state(const struct map_target *t, const struct msg_node_live *node);
+/* "missing": its server is there and does not have it; "unreachable": its server is not. */
+const char *cluster_target_state(const struct cluster *c, const struct map_target *t);
 /* What a session is: connected, or why it is of no use now. */
 const char *cluster_session_state(const struct cluster *c, const struct msg_session_info *s);
 

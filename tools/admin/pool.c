@@ -24,7 +24,7 @@ static void pool_row(struct out *o, const struct cluster *c, const struct map_po
         targets++;
         if (at < sizeof list - 16)
             at += (size_t)snprintf(list + at, sizeof list - at, "%s%u", at ? "," : "", t->id);
-        online += !strcmp(cluster_target_state(t, live ? node : NULL), "online");
+        online += !strcmp(cluster_target_state(c, t), "online");
         if (live) {
             full += cluster_use_percent(live) >= CLUSTER_FULL_PERCENT;
             total += live->total_bytes;

@@ -27,7 +27,7 @@ static bool target_row(struct out *o, const struct cluster *c, const struct map_
     const struct map_pool *pool = map_pool(c->map, t->pool);
     const struct msg_node_live *from = NULL;
     const struct msg_target_stat *live = cluster_target_live(c, t->id, &from);
-    const char *state = cluster_target_state(t, live ? from : NULL);
+    const char *state = cluster_target_state(c, t);
 
     out_number(o, t->id);
     out_text(o, t->alias);
@@ -50,7 +50,8 @@ static bool target_row(struct out *o, const struct cluster *c, const struct map_
         out_warning(o, "target %u (%s) on %s is unreachable", t->id, t->alias,
                     node ? node->alias : "an unknown server");
     cluster_target_missing(o, c, t);
-    return strcmp(state, "unreachable") != 0 && !cluster_target_refused(c, t);
+    return strcmp(state, "unreachable") != 0 && strcmp(state, "missing") != 0 &&
+           !cluster_target_refused(c, t);
 }
 
 static int target_table(struct admin *a, const char *schema, const char *pool_name,
