@@ -62,6 +62,9 @@ if [ ! -e /etc/aifs/admin.conf ]; then
     [ ! -L "$gone" ] || fail "a link that leads nowhere stays"
     echo "mds = 127.0.0.1:1" >"$T/stopped.conf" && ln -s "$T/stopped.conf" "$gone"
     env -u AIFS_CONFIG "$ADMIN" status 2>&1 | grep -q "$T/stopped.conf" && fail "a cluster that does not run is offered"
+    echo "nonsense = 1" >"$T/stopped.conf" # nobody but who has to choose is told
+    env -u AIFS_CONFIG "$ADMIN" file where "$M/f" 2>&1 | grep nonsense && fail "a file that is not meant is complained of"
+    refuse "which one, of one that cannot be read" 2 "config $T/stopped.conf .which cannot be read" env -u AIFS_CONFIG "$ADMIN" status
     cleanup
     refuse "no key" 2 'the key is not known: say --key-file' env -u AIFS_CONFIG "$ADMIN" --mds 127.0.0.1:1 status
     env -u AIFS_CONFIG "$ADMIN" --mds "$(sed -n 's/^mds = //p' "$T/b/admin.conf")" node list | grep -q oss1 || fail "the key of the cluster that --mds means is not taken"

@@ -35,25 +35,19 @@ static bool says_env(const char *value, const char *name)
     return text && !strcmp(text, value);
 }
 
-static int read_config(struct admin *a, const char *path)
+/* 0 or what is wrong; err has a sentence when that is -AIFS_ECONFIG. */
+static int load_config(struct admin *a, const char *path, char *err, size_t err_len)
 {
     const struct conf_option *const tables[] = {options, NULL};
     struct conf *c;
-    char err[512];
     int rc = conf_create(tables, &c);
 
     if (rc < 0)
-        return admin_fail(rc, "configuration");
-    rc = conf_load_file(c, path, err, sizeof err);
-    if (rc == -AIFS_ECONFIG) {
-        admin_error("%s", err);
-        conf_destroy(c);
-        return ADMIN_USAGE;
-    }
+        return rc;
+    rc = conf_load_file(c, path, err, err_len);
     if (rc < 0) {
         conf_destroy(c);
-        return admin_fail(rc, "config file %s%s", path,
-                          says_env(path, "AIFS_CONFIG") ? " (of AIFS_CONFIG)" : "");
+        return rc;
     }
     if (!a->mds && conf_str(c, "mds")) {
         snprintf(a->mds_text, sizeof a->mds_text, "%s", conf_str(c, "mds"));
@@ -64,7 +58,21 @@ static int read_config(struct admin *a, const char *path)
         a->key_file = a->key_text;
     }
     conf_destroy(c);
-    return ADMIN_OK;
+    return 0;
+}
+
+static int read_config(struct admin *a, const char *path)
+{
+    char err[512];
+    int rc = load_config(a, path, err, sizeof err);
+
+    if (rc == -AIFS_ECONFIG) {
+        admin_error("%s", err);
+        return ADMIN_USAGE;
+    }
+    return rc < 0 ? admin_fail(rc, "config file %s%s", path,
+                               says_env(path, "AIFS_CONFIG") ? " (of AIFS_CONFIG)" : "")
+                  : ADMIN_OK;
 }
 
 #define ADMIN_CONF "/etc/aifs/admin.conf"
@@ -72,17 +80,21 @@ static int read_config(struct admin *a, const char *path)
 struct published {
     char *paths[PUBLISHED_MAX];
     unsigned n, n_live;
-    bool live[PUBLISHED_MAX];
+    bool live[PUBLISHED_MAX], broken[PUBLISHED_MAX];
     const char *chosen; /* the only one, the one that is meant, or the only one that runs */
 };
 
-/* Is it the cluster of --mds, or of the mount that the command is about? */
+/* Is it the cluster of --mds, or of the mount that the command is about? One that cannot be read is
+ * mentioned where somebody has to choose, not by every command that does not mean it. */
 static void look_at(const struct admin *a, struct published *p, unsigned i)
 {
     struct admin other = {0};
+    char err[512];
 
-    if (read_config(&other, p->paths[i]) != ADMIN_OK || !other.mds)
+    if (load_config(&other, p->paths[i], err, sizeof err) < 0 || !other.mds) {
+        p->broken[i] = true;
         return;
+    }
     if ((a->mount_source[0] && !strcmp(other.mds, a->mount_source)) ||
         (a->mds && !strcmp(other.mds, a->mds)))
         p->chosen = p->paths[i];
@@ -111,8 +123,9 @@ static void list_published(const struct published *p)
     else
         admin_error("none of the %u clusters of this machine runs; say which is meant:", p->n);
     for (unsigned i = 0; i < p->n; i++)
-        if (p->live[i] || !p->n_live)
-            admin_detail("  --config %s", realpath(p->paths[i], target) ? target : p->paths[i]);
+        if (p->live[i] || p->broken[i] || !p->n_live)
+            admin_detail("  --config %s%s", realpath(p->paths[i], target) ? target : p->paths[i],
+                         p->broken[i] ? " (which cannot be read)" : "");
 }
 
 static int read_published(struct admin *a)
@@ -317,15 +330,29 @@ int admin_connect_node(struct admin *a, const struct map_node *node, struct rpc_
     return rc;
 }
 
+/* The mount's metadata server is older than aifs.fs: its address has to do. */
+static int check_by_address(struct admin *a, const char *path)
+{
+    char fid[64];
+
+    if (getxattr(path, "aifs.fid", fid, sizeof fid) < 0)
+        return admin_fail_path(-errno, path);
+    if (strcmp(a->mount_source, a->mds) != 0 && !a->json && !a->quiet)
+        admin_error("warning: whether %s is in the file system of %s cannot be told: its metadata "
+                    "server is older than this program",
+                    path, a->mds_address);
+    return ADMIN_OK;
+}
+
 int admin_check_mount(struct admin *a, const char *path)
 {
     char of_mount[UUID_TEXT_BYTES], here[UUID_TEXT_BYTES];
     ssize_t n = getxattr(path, "aifs.fs", of_mount, sizeof of_mount - 1);
-    int rc, err = errno;
     struct cluster_map *map;
+    int rc;
 
     if (n < 0)
-        return admin_fail_path(-err, path);
+        return errno == ENODATA ? check_by_address(a, path) : admin_fail_path(-errno, path);
     of_mount[n] = '\0';
     rc = admin_get_map(a, &map);
     if (rc != ADMIN_OK)
