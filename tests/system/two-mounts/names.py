@@ -371,6 +371,37 @@ def _(a, b):
         os.close(here)
 
 
+@rule("ten thousand calls that a hundred threads make on both at once all do what they say")
+def _(a, b):
+    wrong = []
+
+    def work(n):
+        here, there = (a, b) if n % 2 else (b, a)
+        try:
+            for i in range(10): # ten calls each time
+                f, g = f"{n}.{i}", f"{n}.{i}.new"
+                write(f"{here}/{f}", b"%d" % n)
+                same(os.stat(f"{there}/{f}").st_size, len(str(n)))
+                os.rename(f"{there}/{f}", f"{there}/{g}")
+                gone(f"{here}/{f}")
+                os.link(f"{here}/{g}", f"{here}/{f}")
+                same(os.stat(f"{there}/{g}").st_nlink, 2)
+                os.unlink(f"{there}/{f}")
+                os.chmod(f"{here}/{g}", 0o600 + n % 64)
+                same(stat.S_IMODE(os.stat(f"{there}/{g}").st_mode), 0o600 + n % 64)
+                if i:
+                    os.unlink(f"{here}/{g}")
+        except Exception as e:
+            wrong.append(f"thread {n}: {e}")
+
+    threads = [thread(work, n) for n in range(100)]
+    for t in threads:
+        join(t)
+    same(wrong, [])
+    same(sorted(os.listdir(a)), sorted(f"{n}.0.new" for n in range(100)))
+    same(sorted(os.listdir(b)), sorted(os.listdir(a)))
+
+
 @rule("a name that changes between file and directory is followed")
 def _(a, b):
     for i in range(10):
