@@ -369,7 +369,7 @@ void flush_unsent(struct core_inode *i);
 void flush_meta_over(struct core_inode *i, uint64_t seq); /* nobody waits for a report up to seq */
 
 void inline_load(struct core_inode *i,
-                 const struct msg_bytes *data); /* block 0 from a reply, when memory allows */
+                 const struct msg_inode *m); /* block 0 from a reply, when memory allows */
 bool inline_cached(const struct core_inode *i);
 void inline_saved(struct core_inode *i); /* the server has all of it: its memory may be wanted */
 void inline_fetch(

@@ -228,7 +228,7 @@ static void opened_inode(struct core_inode *i, const struct msg_inode *m,
         i->lease != MSG_LEASE_NONE || (i->data_change && i->data_change == m->attr.change);
     lease_reply(i, m);
     if (m->has_data)
-        inline_load(i, &m->data);
+        inline_load(i, m);
     ret_opened->lease = i->lease;
     ret_opened->locks_seen = i->locks_seen;
 }

@@ -29,13 +29,14 @@ void inline_saved(struct core_inode *i)
         block_settle(b);
 }
 
-void inline_load(struct core_inode *i, const struct msg_bytes *data)
+void inline_load(struct core_inode *i, const struct msg_inode *m)
 {
     uint32_t size = (uint32_t)MIN(i->attr.size, CORE_SMALL_BYTES);
+    const struct msg_bytes *data = &m->data;
     struct block *b;
 
     if (i->lease == MSG_LEASE_NONE || !i->in_line || i->meta_seq != i->meta_done ||
-        data->len > size)
+        data->len > size || m->attr.change < i->attr.change) /* overtaken by what was written */
         return;
     i->server_has_inline = data->len > 0;
     if (!size)
@@ -59,7 +60,7 @@ static void fetched(struct mds_op *op, int status)
     if (!status) {
         inode_merge(op->inode, &rep->inode, true);
         if (rep->inode.has_data)
-            inline_load(op->inode, &rep->inode.data);
+            inline_load(op->inode, &rep->inode);
     }
     if (!q)
         return;
@@ -136,7 +137,7 @@ static void read_called(struct mds_op *op, int status)
         req_finish(q, -AIFS_EPROTO);
         return;
     }
-    inline_load(i, data);
+    inline_load(i, &rep->inode);
     size = rep->inode.attr.size;
     len = q->p.offset < size ? (uint32_t)MIN((uint64_t)q->p.len, size - q->p.offset) : 0;
     b = len ? compose(q, data, len) : NULL;
@@ -181,7 +182,7 @@ static void leased(struct mds_op *op, int status)
         lease_reply(i, &rep->inode);
         i->lease_temporary = i->lease == MSG_LEASE_WRITE;
         if (rep->inode.has_data)
-            inline_load(i, &rep->inode.data);
+            inline_load(i, &rep->inode);
         if (!i->lease_temporary)
             gate_growth_over(i); /* it was taken back meanwhile */
     }

@@ -69,5 +69,49 @@ START_TEST(what_is_granted_anew_while_it_is_given_back_goes_back_too)
 }
 END_TEST
 
+/* The second message from now on comes late: an answer, behind its question. */
+static void answer_late(void *arg, const struct reactor *from, const struct reactor *to,
+                        enum net_loop_parcel kind, struct net_loop_fate *f)
+{
+    unsigned *n = arg;
+
+    (void)from;
+    (void)to;
+    if (kind != NET_LOOP_MESSAGE || ++*n != 2)
+        return;
+    f->reorder = true;
+    f->delay_ns = 300 * NS_PER_MS;
+}
+
+/* Zeros would stand where the file has been written since, and the next report would be these. */
+START_TEST(an_open_that_a_report_overtakes_brings_no_old_contents)
+{
+    struct core_file *w = bed_create(&bed, a, "late"), *again;
+    struct bed_op open;
+    unsigned n = 0;
+
+    bed_op_init(&open);
+    net_loop_set_policy(answer_late, &n);
+    core_open(a, &open.q, core_file_ino(w), O_RDWR);
+    bed_spin(&bed, 20 * NS_PER_MS);
+    net_loop_set_policy(NULL, NULL);
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 300), 0);
+    ck_assert_int_eq(bed_flush(&bed, a, w), 0);
+    core_release(a, w);
+    ck_assert(!open.done);
+    ck_assert_int_eq(bed_wait(&bed, &open), 0);
+    again = open.q.out.opened.file;
+    ck_assert_int_eq(bed_read(&bed, a, again, 0, back, 300), 300);
+    ck_assert_mem_eq(back, data, 300);
+    ck_assert_int_eq(bed_write(&bed, a, again, 300, data + 300, 100), 0);
+    core_release(a, again);
+    again = bed_open(&bed, b, "late", O_RDONLY, NULL);
+    ck_assert_int_eq(bed_read(&bed, b, again, 0, back, 400), 400);
+    ck_assert_mem_eq(back, data, 400);
+    core_release(b, again);
+}
+END_TEST
+
 SUITE_MAIN("client-leases", setup, teardown,
-           what_is_granted_anew_while_it_is_given_back_goes_back_too)
+           what_is_granted_anew_while_it_is_given_back_goes_back_too,
+           an_open_that_a_report_overtakes_brings_no_old_contents)
