@@ -468,8 +468,10 @@ bool sim_work_done(void *arg)
 void sim_work_end(void)
 {
     for (unsigned i = 0; i < SIM_CLIENTS; i++)
-        if (work.up[i] && !work.believed[i])
+        if (work.up[i] && !work.believed[i]) {
+            work_removals_lost(i);
             record_loss(i, true);
+        }
 }
 
 void sim_work_sweep(void)
