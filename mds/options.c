@@ -83,6 +83,7 @@ const struct conf_option mds_options[] = {
      .unit = "bytes",
      .default_value = "64Mi",
      .max = 1024 * GIB,
-     .help = "Kept free on the disk of mds.dir; below it only deletions are accepted."},
+     .help = "Kept free on the disk of mds.dir; below it only deletions are accepted, and below "
+             "four times of it clients make and remove nothing ahead."},
     {.name = NULL},
 };

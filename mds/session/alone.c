@@ -233,6 +233,12 @@ static bool may_be_alone(struct session_module *mod, const struct session *s,
 
 static void mark(struct session_module *mod, struct session *s, bool on);
 
+/* When there is no room soon, nothing is made ahead: who makes a file hears of it. */
+static bool is_tight(struct session_module *mod, uint64_t ino)
+{
+    return shard_is_tight(mds_shard_of(mod->mds, ino));
+}
+
 /* Not while its own removals, from before a restart or new ones, may have to wait for others. */
 bool session_alone_dir(struct mds *m, uint64_t session, uint64_t ino)
 {
@@ -245,7 +251,8 @@ bool session_alone_dir(struct mds *m, uint64_t session, uint64_t ino)
     s->alone_ns = session_now_ns(mod);
     if (s->alone_mark == ALONE_UNMARKED)
         mark(mod, s, true);
-    if (s->alone_mark != ALONE_MARKED || s->unsettled || mod->grace || !may_be_alone(mod, s, f))
+    if (s->alone_mark != ALONE_MARKED || s->unsettled || mod->grace || is_tight(mod, ino) ||
+        !may_be_alone(mod, s, f))
         return false;
     list_remove(&f->of_alone);
     list_push_back(&s->alone_dirs, &f->of_alone);
@@ -348,6 +355,19 @@ static void alone_idle(struct session_module *mod, struct session *s, uint64_t n
     }
 }
 
+/* The latest first: that is where it makes more. */
+static void alone_end_tight(struct session_module *mod, struct session *s)
+{
+    unsigned n = 0;
+
+    for (struct list *l = s->alone_dirs.prev; l != &s->alone_dirs; l = l->prev) {
+        struct watch_file *dir = list_entry(l, struct watch_file, of_alone);
+
+        if (n++ == ALONE_IDLE_MAX || (is_tight(mod, dir->ino) && alone_end(mod, dir) < 0))
+            return;
+    }
+}
+
 /* What it had removed ahead it has been able to send since everybody has reclaimed. */
 static void unsettled_tick(struct session_module *mod, struct session *s, uint64_t now_ns)
 {
@@ -365,9 +385,10 @@ void session_alone_tick(struct session_module *mod, struct session *s, uint64_t 
         return;
     if (s->unsettled)
         unsettled_tick(mod, s, now_ns);
-    else if (s->alone_mark == ALONE_MARKED && s->n_alone)
+    else if (s->alone_mark == ALONE_MARKED && s->n_alone) {
+        alone_end_tight(mod, s);
         alone_idle(mod, s, now_ns);
-    else if (s->alone_mark == ALONE_MARKED && now_ns >= s->alone_ns + ALONE_KEEP_NS)
+    } else if (s->alone_mark == ALONE_MARKED && now_ns >= s->alone_ns + ALONE_KEEP_NS)
         mark(mod, s, false);
 }
 

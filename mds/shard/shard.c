@@ -269,6 +269,11 @@ int shard_run(struct shard *s, struct shard_entry *e)
     return e->status;
 }
 
+bool shard_is_tight(struct shard *s)
+{
+    return atomic_load_explicit(&s->disk_tight, memory_order_relaxed);
+}
+
 struct store *shard_store(struct shard *s)
 {
     return s->store;

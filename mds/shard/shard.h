@@ -223,6 +223,10 @@ void shard_entry_fini(struct shard_entry *e);
 /* Submits and waits. For start, tools and tests: never on a reactor. */
 int shard_run(struct shard *s, struct shard_entry *e) MUST_USE;
 
+#define SHARD_TIGHT 4u
+/* The disk has, or had at the last commit, less than SHARD_TIGHT times reserve_bytes free: soon
+ * there may be no room. Any thread. */
+bool shard_is_tight(struct shard *s);
 struct store *shard_store(struct shard *s);
 const struct format_rec *shard_format(const struct shard *s);
 uint32_t shard_id(const struct shard *s);

@@ -43,8 +43,9 @@ struct shard {
     uint64_t slow_until_ns, slow_ns; /* commits take long: not on a reactor until then */
 
     atomic_bool failed;
-    atomic_int flow;      /* enum store_flow, as last seen */
-    atomic_bool disk_low; /* less than reserve_bytes free */
+    atomic_int flow;        /* enum store_flow, as last seen */
+    atomic_bool disk_low;   /* less than reserve_bytes free */
+    atomic_bool disk_tight; /* less than SHARD_TIGHT times that */
     _Atomic uint64_t n_entries, n_commits, n_duplicates, n_retries, n_refused, exec_ns, commit_ns;
 };
 

@@ -83,8 +83,10 @@ static void writer_take(struct shard *s, struct list *batch)
 void shard_check_space(struct shard *s)
 {
     enum store_flow flow = store_flow(s->store);
-    const bool low = store_free_bytes(s->store) < s->o.reserve_bytes;
+    const uint64_t free_bytes = store_free_bytes(s->store);
+    const bool low = free_bytes < s->o.reserve_bytes;
 
+    atomic_store(&s->disk_tight, free_bytes / SHARD_TIGHT < s->o.reserve_bytes);
     if (low && !atomic_exchange(&s->disk_low, true))
         LOG_WARN("shard", "%s: less than %llu MiB free: only deletions are accepted", s->o.dir,
                  (unsigned long long)(s->o.reserve_bytes / MIB));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Being alone with a directory: who is told so, and who waits for whom because of it. */
+#include "mds/shard/shard_int.h"
 #include "mds/store/key_fmt.h"
 #include "proto/dirent_fmt.h"
 #include "proto/header_fmt.h"
@@ -535,6 +536,30 @@ START_TEST(what_is_asked_for_again_is_not_given_back)
 }
 END_TEST
 
+/* So many parts of what is free are the reserve. */
+static void reserve_one_of(uint64_t parts)
+{
+    struct shard *s = rig.mds->shards[0];
+
+    s->o.reserve_bytes = store_free_bytes(s->store) / parts;
+    shard_check_space(s);
+}
+
+START_TEST(nobody_is_alone_while_the_disk_is_nearly_full)
+{
+    be_alone(0);
+    reserve_one_of(2);
+    rig_pass(&rig, 3000);
+    ck_assert_uint_eq(told(0, dir), 1);
+    ck_ok(list(0, dir, true));
+    ck_assert(!page.dir && page.n_alone == 0);
+    reserve_one_of(100);
+    rig_pass(&rig, 3000);
+    ck_ok(list(0, dir, true));
+    ck_assert(page.dir);
+}
+END_TEST
+
 START_TEST(a_request_that_waits_ends_with_its_session)
 {
     struct msg_name_req req = {.parent = dir, .name = str("f")};
@@ -578,6 +603,7 @@ static void add(TCase *t)
     tcase_add_test(t, after_a_restart_who_was_alone_and_does_not_come_back_is_evicted);
     tcase_add_test(t, what_is_not_used_is_given_back_and_the_mark_goes);
     tcase_add_test(t, what_is_asked_for_again_is_not_given_back);
+    tcase_add_test(t, nobody_is_alone_while_the_disk_is_nearly_full);
     tcase_add_test(t, a_request_that_waits_ends_with_its_session);
 }
 
