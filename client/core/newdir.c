@@ -104,6 +104,7 @@ void newdir_answered(const struct mds_op *op, struct core_inode *around, struct 
     i->behind.draining = true;
     around->behind.opens++;
     i->behind.opens++;
+    setdir_step(i); /* there may have been nothing else in it */
 }
 
 void newdir_step(struct core_inode *i)

@@ -325,6 +325,42 @@ START_TEST(a_directory_that_is_refused_takes_it_along)
 }
 END_TEST
 
+/* There is nothing in it that would be over behind it. */
+START_TEST(an_empty_directory_that_is_refused_takes_it_along)
+{
+    uint64_t d;
+
+    cr_begin();
+    rm.bed.cluster.hold_removals = true;
+    d = dir_ahead("d");
+    set_all(d);
+    rm_let_pass();
+    fake_mds_forget_sessions(&rm.bed.cluster);
+    fake_release_removals(&rm.bed.cluster);
+    ck_assert_int_eq(rm_fsync(), -EIO);
+    ck_assert_int_eq(sync_dir(d), -EIO);
+    ck_assert_int_eq(rm_lookup("d"), -ENOENT);
+    ck_assert_uint_eq(rm_stats().creations_under_way, 0);
+}
+END_TEST
+
+START_TEST(it_follows_an_empty_directory_that_we_are_not_alone_with)
+{
+    uint64_t d;
+
+    cr_begin();
+    rm.bed.cluster.hold_removals = rm.bed.cluster.dirs_not_alone = true;
+    d = dir_ahead("d");
+    set_all(d);
+    rm_let_pass();
+    fake_release_removals(&rm.bed.cluster);
+    ck_assert_int_eq(sync_dir(d), 0);
+    ck_assert_int_eq(rm_fsync(), 0);
+    expect_set(&cr_stored("d")->attr);
+    ck_assert_uint_eq(rm_stats().creations_under_way, 0);
+}
+END_TEST
+
 START_TEST(a_forced_unmount_does_not_wait_for_what_is_held)
 {
     struct core_file *f;
@@ -376,5 +412,7 @@ SUITE_MAIN("client-setdir", cr_setup, rm_teardown, what_tar_sets_follows_what_is
            what_may_be_refused_waits, who_syncs_it_hears_of_a_refusal_once,
            it_outlives_a_connection_and_is_done_once, it_is_not_carried_into_another_session,
            a_directory_that_is_refused_takes_it_along,
+           an_empty_directory_that_is_refused_takes_it_along,
+           it_follows_an_empty_directory_that_we_are_not_alone_with,
            a_forced_unmount_does_not_wait_for_what_is_held,
            a_file_in_a_new_directory_leaves_by_itself)
