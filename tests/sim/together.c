@@ -70,7 +70,7 @@ void work_together(const struct proc *p)
     if (scene.kind == SCENE_NAMES && kind == OP_UNLINK && sim_chance(500))
         made = draw_made();
     if (made)
-        work_call_name_in(other, kind, made->made_in, made->made_as);
+        work_call_name_in(other, kind, work_known(other, made->made_in), made->made_as);
     else
         work_call_name(other, kind);
     if (scene.kind == SCENE_NAMES)
@@ -83,7 +83,7 @@ bool work_together_call(struct proc *p)
         rival.step = RIVAL_CALLS;
         if (rival.kind == OP_SYMLINK && !work_may_make(OP_SYMLINK))
             rival.kind = OP_LINK;
-        work_call_name_in(p, rival.kind, rival.dir, rival.name);
+        work_call_name_in(p, rival.kind, work_known(p, rival.dir), rival.name);
         return true;
     }
     if (rival.step != RIVAL_DONE || p->client->index != rival.client)
