@@ -98,8 +98,9 @@ const struct conf_option oss_options[] = {
     {.name = "target.ready",
      .type = CONF_SIZE,
      .unit = "bytes",
-     .default_value = "128Mi",
+     .default_value = "512Mi",
      .help = "Slots per target on tmpfs that are made ready for the next writes while nothing is "
-             "asked for, at most a 64th of the memory that is free; 0: none."},
+             "asked for: a quarter of this, and up to all of it where streams took more than was "
+             "ready; at most a 64th of the memory that is free. 0: none."},
     {.name = NULL},
 };

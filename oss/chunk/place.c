@@ -9,11 +9,12 @@
  * with chunk_place_take() after its sums were checked. What no write takes goes back with
  * chunk_store_unplace().
  *
- * What is mapped and filled in is bounded: at the bound all is let go, and comes back as it is
- * used. A slot that is mapped whole is read and written there, by copying (io.c). Nothing is
- * touched by our own code unless its pages are allocated, so there is no SIGBUS, unless somebody
- * else cuts segment files short; a file system that is full, or a kernel that cannot fill in, means
- * no place, and the write goes the ordinary way and meets the error there.
+ * What is mapped and filled in is bounded: at the bound slots that hold data are let go, in turn,
+ * so that free ones stay for the next writes; what is let go comes back as it is used. A slot that
+ * is mapped whole is read and written there, by copying (io.c). Nothing is touched by our own code
+ * unless its pages are allocated, so there is no SIGBUS, unless somebody else cuts segment files
+ * short; a file system that is full, or a kernel that cannot fill in, means no place, and the write
+ * goes the ordinary way and meets the error there.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -28,6 +29,7 @@
 #define PLACE_MIN_BYTES  (64u * KIB)
 #define PLACE_FREE_BYTES (32ull * MIB) /* on a target with less room slots are for data only */
 #define PLACES_MAX       16u           /* given out and not taken */
+#define LET_GO_BYTES     (8ull * MIB)  /* and what is asked for, at a time */
 
 enum { SLOT_FRESH, SLOT_WRITTEN, SLOT_MAPPED };
 
@@ -93,6 +95,45 @@ static void let_go_of_all(struct chunk_store *s)
     seg_unmap_pages(&s->seg);
 }
 
+/* The hand goes round over all slots of all classes. */
+static struct chunk_slot next_at_hand(struct chunk_store *s)
+{
+    struct chunk_slot *hand = &s->map_hand;
+
+    while (hand->class < CHUNK_CLASS_MIN || hand->number >= states_of(s, hand->class)->n) {
+        bool next = hand->class >= CHUNK_CLASS_MIN && hand->class < CHUNK_PLACE_CLASS_MAX;
+
+        hand->class = next ? (uint8_t)(hand->class + 1) : CHUNK_CLASS_MIN;
+        hand->number = 0;
+    }
+    return (struct chunk_slot){.number = hand->number++, .class = hand->class};
+}
+
+/* Makes room for bytes by letting go of slots that hold data. False: these are not enough. */
+static bool let_go_of_data(struct chunk_store *s, uint64_t bytes)
+{
+    uint64_t bound = s->options.mapped_bytes, left = 0;
+    uint64_t keep = bound - MIN(bound, bytes + MIN(LET_GO_BYTES, bound / 8));
+
+    for (unsigned class = CHUNK_CLASS_MIN; class <= CHUNK_PLACE_CLASS_MAX; class ++)
+        left += states_of(s, class)->n;
+    for (; left && s->mapped_bytes > keep; left--) {
+        struct chunk_slot slot = next_at_hand(s);
+
+        if (state_get(s, slot) == SLOT_MAPPED && slots_is_used(&s->slots, slot)) {
+            state_set(s, slot, SLOT_WRITTEN);
+            s->ready.lost |= slot_equal(slot, s->ready.slot);
+            seg_unmap_slot(&s->seg, slot);
+        }
+    }
+    return s->mapped_bytes + bytes <= bound;
+}
+
+static bool mapping_has_room(struct chunk_store *s, uint64_t bytes)
+{
+    return s->mapped_bytes + bytes <= s->options.mapped_bytes || let_go_of_data(s, bytes);
+}
+
 /* The slot's memory, every page of it there and writable. */
 static uint8_t *slot_memory(struct chunk_store *s, struct chunk_slot slot)
 {
@@ -101,7 +142,7 @@ static uint8_t *slot_memory(struct chunk_store *s, struct chunk_slot slot)
 
     if (!at || state_get(s, slot) == SLOT_MAPPED)
         return at;
-    if (s->mapped_bytes + bytes > s->options.mapped_bytes)
+    if (!mapping_has_room(s, bytes))
         let_go_of_all(s);
     if (FAULT("chunk.map") || madvise(at, bytes, MADV_POPULATE_WRITE) < 0) {
         LOG_DEBUG(s->tag, "a slot cannot be mapped: %m");
@@ -117,7 +158,7 @@ int chunk_place_prepare(struct chunk_store *s, struct chunk_slot slot, uint8_t *
 
     if (state_get(s, slot) == SLOT_MAPPED)
         return 0;
-    if (s->mapped_bytes + (1ull << slot.class) > s->options.mapped_bytes || FAULT("chunk.map"))
+    if (!mapping_has_room(s, 1ull << slot.class) || FAULT("chunk.map"))
         return -ENOSPC;
     chunk_place_written(s, slot); /* its pages are there as soon as they are filled in */
     at = seg_map(&s->seg, slot);

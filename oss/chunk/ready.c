@@ -27,12 +27,16 @@
 #include "oss/chunk/store_int.h"
 
 /* Empty groups: how much is kept while there are writes, how many turns of the space timer after
- * that, and what one turn gives back at most. */
+ * that, and what one turn gives back at most. Of what is available, a part is kept, and a part is
+ * made ready. */
 #define READY_MAX_BYTES  (512ull * MIB)
 #define READY_IDLE_BYTES (64ull * MIB)
 #define READY_IDLE_TURNS 15u
 #define READY_STEP_BYTES (64ull * MIB)
+#define READY_KEEP_PART  16u
 #define READY_FREE_PART  64u
+#define READY_FIRST_PART 4u   /* of target.ready; more when streams were short of it */
+#define READY_CALM_TURNS 300u /* of the space timer, until half of it goes */
 #define READY_CLASS      CHUNK_PLACE_CLASS_MAX /* what streams are written in */
 #define READY_QUIET_NS   (200 * NS_PER_MS)
 #define READY_PAUSE_NS   (4 * NS_PER_MS)
@@ -55,15 +59,32 @@ static uint64_t memory_available(void)
     return kib * KIB;
 }
 
-/* How much is to be ready while nothing is written. */
+/* What streams would find useful: as much as they had to get for themselves on top of what was
+ * there. It comes back to what a target begins with when nobody takes much of it any more. */
+static void look_at_demand(struct chunk_store *s)
+{
+    const struct slots_class *c = &s->slots.classes[READY_CLASS - CHUNK_CLASS_MIN];
+    uint64_t most = s->options.ready_bytes, least = most / READY_FIRST_PART;
+    struct chunk_ready *r = &s->ready;
+
+    if (c->late_bytes != r->late || c->taken_bytes - r->taken > r->ahead / 4) {
+        r->calm = 0;
+    } else if (++r->calm >= READY_CALM_TURNS) {
+        r->calm = 0;
+        r->want /= 2;
+    }
+    r->want = MIN(most, MAX(least, r->want + (c->late_bytes - r->late)));
+    r->late = c->late_bytes;
+    r->taken = c->taken_bytes;
+}
+
+/* How much is to be ready while nothing is written. avail: what there is but data. */
 static uint64_t ahead_bytes(const struct chunk_store *s, uint64_t avail)
 {
-    uint64_t bytes = MIN(s->options.ready_bytes, s->options.mapped_bytes);
-
-    if (!bytes || s->failed || !s->super.target_id) /* perhaps it is not to be used at all */
+    if (s->failed || !s->super.target_id) /* perhaps it is not to be used at all */
         return 0;
-    return MIN(MIN(bytes, s->slots.capacity_bytes / 8),
-               MIN(avail, memory_available()) / READY_FREE_PART);
+    return MIN(MIN(MIN(s->ready.want, s->options.mapped_bytes), s->slots.capacity_bytes / 8),
+               avail / READY_FREE_PART);
 }
 
 /* ---- while nothing is asked for ---- */
@@ -186,26 +207,34 @@ static void on_timer(struct reactor_timer *t)
 
 /* ---- turns of the space timer ---- */
 
+/* How much is kept of what was used before. */
+static uint64_t keep_bytes(const struct chunk_store *s, uint64_t avail)
+{
+    const struct chunk_ready *r = &s->ready;
+    uint64_t least = MIN(READY_IDLE_BYTES, s->slots.capacity_bytes / 8);
+    uint64_t most = r->idle < READY_IDLE_TURNS ? READY_MAX_BYTES : r->want;
+
+    return MAX(MAX(least, r->ahead), MIN(most, avail / READY_KEEP_PART));
+}
+
 void chunk_ready_turn(struct chunk_store *s)
 {
-    uint64_t least = MIN(READY_IDLE_BYTES, s->slots.capacity_bytes / 8), keep;
     struct chunk_ready *r = &s->ready;
+    uint64_t keep, room, avail;
     struct statvfs v;
-    uint64_t avail;
 
     if (!s->seg.in_memory || statvfs(s->path, &v) < 0)
         return;
-    avail = (uint64_t)v.f_bavail * v.f_frsize;
-    r->ahead = ahead_bytes(s, avail + s->slots.empty_bytes);
-    least = keep = MAX(least, r->ahead);
+    room = MIN((uint64_t)v.f_bavail * v.f_frsize, memory_available());
+    avail = room + s->slots.empty_bytes;
+    look_at_demand(s);
+    r->ahead = ahead_bytes(s, avail);
     r->idle = s->seq == r->seq ? r->idle + 1 : 0;
     r->seq = s->seq;
-    if (r->idle < READY_IDLE_TURNS)
-        keep = MAX(least, MIN(READY_MAX_BYTES, avail / 16));
-    s->slots.keep_bytes = keep;
-    if (avail > s->slots.empty_bytes && s->slots.empty_bytes > READY_STEP_BYTES)
+    keep = s->slots.keep_bytes = keep_bytes(s, avail);
+    if (room > s->slots.empty_bytes && s->slots.empty_bytes > READY_STEP_BYTES)
         keep = MAX(keep, s->slots.empty_bytes - READY_STEP_BYTES); /* it takes a while */
-    slots_trim(&s->slots, keep);
+    slots_trim(&s->slots, READY_CLASS, keep);
     if (r->ahead && !r->busy && !reactor_timer_running(&r->timer))
         wait_for_quiet(s);
 }

@@ -171,15 +171,26 @@ uint8_t *seg_map(struct seg_set *s, struct chunk_slot slot)
     return f->map + offset;
 }
 
+static void unmap_pages(const struct seg_set *s, const struct seg_file *f, uint64_t offset,
+                        uint64_t bytes)
+{
+    if (f && f->map && madvise(f->map + offset, bytes, MADV_DONTNEED) < 0)
+        LOG_DEBUG(s->tag, "pages of a segment file stay mapped: %m");
+}
+
+void seg_unmap_slot(struct seg_set *s, struct chunk_slot slot)
+{
+    uint64_t offset = 0;
+    const struct seg_file *f = seg_of_slot(s, slot, &offset);
+
+    unmap_pages(s, f, offset, 1ull << slot.class);
+}
+
 void seg_unmap_pages(struct seg_set *s)
 {
     for (unsigned i = 0; i < SLOTS_CLASSES; i++)
-        for (uint32_t n = 0; n < s->classes[i].n_files; n++) {
-            struct seg_file *f = s->classes[i].files[n];
-
-            if (f && f->map && madvise(f->map, SEG_BYTES, MADV_DONTNEED) < 0)
-                LOG_DEBUG(s->tag, "pages of a segment file stay mapped: %m");
-        }
+        for (uint32_t n = 0; n < s->classes[i].n_files; n++)
+            unmap_pages(s, s->classes[i].files[n], 0, SEG_BYTES);
 }
 
 uint32_t seg_slots_on_disk(const struct seg_set *s, unsigned class)

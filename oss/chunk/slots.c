@@ -249,12 +249,14 @@ static int alloc_promised(struct slots *s, unsigned class, enum slots_use use, u
         rc = group_back(s, class, true, use == SLOTS_NEW ? held_bytes(s, own) : 0, &g);
         if (rc)
             return rc;
+        c->late_bytes += group_bytes(c, class);
     }
     n = group_first_free(c, g);
     c->bitmap[n / 64] |= 1ull << (n % 64);
     if (!c->groups[g].used++)
         s->empty_bytes -= group_bytes(c, class);
     s->used_bytes += 1ull << class;
+    c->taken_bytes += 1ull << class;
     *ret_slot = (struct chunk_slot){.number = n, .class = (uint8_t) class};
     return 0;
 }
@@ -278,11 +280,37 @@ int slots_alloc_owed(struct slots *s, unsigned class, enum slots_use use, uint64
     return rc;
 }
 
+/* Of one class, the highest first: allocation begins with the lowest. */
+static void class_trim(struct slots *s, unsigned class, uint64_t keep_bytes)
+{
+    const struct slots_class *c = slots_class(s, class);
+
+    for (uint32_t g = c->n_groups; g-- > 0 && s->empty_bytes > keep_bytes;)
+        if (c->groups[g].backed && !c->groups[g].used)
+            group_unback(s, class, g);
+}
+
+static void trim_others(struct slots *s, unsigned class, uint64_t keep_bytes)
+{
+    for (unsigned k = CHUNK_CLASS_MAX; k >= CHUNK_CLASS_MIN; k--)
+        if (k != class)
+            class_trim(s, k, keep_bytes);
+}
+
+void slots_trim(struct slots *s, unsigned class, uint64_t keep_bytes)
+{
+    trim_others(s, class, keep_bytes);
+    class_trim(s, class, keep_bytes);
+}
+
 int slots_back_ahead(struct slots *s, unsigned class)
 {
     uint64_t bytes = group_bytes(slots_class(s, class), class);
     uint32_t g;
 
+    if (bytes > s->keep_bytes)
+        return -ENOSPC;
+    trim_others(s, class, s->keep_bytes - bytes);
     return s->empty_bytes + bytes <= s->keep_bytes
                ? group_back(s, class, false, held_bytes(s, 0), &g)
                : -ENOSPC;
@@ -318,17 +346,6 @@ void slots_free(struct slots *s, struct chunk_slot slot)
         s->empty_bytes += group_bytes(c, slot.class);
         if (s->empty_bytes > s->keep_bytes)
             group_unback(s, slot.class, g);
-    }
-}
-
-void slots_trim(struct slots *s, uint64_t keep_bytes)
-{
-    for (unsigned i = SLOTS_CLASSES; i-- > 0;) {
-        struct slots_class *c = &s->classes[i];
-
-        for (uint32_t g = c->n_groups; g-- > 0 && s->empty_bytes > keep_bytes;)
-            if (c->groups[g].backed && !c->groups[g].used)
-                group_unback(s, i + CHUNK_CLASS_MIN, g);
     }
 }
 

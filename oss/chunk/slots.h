@@ -42,6 +42,8 @@ struct slots_class {
     uint32_t n_groups, cap_groups;
     uint32_t group_slots;
     uint32_t hint; /* no group before it has a free backed slot */
+    /* Counted for who makes space ready: slots handed out, and groups that were backed for it. */
+    uint64_t taken_bytes, late_bytes;
 };
 
 struct slots {
@@ -71,14 +73,15 @@ int slots_alloc_owed(struct slots *s, unsigned class, enum slots_use use, uint64
                      uint64_t keep, struct chunk_slot *ret_slot) MUST_USE;
 /* The slot that slots_alloc() would take; false: it would have to back a group first. */
 bool slots_next(struct slots *s, unsigned class, struct chunk_slot *ret_slot);
-/* Backs one more group before it is needed; -ENOSPC also where another would have to go for it, or
- * where more than keep_bytes would be empty: what was given back would be had again, and again. */
+/* Backs one more group before it is needed; -ENOSPC also where the capacity is reached, or where
+ * more than keep_bytes would be empty, with empty groups of other classes given back for it: what
+ * was given back would be had again, and again. */
 int slots_back_ahead(struct slots *s, unsigned class) MUST_USE;
 /* The first backed slot from number on that is free. */
 bool slots_free_from(struct slots *s, unsigned class, uint32_t from, struct chunk_slot *ret_slot);
 void slots_free(struct slots *s, struct chunk_slot slot);
-/* Gives empty groups back until no more than keep_bytes of them are left. */
-void slots_trim(struct slots *s, uint64_t keep_bytes);
+/* Gives empty groups back until no more than keep_bytes of them are left, those of class last. */
+void slots_trim(struct slots *s, unsigned class, uint64_t keep_bytes);
 bool slots_is_backed(const struct slots *s, struct chunk_slot slot);
 bool slots_is_used(const struct slots *s, struct chunk_slot slot);
 /* Bytes that new data can still take, were it to come in the largest slots. */

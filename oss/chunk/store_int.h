@@ -165,10 +165,14 @@ struct chunk_store {
 
     struct chunk_slot_states slot_states[SLOTS_CLASSES];
     uint64_t mapped_bytes;
+    struct chunk_slot map_hand; /* where letting go of mapped slots went on to */
     struct chunk_ready {
-        uint64_t seq;   /* s->seq when the space timer last saw writes */
-        unsigned idle;  /* its turns since */
-        uint64_t ahead; /* bytes to prepare */
+        uint64_t seq;         /* s->seq when the space timer last saw writes */
+        unsigned idle;        /* its turns since */
+        unsigned calm;        /* its turns since streams last took much of what they were offered */
+        uint64_t want;        /* what streams would have found useful */
+        uint64_t taken, late; /* slots.classes[].taken_bytes and late_bytes of its last turn */
+        uint64_t ahead;       /* bytes to prepare */
         struct reactor_timer timer;
         uint64_t n_ops;             /* s->n_ops when it last looked */
         uint32_t at;                /* the next slot to look at */

@@ -263,6 +263,22 @@ START_TEST(what_is_mapped_is_bounded)
 }
 END_TEST
 
+/* The oldest are let go, a few at a time; what is left serves reads, and the next writes. */
+START_TEST(slots_with_data_are_let_go_in_turn)
+{
+    rig.options.mapped_bytes = 4 * CB;
+    rig_open(&rig);
+    warm(10);
+    for (unsigned i = 0; i < 9; i++) {
+        ck_assert_int_eq(write_placed(1 + i, data + i * CHUNK_BLOCK, CB), 0);
+        ck_assert_uint_le(target_stat().mapped_bytes, 4 * CB);
+        ck_assert_uint_ge(target_stat().mapped_bytes, MIN(i + 1, 3) * CB);
+    }
+    for (unsigned i = 0; i < 9; i++)
+        target_expect(1 + i, data + i * CHUNK_BLOCK, CB);
+}
+END_TEST
+
 START_TEST(without_a_mapping_writes_go_through_buffers)
 {
     struct chunk_place p;
@@ -294,14 +310,19 @@ static uint64_t mapped(void)
     return target_stat().mapped_bytes;
 }
 
+static void wait_until_mapped(uint64_t bytes)
+{
+    while (mapped() < bytes)
+        reactor_run_once(rig.reactor, NS_PER_S);
+}
+
 static void open_and_be_ready(uint64_t capacity_bytes, uint64_t ready_bytes)
 {
     rig.options.capacity_bytes = capacity_bytes;
-    rig.options.ready_bytes = ready_bytes;
+    rig.options.ready_bytes = 4 * ready_bytes; /* it begins with a quarter */
     rig_open(&rig);
     ck_assert_int_eq(chunk_store_set_id(rig.store, 1), 0);
-    while (mapped() < ready_bytes)
-        reactor_run_once(rig.reactor, NS_PER_S);
+    wait_until_mapped(ready_bytes);
 }
 
 START_TEST(a_new_target_that_nobody_asks_has_places_and_all_of_its_space)
@@ -321,6 +342,43 @@ START_TEST(a_new_target_that_nobody_asks_has_places_and_all_of_its_space)
         chunk_store_unplace(&p[i]);
     ck_assert_int_eq(write_placed(6, data, CB), 0);
     target_expect(6, data, CB);
+}
+END_TEST
+
+START_TEST(data_makes_way_in_the_mapping_for_what_is_made_ready)
+{
+    rig.options.mapped_bytes = 3 * CB;
+    rig.options.ready_bytes = 4 * CB; /* a quarter at first */
+    rig_open(&rig);
+    warm(4);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_int_eq(write_placed(1 + i, data + i * CHUNK_BLOCK, CB), 0);
+    ck_assert_uint_eq(mapped(), 3 * CB);
+    ck_assert_int_eq(chunk_store_set_id(rig.store, 1), 0);
+    while (mapped() != 2 * CB) /* two let go, and a free one filled in */
+        reactor_run_once(rig.reactor, NS_PER_S);
+    for (unsigned i = 0; i < 3; i++)
+        target_expect(1 + i, data + i * CHUNK_BLOCK, CB);
+}
+END_TEST
+
+/* What streams had to get for themselves is there for the next. */
+START_TEST(a_target_makes_more_ready_after_a_stream_that_was_short_of_it)
+{
+    struct chunk_place p[12];
+
+    open_and_be_ready(256 * MIB, 4 * CB);
+    for (unsigned i = 0; i < 12; i++)
+        ck_assert_int_eq(rig_write(&rig, 5, i, 0, 0, data, CB, true), 0);
+    ck_assert_uint_eq(mapped(), 4 * CB);
+    ck_assert_int_eq(chunk_store_set_id(rig.store, 2), 0); /* it looks again */
+    wait_until_mapped((4 + 12) * CB);
+    for (unsigned i = 0; i < 12; i++)
+        ck_assert(chunk_store_place(rig.store, 6, i, 0, CB, &p[i]));
+    for (unsigned i = 0; i < 12; i++)
+        chunk_store_unplace(&p[i]);
+    for (unsigned i = 0; i < 12; i++)
+        ck_assert_int_eq(rig_verify(&rig, 5, i), 0);
 }
 END_TEST
 
@@ -385,8 +443,7 @@ START_TEST(no_more_is_made_ready_than_may_be_mapped)
     rig.options.ready_bytes = 8 * CB;
     rig_open(&rig);
     ck_assert_int_eq(chunk_store_set_id(rig.store, 1), 0);
-    while (mapped() < 2 * CB)
-        reactor_run_once(rig.reactor, NS_PER_S);
+    wait_until_mapped(2 * CB);
     ck_assert(chunk_store_place(rig.store, 5, 0, 0, CB, &p));
     chunk_store_unplace(&p);
     ck_assert_int_eq(write_placed(6, data, CB), 0);
@@ -489,7 +546,10 @@ int main(void)
             a_chunk_that_has_grown_is_merged_from_the_place,
             a_chunk_that_is_not_in_memory_is_merged_from_the_place,
             a_destroyed_inode_takes_no_place, a_full_target_says_so_and_gives_no_places,
-            what_is_mapped_is_bounded, without_a_mapping_writes_go_through_buffers,
+            what_is_mapped_is_bounded, slots_with_data_are_let_go_in_turn,
+            data_makes_way_in_the_mapping_for_what_is_made_ready,
+            a_target_makes_more_ready_after_a_stream_that_was_short_of_it,
+            without_a_mapping_writes_go_through_buffers,
             large_writes_to_memory_are_made_durable_at_once,
             a_new_target_that_nobody_asks_has_places_and_all_of_its_space,
             a_target_closes_while_it_is_being_made_ready, data_read_from_mapped_memory_is_checked,

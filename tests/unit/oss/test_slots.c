@@ -83,12 +83,12 @@ START_TEST(empty_groups_are_given_back_until_few_enough_are_left)
     for (unsigned i = 1; i < 64; i++)
         slots_free(&s, held[i]);
     ck_assert_uint_eq(s.empty_bytes, 56 * MIB);
-    slots_trim(&s, 56 * MIB);
+    slots_trim(&s, 20, 56 * MIB);
     ck_assert_uint_eq(d.backed, 64 * MIB);
-    slots_trim(&s, 20 * MIB);
+    slots_trim(&s, 20, 20 * MIB);
     ck_assert_uint_eq(s.empty_bytes, 16 * MIB);
     ck_assert_uint_eq(d.backed, 24 * MIB);
-    slots_trim(&s, 0);
+    slots_trim(&s, 20, 0);
     ck_assert_uint_eq(d.backed, 8 * MIB); /* a slot of it is in use */
     ck_assert(slots_is_used(&s, held[0]));
     slots_free(&s, held[0]);
@@ -244,14 +244,65 @@ START_TEST(no_more_is_had_before_it_is_needed_than_may_stay_empty)
     for (unsigned i = 0; i < 256; i++)
         slots_free(&s, small[i]);
     ck_assert_uint_eq(s.empty_bytes, 16 * MIB);
-    for (unsigned i = 0; i < 6; i++)
+    for (unsigned i = 0; i < 8; i++) /* what others left empty goes for the last two */
         ck_assert_int_eq(slots_back_ahead(&s, 20), 0);
+    ck_assert_uint_eq(s.classes[0].groups[0].backed, false);
     ck_assert_int_eq(slots_back_ahead(&s, 20), -ENOSPC);
     ck_assert_uint_eq(d.backed, 64 * MIB);
-    slots_trim(&s, s.keep_bytes);
+    slots_trim(&s, 20, s.keep_bytes);
     ck_assert_uint_eq(d.backed, 64 * MIB); /* what is had ahead stays */
     ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &last), 0);
     ck_assert_int_eq(slots_back_ahead(&s, 20), 0); /* it is not empty any more */
+    slots_fini(&s);
+}
+END_TEST
+
+/* Streams write in one class: what smaller files left behind does not push its groups out. */
+START_TEST(empty_groups_of_the_class_that_is_wanted_stay_longest)
+{
+    struct chunk_slot small[128], large[32];
+    struct disk d = {0};
+    struct slots s;
+
+    ck_assert_int_eq(slots_init(&s, 512ull * MIB, 0, &disk_ops, &d), 0);
+    for (unsigned i = 0; i < 128; i++)
+        ck_assert_int_eq(slots_alloc(&s, 17, SLOTS_NEW, &small[i]), 0);
+    for (unsigned i = 0; i < 32; i++)
+        ck_assert_int_eq(slots_alloc(&s, i % 2 ? 20 : 21, SLOTS_NEW, &large[i]), 0);
+    ck_assert_uint_eq(d.backed, (16 + 16 + 32) * MIB);
+    for (unsigned i = 0; i < 128; i++)
+        slots_free(&s, small[i]);
+    for (unsigned i = 0; i < 32; i++)
+        slots_free(&s, large[i]);
+    slots_trim(&s, 20, 24 * MIB);
+    ck_assert_uint_eq(d.backed, 24 * MIB);
+    for (unsigned g = 0; g < 2; g++)
+        ck_assert(s.classes[20 - CHUNK_CLASS_MIN].groups[g].backed);
+    slots_trim(&s, 20, 8 * MIB);
+    ck_assert(s.classes[20 - CHUNK_CLASS_MIN].groups[0].backed);
+    ck_assert_uint_eq(d.backed, 8 * MIB);
+    slots_fini(&s);
+}
+END_TEST
+
+START_TEST(groups_that_come_late_are_counted)
+{
+    struct disk d = {0};
+    struct chunk_slot slot;
+    struct slots s;
+    const struct slots_class *c = &s.classes[20 - CHUNK_CLASS_MIN];
+
+    ck_assert_int_eq(slots_init(&s, 512ull * MIB, 0, &disk_ops, &d), 0);
+    ck_assert_int_eq(slots_back_ahead(&s, 20), 0);
+    for (unsigned i = 0; i < 8; i++)
+        ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &slot), 0);
+    ck_assert_uint_eq(c->taken_bytes, 8 * MIB);
+    ck_assert_uint_eq(c->late_bytes, 0);
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &slot), 0);
+    ck_assert_uint_eq(c->late_bytes, 8 * MIB);
+    slots_free(&s, slot);
+    ck_assert_int_eq(slots_alloc(&s, 20, SLOTS_NEW, &slot), 0);
+    ck_assert_uint_eq(c->late_bytes, 8 * MIB);
     slots_fini(&s);
 }
 END_TEST
@@ -307,6 +358,8 @@ int main(void)
     tcase_add_test(t, groups_can_be_had_before_they_are_needed_but_take_nothing_from_others);
     tcase_add_test(t, no_more_is_had_before_it_is_needed_than_may_stay_empty);
     tcase_add_test(t, empty_groups_are_given_back_until_few_enough_are_left);
+    tcase_add_test(t, empty_groups_of_the_class_that_is_wanted_stay_longest);
+    tcase_add_test(t, groups_that_come_late_are_counted);
     tcase_add_test(t, no_slot_is_handed_out_twice_and_all_space_comes_back);
     tcase_add_test(t, new_data_leaves_the_reserve_to_moves);
     tcase_add_test(t, what_is_promised_is_left_to_whom_it_was_promised);
