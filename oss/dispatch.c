@@ -132,6 +132,8 @@ int oss_dispatch_start(struct oss *o)
         return -ENOMEM;
     d->oss = o;
     o->dispatch = d;
+    stat_counter_register(&o->repeated, "aifs_oss_repeated_total", NULL,
+                          "writes and punches that were sent again and had been done");
     for (unsigned i = 0; i < ARRAY_LEN(op_table); i++) {
         struct op_stat *st = &d->stats[i];
         char name[32];
@@ -158,6 +160,7 @@ void oss_dispatch_stop(struct oss *o)
 {
     if (!o->dispatch)
         return;
+    stat_unregister(&o->repeated.stat);
     for (unsigned i = 0; i < ARRAY_LEN(op_table); i++) {
         stat_unregister(&o->dispatch->stats[i].latency.stat);
         stat_unregister(&o->dispatch->stats[i].errors.stat);

@@ -84,6 +84,7 @@ struct oss {
     bool left_open;     /* stopping: a target was not closed, for its directory does not answer */
     _Atomic bool ready; /* registered: the fences are known, clients are served */
     bool stopping;
+    struct stat_counter repeated; /* writes and punches that were done before */
     uint32_t fan_width; /* of the store's operations of one request at a time; 0: OSS_FAN_WIDTH */
     struct oss_cluster *cluster;
     struct oss_dispatch *dispatch;
@@ -118,6 +119,13 @@ void oss_targets_look(struct oss *o);
 
 /* ---- session.c ---- */
 
+/* Writes and punches that are not done again when they are sent again: the latest of a session. */
+#define OSS_ONCE_KEPT 512u
+struct oss_once {
+    uint32_t next;
+    uint64_t ids[OSS_ONCE_KEPT]; /* 0: none yet */
+};
+
 struct oss_session {
     struct hmap_node node;
     uint64_t id;
@@ -130,6 +138,7 @@ struct oss_session {
     struct list promised_link; /* oss.promised: those that have grants, the last writer last */
     uint64_t promised_ns;
     uint64_t grants[OSS_TARGETS_MAX]; /* chunk_store_promise() */
+    struct oss_once *once;            /* NULL: none, or no memory for it */
 };
 
 struct oss_request;
@@ -146,6 +155,9 @@ void oss_sessions_tick(struct oss *o); /* now and then: promises to those who we
 bool oss_session_drained(struct oss *o, uint64_t session);
 /* Those that are fenced: how many there are; the first max of them. */
 uint32_t oss_sessions_fenced(const struct oss *o, struct chunk_fence *ret_fences, uint32_t max);
+/* Is it done already, by a request of an earlier connection? id 0: no. It is now, and durable. */
+bool oss_session_did(const struct oss_request *r, uint64_t id);
+void oss_session_done(struct oss_request *r, uint64_t id);
 /* Space promised to r's session on target t, for writes to name; NULL: it has no session. */
 uint64_t *oss_session_promise(struct oss_request *r, struct oss_target *t);
 /* Up to want of it is promised anew, for a minute. What it has then. */

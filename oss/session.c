@@ -4,8 +4,10 @@
  * connection (incarnation) is the newest, what is in flight, and how much space it was promised.
  *
  * A request of a newer incarnation waits until everything of older ones has ended; one of an older
- * incarnation is refused. Sessions come into being with their first request; idle ones are
- * forgotten, oldest first, beyond SESSIONS_MAX, but for fences.
+ * incarnation is refused. So when something is sent again because its answer was lost with the
+ * connection, it is known whether it was done: then it is not done again, because somebody else may
+ * have written there since, and been answered. Sessions come into being with their first request;
+ * idle ones are forgotten, oldest first, beyond SESSIONS_MAX, but for fences.
  */
 #include <string.h>
 
@@ -27,6 +29,12 @@ int oss_sessions_init(struct oss *o)
     return hmap_init(&o->sessions, 64);
 }
 
+static void session_free(struct oss_session *s)
+{
+    mem_free(s->once);
+    mem_free(s);
+}
+
 void oss_sessions_fini(struct oss *o)
 {
     struct hmap_node *n, *next;
@@ -35,7 +43,7 @@ void oss_sessions_fini(struct oss *o)
     if (!o->sessions.buckets)
         return;
     hmap_for_each (n, next, pos, &o->sessions)
-        mem_free(container_of(n, struct oss_session, node));
+        session_free(container_of(n, struct oss_session, node));
     hmap_fini(&o->sessions);
 }
 
@@ -63,7 +71,7 @@ static void sessions_shrink(struct oss *o)
         s = list_entry(list_pop_front(&o->idle), struct oss_session, idle_link);
         session_drop_grants(o, s);
         hmap_remove(&o->sessions, &s->node);
-        mem_free(s);
+        session_free(s);
     }
 }
 
@@ -189,6 +197,8 @@ int oss_session_fence(struct oss *o, uint64_t session, uint32_t generation)
         s->is_fenced = true;
         s->fenced = generation;
         session_drop_grants(o, s);
+        mem_free(s->once);
+        s->once = NULL;
         LOG_INFO("oss", "session %llu fenced up to generation %u", (unsigned long long)session,
                  generation);
     }
@@ -207,6 +217,31 @@ void oss_sessions_tick(struct oss *o)
             break;
         session_drop_grants(o, s);
     }
+}
+
+bool oss_session_did(const struct oss_request *r, uint64_t id)
+{
+    const struct oss_once *once = r->session ? r->session->once : NULL;
+
+    for (uint32_t i = 0; id && once && i < OSS_ONCE_KEPT; i++) {
+        if (once->ids[i] == id) {
+            stat_inc(&r->oss->repeated);
+            return true;
+        }
+    }
+    return false;
+}
+
+void oss_session_done(struct oss_request *r, uint64_t id)
+{
+    struct oss_session *s = r->session;
+
+    if (!s || !id)
+        return;
+    if (!s->once)
+        s->once = mem_zalloc(sizeof *s->once);
+    if (s->once)
+        s->once->ids[s->once->next++ % OSS_ONCE_KEPT] = id;
 }
 
 bool oss_session_drained(struct oss *o, uint64_t session)

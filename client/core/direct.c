@@ -284,6 +284,7 @@ static void write_pieces(struct core_req *q, uint64_t gen)
         io->q = q;
         io->len = p.len;
         io->stable = !(q->p.flags & WRITE_STRAIGHT);
+        io->once = io->stable;
         io->placed = write_appends(q);
         io->placed_gen = gen;
         io->fickle = q->p.flags & WRITE_STRAIGHT;

@@ -193,12 +193,6 @@ static int read_verify(struct oss_io *io, const struct msg_read_rep *rep)
     return oss_read_check(io, rep->lens[0], rep->crcs);
 }
 
-void oss_write_noted(struct oss_target *t, const struct msg_write_rep *rep)
-{
-    room_noted(t, rep);
-    commit_verifier(t, rep->verifier);
-}
-
 /* Durable without a COMMIT? Large ones tell what to expect of the next. */
 static void commit_spared(struct oss_io *io, bool committed)
 {
@@ -294,6 +288,7 @@ static void io_failed(struct oss_io *io, int status)
     if (status == -AIFS_ENOTARGET)
         io->target->missing_ns = reactor_now_ns(c->reactor) + r.delay_ns;
     if (r.action == RETRY_ATTR) {
+        once_forget(io);
         io_refresh(io);
         return;
     }
@@ -384,6 +379,7 @@ static void fill_write(struct oss_io *io)
         .op_id = ++io->core->op_ids,
         .want_grant = oss_want_grant(io->core),
         .keep_grant = io->block ? 0 : room_owed(t),
+        .once = once_id(io),
     };
     crc_iov(io);
     io->call.bulk_out = io->iov;
@@ -412,6 +408,7 @@ static void fill_punch(struct oss_io *io)
         .chunk_bytes = io->inode->layout.chunk_bytes,
         .start = io->from,
         .end = io->to,
+        .once = once_id(io),
     };
 }
 

@@ -109,6 +109,8 @@ struct oss_io {
     bool stable, sent, cancelled, queued, hung_logged, ahead;
     bool alone;  /* not in a shared call: one has failed */
     bool fickle; /* its memory may change while it is sent: a wrong sum goes to who asked */
+    bool once;   /* without a lease: what the target has of it is not done again */
+    uint64_t once_id;
     bool placed; /* an append: its place in the file is of this truncate generation */
     uint64_t placed_gen;
     uint32_t got;      /* bytes that exist, of a read; the rest of iov has been zeroed */
@@ -138,6 +140,11 @@ void oss_fail_all(struct core *c);
 void oss_fini(struct core *c);
 uint64_t oss_want_grant(const struct core *c);
 void oss_call_header(struct core *c, struct rpc_call *call, const struct oss_node *o);
+
+/* ---- once.c ---- */
+uint64_t once_id(struct oss_io *io); /* 0: it may be done as often as it comes */
+void once_share(struct oss_io *io, uint64_t id);
+void once_forget(struct oss_io *io);
 
 /* ---- between oss.c and share.c ---- */
 

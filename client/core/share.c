@@ -89,6 +89,12 @@ void share_fini(struct core *c)
 
 /* ---- answers ---- */
 
+void oss_write_noted(struct oss_target *t, const struct msg_write_rep *rep)
+{
+    room_noted(t, rep);
+    commit_verifier(t, rep->verifier);
+}
+
 /* Bytes [from, from + len) of the payload, which landed in the transfers' memory one behind the
  * other, to dst: further on, or where they are. From their end, since the two may overlap. */
 static void move_on(const struct oss_share *s, uint8_t *dst, uint32_t from, uint32_t len)
@@ -203,7 +209,8 @@ static void share_gather(struct oss_share *s, const struct oss_io *first)
         if (s->n == OSS_SHARE_MAX)
             return;
         if (io->inode != first->inode || io->kind != first->kind || io->stable != first->stable ||
-            !oss_io_shares(io) || s->bytes + io->range.len > OSS_SHARE_BYTES ||
+            io->once != first->once || io->once_id || !oss_io_shares(io) ||
+            s->bytes + io->range.len > OSS_SHARE_BYTES ||
             oss_target_of(s->core, &io->inode->layout, io->range.chunk) != s->target)
             continue;
         list_remove(&io->link);
@@ -215,9 +222,12 @@ static void share_gather(struct oss_share *s, const struct oss_io *first)
 
 static void write_message(struct oss_share *s, struct core_inode *i)
 {
+    uint64_t id = ++s->core->op_ids;
+
     s->stable = oss_write_stable(s->target, i, s->bytes, s->ios[0]->stable);
     for (uint32_t k = 0; k < s->n; k++) {
         s->ios[k]->stable = s->stable;
+        once_share(s->ios[k], id);
         s->n_crcs += (uint32_t)crc32c_blocks(s->ranges[k].offset, s->iov[k].iov_base,
                                              s->ranges[k].len, s->crcs + s->n_crcs);
     }
@@ -230,9 +240,10 @@ static void write_message(struct oss_share *s, struct core_inode *i)
         .ranges = s->ranges,
         .n_crcs = s->n_crcs,
         .crcs = s->crcs,
-        .op_id = ++s->core->op_ids,
+        .op_id = id,
         .want_grant = oss_want_grant(s->core),
         .keep_grant = s->ios[0]->block ? 0 : room_owed(s->target),
+        .once = s->ios[0]->once_id,
     };
     s->call.bulk_out = s->iov;
     s->call.n_bulk_out = s->n;

@@ -39,6 +39,7 @@ static void span_send(struct core_req *q, uint64_t chunk, uint64_t from)
     io->from = from;
     io->to = s->kind == OSS_IO_SEEK ? s->found : s->end;
     io->hole = s->hole;
+    io->once = s->kind == OSS_IO_PUNCH;
     io->done = span_called;
     q->p.pending++;
     oss_io_submit(io);

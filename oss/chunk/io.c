@@ -156,6 +156,25 @@ void chunk_report_damaged(const struct chunk_op *op, uint32_t offset)
              (unsigned long long)op->ino, (unsigned long long)op->chunk, offset);
 }
 
+int chunk_check_sums(const struct chunk_op *op)
+{
+    const uint8_t *p = op->data;
+    uint32_t offset = op->offset, left = op->len, i = 0;
+
+    while (op->crcs && left) {
+        uint32_t n = MIN(left, CHUNK_BLOCK - offset % CHUNK_BLOCK);
+
+        if (crc32c(p, n) != op->crcs[i++]) {
+            chunk_report_damaged(op, offset);
+            return -AIFS_ECHECKSUM;
+        }
+        p += n;
+        offset += n;
+        left -= n;
+    }
+    return 0;
+}
+
 /* Into the slot's memory; whole blocks. */
 static int copy_mapped(const struct chunk_op *op, uint8_t *to, unsigned n_iov, const uint32_t *crcs)
 {

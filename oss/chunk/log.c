@@ -168,6 +168,7 @@ int chunk_log_attach(struct chunk_store *s, struct chunk *c, uint32_t block,
     CHUNK_SET(c->present, block);
     CHUNK_CLEAR(c->locked, block);
     c->version = MAX(c->version, r->write_version);
+    chunk_note_op(c, r->op_id);
     c->truncate_gen = MAX(c->truncate_gen, r->truncate_gen);
     return 0;
 }

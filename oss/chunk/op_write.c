@@ -98,25 +98,6 @@ static void write_cover(const struct chunk_op *op, uint32_t b, uint32_t *lo, uin
     *hi = MIN(write_end_offset(op) - base, CHUNK_BLOCK);
 }
 
-static int write_check_sums(const struct chunk_op *op)
-{
-    const uint8_t *p = op->data;
-    uint32_t offset = op->offset, left = op->len, i = 0;
-
-    while (op->crcs && left) {
-        uint32_t n = MIN(left, CHUNK_BLOCK - offset % CHUNK_BLOCK);
-
-        if (crc32c(p, n) != op->crcs[i++]) {
-            chunk_report_damaged(op, offset);
-            return -AIFS_ECHECKSUM;
-        }
-        p += n;
-        offset += n;
-        left -= n;
-    }
-    return 0;
-}
-
 /* Whole blocks may land in a new slot that is mapped: then their sums cost next to nothing on the
  * way. Nothing looks at the data before that is known. */
 static bool write_checks_later(const struct chunk_op *op)
@@ -448,10 +429,7 @@ static int write_apply(struct chunk_op *op)
         c->len = end;
         c->record_dirty = true;
     }
-    if (op->op_id != c->op_ids[0]) {
-        c->op_ids[1] = c->op_ids[0];
-        c->op_ids[0] = op->op_id;
-    }
+    chunk_note_op(c, op->op_id);
     if (c->truncate_gen != op->truncate_gen) {
         c->truncate_gen = op->truncate_gen;
         c->record_dirty = true;
@@ -491,7 +469,7 @@ static int write_start_data(struct chunk_op *op)
     /* A new slot is nobody's yet, so rubbish may be in it. */
     if (w->unchecked && !(w->slot.class && chunk_place_mapped(op->store, w->slot))) {
         w->unchecked = false;
-        rc = write_check_sums(op);
+        rc = chunk_check_sums(op);
         if (rc)
             return write_end(op, rc);
     }
@@ -558,7 +536,7 @@ int op_write_step(struct chunk_op *op)
     switch (sm_state(&op->sm)) {
     case W_START:
         w->unchecked = write_checks_later(op);
-        rc = w->unchecked ? 0 : write_check_sums(op);
+        rc = w->unchecked ? 0 : chunk_check_sums(op);
         if (rc)
             return write_end(op, rc);
         sm_move(&op->sm, W_GATE);
@@ -567,6 +545,8 @@ int op_write_step(struct chunk_op *op)
     case W_GATE:
         return write_gate(op);
     case W_HOLD:
+        if (op->op_id && chunk_has_op(op->c, op->op_id))
+            return write_end(op, 0); /* before a restart: what was written since stays */
         rc = write_plan(op);
         return rc > STEP_AGAIN ? write_buffer(op) : rc;
     case W_SPACE:

@@ -149,7 +149,8 @@ struct chunk_op {
     void (*done)(struct chunk_op *op, int status);
     void *arg;
     /* in */
-    uint64_t ino, chunk, truncate_gen, op_id;
+    uint64_t ino, chunk, truncate_gen;
+    uint64_t op_id; /* WRITE: if it is among the last two of the chunk it is done; 0: it has none */
     uint32_t offset, len;
     uint32_t chunk_bytes, stride;
     uint64_t start, end;

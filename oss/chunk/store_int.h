@@ -87,6 +87,20 @@ struct chunk {
     bool granting;
 };
 
+/* Writes that are not done again (chunk_op.op_id): the last two. */
+static inline bool chunk_has_op(const struct chunk *c, uint64_t op_id)
+{
+    return c->op_ids[0] == op_id || c->op_ids[1] == op_id;
+}
+
+static inline void chunk_note_op(struct chunk *c, uint64_t op_id)
+{
+    if (!op_id || chunk_has_op(c, op_id))
+        return;
+    c->op_ids[1] = c->op_ids[0];
+    c->op_ids[0] = op_id;
+}
+
 #define CHUNK_BIT(map, b)   ((uint32_t)((map)[(b) / 64] >> ((b) % 64) & 1))
 #define CHUNK_SET(map, b)   ((map)[(b) / 64] |= 1ull << ((b) % 64))
 #define CHUNK_CLEAR(map, b) ((map)[(b) / 64] &= ~(1ull << ((b) % 64)))
@@ -283,6 +297,7 @@ void chunk_store_blocks(struct chunk_op *op, struct chunk_slot slot, uint32_t bl
                         const uint32_t *crcs);
 /* What came from the network at this offset of the chunk has not the sum that came with it. */
 void chunk_report_damaged(const struct chunk_op *op, uint32_t offset);
+int chunk_check_sums(const struct chunk_op *op) MUST_USE; /* of a WRITE: what came with it */
 void chunk_report_corrupt(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint32_t block,
                           const char *what);
 

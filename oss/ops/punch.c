@@ -18,6 +18,10 @@ static void punch_fill(struct oss_fan *f, uint32_t i, struct chunk_op *op)
 
 static void punch_done(struct oss_request *r, int status)
 {
+    const struct msg_cut_req *m = r->msg;
+
+    if (!status)
+        oss_session_done(r, m->once);
     oss_reply(r, status, NULL);
 }
 
@@ -26,7 +30,14 @@ void oss_op_punch(struct oss_request *r)
     const struct msg_cut_req *m = r->msg;
     struct oss_fan *f;
 
-    if (!oss_request_target(r, m->target) || !(f = oss_fan_create(r, 1)))
+    if (!oss_request_target(r, m->target))
+        return;
+    if (oss_session_did(r, m->once)) {
+        oss_reply(r, 0, NULL);
+        return;
+    }
+    f = oss_fan_create(r, 1);
+    if (!f)
         return;
     f->fill = punch_fill;
     f->done = punch_done;

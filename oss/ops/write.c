@@ -3,7 +3,7 @@
  * OSS_WRITE: ranges of chunks of one inode, straight from the buffer, or in the slot, in which the
  * payload landed.
  * The reply names the target's verifier, what is left of the session's promise of space, and
- * whether the bytes are durable already.
+ * whether the bytes are durable already. What is sent again although it was done is answered so.
  */
 #include "common/base/err.h"
 #include "oss/oss.h"
@@ -36,6 +36,15 @@ static int write_check(const struct oss_request *r)
     return bytes == r->rpc->header.bulk_len && crcs == m->n_crcs ? 0 : -AIFS_EPROTO;
 }
 
+/* What the chunk remembers of it over a restart; 0: nothing. */
+static uint64_t write_once_id(const struct oss_request *r, const struct msg_range *g)
+{
+    const struct msg_write_req *m = r->msg;
+    uint64_t id = hash_u64(m->once ^ hash_u64(r->rpc->header.session ^ hash_u64(g->offset)));
+
+    return m->once && m->stable && r->session ? id | 1 : 0;
+}
+
 static void write_fill(struct oss_fan *f, uint32_t i, struct chunk_op *op)
 {
     struct oss_request *r = f->request;
@@ -45,7 +54,7 @@ static void write_fill(struct oss_fan *f, uint32_t i, struct chunk_op *op)
     op->kind = CHUNK_WRITE;
     op->ino = m->ino;
     op->truncate_gen = m->truncate_gen;
-    op->op_id = m->op_id;
+    op->op_id = write_once_id(r, &m->ranges[i]);
     op->stable = s->stable;
     op->chunk = m->ranges[i].chunk;
     op->offset = m->ranges[i].offset;
@@ -65,7 +74,19 @@ static void write_done(struct oss_request *r, int status)
     s->rep.verifier = chunk_store_verifier(r->target->store);
     s->rep.grant = oss_session_grant(r, r->target, m->want_grant);
     s->rep.committed = s->stable;
+    if (!status && s->stable)
+        oss_session_done(r, m->once);
     oss_reply(r, status, status ? NULL : &s->rep);
+}
+
+static void write_repeated(struct oss_request *r)
+{
+    struct write_state *s = r->state;
+
+    s->rep.verifier = chunk_store_verifier(r->target->store);
+    s->rep.grant = oss_session_grant(r, r->target, 0);
+    s->rep.committed = true;
+    oss_reply(r, 0, &s->rep);
 }
 
 static void place_release(void *arg)
@@ -110,6 +131,10 @@ void oss_op_write(struct oss_request *r)
     s->place = r->rpc->bulk ? NULL : r->rpc->placed.arg;
     s->stable = m->stable || (m->n_ranges == 1 &&
                               chunk_store_commits_at_once(r->target->store, m->ranges[0].len));
+    if (oss_session_did(r, m->once)) {
+        write_repeated(r);
+        return;
+    }
     for (uint32_t i = 0; i < m->n_ranges; i++) {
         s->at[i] = at;
         s->crcs_at[i] = crcs;

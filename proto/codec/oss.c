@@ -46,7 +46,8 @@ CODEC_MSG(read_rep, ReadRep, READ_REP)
     F(u32s, crcs, CODEC_CRCS_MAX)                                                                  \
     F(num, op_id)                                                                                  \
     F(num, want_grant)                                                                             \
-    F(num, keep_grant)
+    F(num, keep_grant)                                                                             \
+    F(num, once)
 CODEC_MSG(write_req, WriteReq, WRITE_REQ)
 
 #define WRITE_REP(F) F(num, verifier) F(num, grant) F(flag, committed)
@@ -59,7 +60,9 @@ CODEC_MSG(commit_req, CommitReq, COMMIT_REQ)
 CODEC_MSG(commit_rep, CommitRep, COMMIT_REP)
 
 #define CUT_REQ(F)                                                                                 \
-    F(num, target) F(num, ino) F(num, truncate_gen) F(num, chunk_bytes) F(num, start) F(num, end)
+    F(num, target)                                                                                 \
+    F(num, ino)                                                                                    \
+    F(num, truncate_gen) F(num, chunk_bytes) F(num, start) F(num, end) F(num, once)
 CODEC_MSG(cut_req, CutReq, CUT_REQ)
 
 #define DESTROY_REQ(F) F(num, target) F(u64s, inos, MSG_ITEMS_MAX)

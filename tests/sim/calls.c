@@ -24,7 +24,7 @@ void work_begin(struct proc *p, enum op_kind kind, uint64_t ino)
     sim.history.next += kind == OP_APPEND ? 2 : kind == OP_WRITE;
     p->op->ino = ino;
     p->starts = sim_mds()->starts;
-    p->was_lost = p->again = false;
+    p->was_lost = false;
     p->busy = true;
     memset(&p->q, 0, sizeof p->q);
     p->q.done = work_finish;

@@ -53,6 +53,7 @@
     X(SIM_LOCK_RESTART, "locks: held over a restart of the metadata server")                       \
     X(SIM_WRITE_STABLE, "data: stable write")                                                      \
     X(SIM_WRITE_UNSTABLE, "data: unstable write")                                                  \
+    X(SIM_WRITE_REPEATED, "data: write of before a restart sent again")                            \
     X(SIM_COMMIT, "data: commit")                                                                  \
     X(SIM_UNSTABLE_LOST, "data: unstable write lost with its server")                              \
     X(SIM_STALE_TRUNC, "data: request of an older truncate generation")                            \
@@ -70,6 +71,7 @@
     X(SIM_OSS_FENCE_DRAINS, "oss: fence waits for requests under way")                             \
     X(SIM_OSS_OLDER, "oss: newer connection waits for requests of an older one")                   \
     X(SIM_OSS_WAITS_OLDER, "oss: requests wait for those of an older connection")                  \
+    X(SIM_OSS_REPEATED, "oss: write or punch sent again, and done before")                         \
     X(SIM_OSS_GRANT, "oss: space promised")                                                        \
     X(SIM_MDS_GRACE, "mds: waits for sessions from before")                                        \
     X(SIM_MDS_GRACE_WAITS, "mds: change waits for reclaims")                                       \

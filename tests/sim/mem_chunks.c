@@ -19,7 +19,7 @@
 
 struct content {
     uint32_t len;
-    uint64_t truncate_gen;
+    uint64_t truncate_gen, op_ids[2];
     uint8_t data[CHUNK_BYTES];
 };
 
@@ -207,6 +207,8 @@ static int run_write(struct chunk_op *op, struct mem_inode *i)
     if (!c->now)
         c->now = calloc(1, sizeof *c->now);
     SIM_CHECK(c->now);
+    if (!sim_chunks_first_time(op, c->now->op_ids))
+        return 0;
     memcpy(c->now->data + op->offset, op->data, op->len);
     c->now->len = MAX(c->now->len, op->offset + op->len);
     c->now->truncate_gen = op->truncate_gen;

@@ -34,6 +34,19 @@ static bool may_run(const struct list *queue, const struct chunk_op *op)
     return true;
 }
 
+bool sim_chunks_first_time(const struct chunk_op *op, uint64_t op_ids[2])
+{
+    if (op->op_id && (op_ids[0] == op->op_id || op_ids[1] == op->op_id)) {
+        sim_hit(SIM_WRITE_REPEATED);
+        return false;
+    }
+    if (op->op_id) {
+        op_ids[1] = op_ids[0];
+        op_ids[0] = op->op_id;
+    }
+    return true;
+}
+
 struct chunk_op *sim_chunks_draw(struct list *queue)
 {
     struct chunk_op *drawn = NULL;

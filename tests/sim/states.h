@@ -26,8 +26,6 @@ unsigned states_changes(const struct core *c);                  /* how many are 
 uint64_t states_removal(const struct core *c, bool made, uint64_t dir, char name);
 bool states_makes(const struct core *c, uint64_t ino); /* ahead; it is under way */
 uint32_t states_removals(const struct core *c);        /* how many */
-/* A write past the cache, of which a transfer is made again, or may be with those of others. */
-bool states_writes_again(const struct core *c, const struct core_req *q);
 uint64_t states_reports(const struct core *c); /* the size of which inode is on its way; 0: none */
 /* An inode of which it believes the attributes; 0: none. */
 uint64_t states_believed(const struct core *c);

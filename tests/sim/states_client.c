@@ -69,20 +69,6 @@ void states_look_at_client(const struct core *c)
         look_at_file(list_entry(l, const struct core_file, all));
 }
 
-bool states_writes_again(const struct core *c, const struct core_req *q)
-{
-    const struct list *l;
-
-    list_for_each (l, &c->ios) {
-        const struct oss_io *io = list_entry(l, const struct oss_io, all);
-
-        if (io->q == q && io->kind == OSS_IO_WRITE &&
-            (io->attempt || io->share || io->call.state & CALL_RESENT))
-            return true;
-    }
-    return false;
-}
-
 unsigned states_changes(const struct core *c)
 {
     const struct list *l;

@@ -10,6 +10,7 @@ void states_look_at_oss(const struct oss *o)
 
     hit_if(!o->ready, SIM_OSS_UNREGISTERED);
     hit_list(&o->fencing, SIM_OSS_FENCE_DRAINS);
+    hit_if(stat_value(&o->repeated), SIM_OSS_REPEATED);
     hmap_for_each (n, next, pos, &o->sessions) {
         const struct oss_session *s = container_of(n, const struct oss_session, node);
 

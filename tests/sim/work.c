@@ -107,9 +107,8 @@ static uint64_t think(void)
 }
 
 /* Without a lease an append takes its place before its bytes are there, and a write's bytes are
- * there before its size is. When the file is cut meanwhile, or an answer of a target is lost, it is
- * made again, and who has looked in between has seen the first one (an append's as zeros): as one
- * more of its kind. */
+ * there before its size is. When the file is cut meanwhile it is made again, and who has looked in
+ * between has seen the first one (an append's as zeros): as one more of its kind. */
 static void record_ghost(const struct proc *p, enum op_kind kind, uint32_t call, unsigned cell)
 {
     struct op *g = work_record(p->client->index, kind);
@@ -172,7 +171,7 @@ void work_finish(struct core_req *q, int status)
         work_locks_take(p, status);
     work_locks_used(p, status);
     o->unknown = !is_definite(status);
-    if ((o->kind == OP_APPEND || o->kind == OP_WRITE) && (q->p.stale || p->again))
+    if ((o->kind == OP_APPEND || o->kind == OP_WRITE) && q->p.stale)
         record_ghost(p, o->kind, p->ghost, o->cell);
     if (o->kind == OP_APPEND && status == 0)
         record_bytes(p);
@@ -420,8 +419,6 @@ void sim_work_tick(void)
     for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++) {
         struct proc *p = &work.proc[i];
 
-        if (p->busy && p->op->kind == OP_WRITE && !p->client->dead && !p->again)
-            p->again = states_writes_again(p->client->core, &p->q);
         if (p->unread && !p->client->resume_ns) {
             p->unread = false;
             core_read_done(&p->q);

@@ -36,7 +36,6 @@ struct proc {
     struct op *op;
     struct fd fd[FDS], *on;
     bool closing;
-    bool again;     /* WRITE: a transfer of it was made again */
     uint32_t ghost; /* APPEND, WRITE: a number of the sequence, for what it had to make again; the
                        one behind it for the bytes of an APPEND */
     uint64_t next_ns;

@@ -90,6 +90,7 @@ struct fake_oss {
     unsigned refused;                                                    /* it was missing */
     unsigned read_ranges, write_ranges;
     uint64_t bytes_written;
+    uint64_t once[2]; /* of the last two writes, the latest first */
 };
 
 struct fake_cluster {

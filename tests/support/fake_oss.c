@@ -97,6 +97,8 @@ static void serve_write(struct fake_oss *o, struct rpc_req *req)
     uint32_t bytes = 0, n_crcs = 0;
 
     o->writes++;
+    o->once[1] = o->once[0];
+    o->once[0] = m->once;
     o->write_ranges += m->n_ranges;
     o->unstable += !m->stable;
     if (m->truncate_gen < o->truncate_gen[m->ino]) {

@@ -39,6 +39,52 @@ START_TEST(uncommitted_data_is_written_again_when_a_target_forgot_it)
 }
 END_TEST
 
+static const struct fake_oss *refuse_a_write(struct core_file *f, int status)
+{
+    const struct fake_oss *at = NULL;
+    unsigned before[3];
+
+    for (unsigned k = 0; k < 3; k++) {
+        bed.cluster.oss[k].fail_writes = status;
+        bed.cluster.oss[k].fail_writes_n = 1;
+        before[k] = bed.cluster.oss[k].writes;
+    }
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 100), 0);
+    for (unsigned k = 0; k < 3; k++) {
+        bed.cluster.oss[k].fail_writes = 0;
+        if (bed.cluster.oss[k].writes == before[k] + 2)
+            at = &bed.cluster.oss[k];
+    }
+    ck_assert_ptr_nonnull(at);
+    return at;
+}
+
+/* By it a target knows what it has done already. */
+START_TEST(a_write_without_a_lease_keeps_its_number_while_it_is_sent_again)
+{
+    struct core *other = bed_mount(&bed, NULL);
+    struct core_file *f = bed_create(&bed, c, "f"), *f2;
+    const struct fake_oss *at;
+    uint64_t first;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    for (unsigned k = 0; k < 3; k++)
+        ck_assert_uint_eq(bed.cluster.oss[k].once[0], 0);
+    f2 = bed_open(&bed, other, "f", O_RDWR, NULL);
+    at = refuse_a_write(f, -AIFS_EBUSY_SERVER);
+    first = at->once[0];
+    ck_assert_uint_ne(first, 0);
+    ck_assert_uint_eq(at->once[1], first);
+    at = refuse_a_write(f, -AIFS_ESTALE_TRUNC); /* the file is another one then */
+    ck_assert_uint_ne(at->once[1], first);
+    ck_assert_uint_ne(at->once[0], at->once[1]);
+    core_release(other, f2);
+    bed_unmount(&bed, other, false, 0);
+    core_release(c, f);
+}
+END_TEST
+
 START_TEST(a_restart_while_writes_are_in_flight_loses_nothing)
 {
     struct core_file *f = bed_create(&bed, c, "inflight");
@@ -499,6 +545,7 @@ SUITE_MAIN("client-failures", setup, file_bed_teardown,
            uncommitted_data_is_written_again_when_a_target_forgot_it,
            a_restart_while_writes_are_in_flight_loses_nothing,
            a_change_whose_answer_is_lost_is_executed_once,
+           a_write_without_a_lease_keeps_its_number_while_it_is_sent_again,
            a_file_is_cut_once_by_an_open_whose_answer_is_lost,
            a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_new_one,
            a_file_whose_locks_were_lost_does_not_keep_others_from_writing_back,

@@ -200,7 +200,8 @@ int server_write(uint32_t target, uint64_t ino, uint64_t chunk, uint32_t offset,
                               .n_ranges = 1,
                               .ranges = &range,
                               .crcs = crcs,
-                              .want_grant = 1 << 20};
+                              .want_grant = 1 << 20,
+                              .once = bed->once};
     struct iovec iov = {data, len};
     struct caller k;
     int rc;

@@ -31,6 +31,7 @@ struct bed {
     bool mute;      /* the metadata server does not answer */
     uint64_t errors_seen;
     uint64_t session; /* of the calls that follow */
+    uint64_t once;    /* of the writes that follow */
     uint32_t generation, incarnation;
     uint8_t *buf; /* two chunks */
 };

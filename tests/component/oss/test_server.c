@@ -92,6 +92,79 @@ START_TEST(a_stable_write_survives_a_kill_and_the_verifier_changes)
 }
 END_TEST
 
+static void write_once(uint64_t session, uint64_t once, uint32_t offset, const char *text)
+{
+    char data[16];
+
+    snprintf(data, sizeof data, "%s", text);
+    bed->session = session;
+    bed->once = once;
+    ck_assert_int_eq(server_write(100, 9, 0, offset, data, 5, true, NULL), 0);
+    bed->once = 0;
+}
+
+static void there_is(uint32_t offset, const char *text)
+{
+    uint32_t len = 0;
+
+    ck_assert_int_eq(server_read(100, 9, 0, 0, bed->buf, CHUNK, &len), 0);
+    ck_assert_uint_ge(len, offset + 5);
+    ck_assert_int_eq(memcmp(bed->buf + offset, text, 5), 0);
+}
+
+static void punch_once(uint64_t session, uint64_t once)
+{
+    struct msg_cut_req m = {
+        .target = 100, .ino = 9, .chunk_bytes = CHUNK, .start = 0, .end = 4096, .once = once};
+    struct caller k;
+
+    bed->session = session;
+    ck_assert_int_eq(server_call_ready(&k, RPC_OP_OSS_PUNCH, &m, NULL, NULL), 0);
+    rpc_call_fini(&k.call);
+}
+
+/* Its answer was lost, and somebody else has written there meanwhile, and has been answered. */
+START_TEST(what_is_sent_again_and_was_done_is_not_done_again)
+{
+    write_once(5, 1, 0, "first");
+    write_once(5, 2, 100, "other");
+    write_once(6, 1, 0, "newer"); /* the number of another session */
+    write_once(5, 1, 0, "first");
+    there_is(0, "newer");
+    write_once(5, 3, 0, "third");
+    there_is(0, "third");
+    write_once(5, 0, 0, "fifth"); /* without a number as often as it comes */
+    write_once(5, 0, 0, "sixth");
+    there_is(0, "sixth");
+    punch_once(5, 4);
+    there_is(0, "\0\0\0\0\0");
+    write_once(6, 5, 0, "newer");
+    punch_once(5, 4);
+    there_is(0, "newer");
+    punch_once(6, 4);
+    there_is(0, "\0\0\0\0\0");
+}
+END_TEST
+
+START_TEST(a_write_that_is_sent_again_is_known_after_a_kill)
+{
+    char port[200];
+
+    write_once(5, 1, 0, "first"); /* with the record of the chunk, and logged over it: */
+    write_once(5, 2, 100, "other");
+    server_end(SIGKILL, 0);
+    snprintf(port, sizeof port, "%s/run/port", bed->dir);
+    unlink(port);
+    server_start(NULL);
+    server_connect();
+    write_once(5, 2, 100, "wrong");
+    there_is(100, "other");
+    write_once(6, 1, 100, "newer");
+    write_once(5, 2, 100, "other");
+    there_is(100, "newer");
+}
+END_TEST
+
 START_TEST(a_large_write_to_a_target_in_memory_is_durable_as_it_is_answered)
 {
     static struct bed *on_disk;
@@ -429,6 +502,8 @@ END_TEST
 SUITE_MAIN("oss server", server_make_bed, server_end_bed, what_was_written_is_read_with_its_sums,
            many_ranges_are_answered_together_in_their_order,
            a_stable_write_survives_a_kill_and_the_verifier_changes,
+           what_is_sent_again_and_was_done_is_not_done_again,
+           a_write_that_is_sent_again_is_known_after_a_kill,
            a_large_write_to_a_target_in_memory_is_durable_as_it_is_answered,
            a_clean_stop_commits_everything, malformed_requests_are_refused_and_harm_nothing,
            truncate_seal_list_and_destroy_over_the_wire, a_target_is_added_online_and_kept,
