@@ -21,7 +21,7 @@ void model_init(struct model *m, uint64_t root)
 
 struct model_inode *model_by_ino(struct model *m, uint64_t ino)
 {
-    for (unsigned i = 0; i < MODEL_INODES; i++)
+    for (unsigned i = 0; ino && i < MODEL_INODES; i++) /* 0: none, or not known yet */
         if (m->inode[i].used && m->inode[i].ino == ino)
             return &m->inode[i];
     return NULL;
@@ -391,8 +391,7 @@ static bool do_setattr(struct model *m, const struct op *o)
 
 static bool do_readlink(struct model *m, const struct op *o)
 {
-    /* 0: none was drawn; what an unanswered call has made has no other number here either. */
-    struct model_inode *i = o->ino ? model_by_ino(m, o->ino) : NULL;
+    struct model_inode *i = model_by_ino(m, o->ino); /* none, if none was drawn */
 
     if (i && o->status == 0) /* a removed one, too, by a client that has looked it up */
         return o->ret_value == i->xattr;
