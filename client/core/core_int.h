@@ -273,7 +273,7 @@ struct core_file {
 
 int inode_cache_init(struct core *c) MUST_USE;
 void inode_cache_fini(struct core *c);
-struct core_inode *inode_find(struct core *c, uint64_t ino);
+struct core_inode *inode_find(const struct core *c, uint64_t ino);
 struct core_inode *inode_get(struct core *c,
                              uint64_t ino); /* found or made, referenced; NULL: no memory */
 struct core_inode *inode_ref(struct core_inode *i);

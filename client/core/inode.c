@@ -20,7 +20,7 @@ int inode_cache_init(struct core *c)
     return hmap_init(&c->inodes, 1024);
 }
 
-struct core_inode *inode_find(struct core *c, uint64_t ino)
+struct core_inode *inode_find(const struct core *c, uint64_t ino)
 {
     struct hmap_node *n;
 

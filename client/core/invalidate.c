@@ -30,7 +30,7 @@ struct invalidation {
 
 static bool removals_under_way(const struct core *c, uint64_t ino)
 {
-    const struct core_inode *i = c->behind.n ? inode_find((struct core *)c, ino) : NULL;
+    const struct core_inode *i = c->behind.n ? inode_find(c, ino) : NULL;
 
     return i && behind_busy(i);
 }

@@ -59,7 +59,7 @@ void core_readlink(struct core *c, struct core_req *q, uint64_t ino)
 
 struct msg_bytes core_link_target(const struct core *c, uint64_t ino)
 {
-    const struct core_inode *i = inode_find((struct core *)(uintptr_t)c, ino);
+    const struct core_inode *i = inode_find(c, ino);
 
     return i ? i->target : (struct msg_bytes){0};
 }
