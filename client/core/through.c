@@ -73,8 +73,11 @@ static void cancel_flush(struct core_req *q, int status)
     struct core_inode *i = inode_ref(q->p.inode);
 
     flush_cancel((struct flush_wait *)q->p.flush);
-    if (i->grow_trial == q)
+    if (i->grow_trial == q) {
         i->grow_trial = NULL;
+        if (q->p.error) /* it cannot grow: to be given up, though nobody is told */
+            i->grow_error_seq = i->error_seq - 1;
+    }
     leave(q);
     req_finish(q, status);
     req_resume_list(&i->straight_waiters);

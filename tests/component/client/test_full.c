@@ -3,6 +3,8 @@
 #include <check.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/base/err.h"
 #include "tests/support/file_bed.h"
@@ -13,6 +15,16 @@
 static void setup(void)
 {
     file_bed_setup(3, ROOM);
+}
+
+static void expect_size(struct core_file *f, const char *name, uint64_t want)
+{
+    uint64_t size;
+
+    ck_assert_int_eq(bed_size(&bed, c, core_file_ino(f), &size), 0);
+    ck_assert_uint_eq(size, want);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert_uint_eq(fake_inode(&bed.cluster, name)->attr.size, want);
 }
 
 static struct fake_oss *oss_of_chunk(const char *name, uint64_t chunk)
@@ -176,16 +188,6 @@ END_TEST
 
 /* ---- what was not acknowledged ---- */
 
-static void expect_size(struct core_file *f, const char *name, uint64_t want)
-{
-    uint64_t size;
-
-    ck_assert_int_eq(bed_size(&bed, c, core_file_ino(f), &size), 0);
-    ck_assert_uint_eq(size, want);
-    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
-    ck_assert_uint_eq(fake_inode(&bed.cluster, name)->attr.size, want);
-}
-
 static void promise_nothing(void)
 {
     for (unsigned k = 0; k < 3; k++)
@@ -277,6 +279,39 @@ START_TEST(a_small_file_that_finds_no_room_to_grow_has_lost_nothing)
 }
 END_TEST
 
+/* The record that the server has is the only good copy: nothing may take its place. */
+START_TEST(a_growth_whose_writer_was_killed_is_given_up_when_it_has_failed)
+{
+    struct core_file *f = stored_file("killed", 1000);
+    struct msg_setattr_req owner = {.ino = core_file_ino(f), .set = MSG_SET_UID | MSG_SET_GID};
+    struct iovec iov = {data + 1000, 100000};
+    struct bed_op op, write;
+
+    fake_inode(&bed.cluster, "killed")->attr.flags |= MSG_ATTR_NO_XATTRS;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 1000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0); /* brings the attributes */
+    bed_op_init(&op);
+    core_setattr(c, &op.q, &owner, f); /* it is told with the next flush, which waits for that */
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    ck_assert_uint_eq(bed.cluster.calls[RPC_OP_SETATTR], 0);
+    bed.cluster.mds_hold = true;
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
+    bed_op_init(&write);
+    core_write(c, &write.q, f, 1000, &iov, 1, 100000);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    ck_assert(!write.done);
+    core_cancel(&write.q);
+    ck_assert_int_eq(bed_wait(&bed, &write), -EINTR);
+    fake_targets_fail_writes(&bed.cluster, 0);
+    fake_mds_release(&bed.cluster);
+    (void)bed_fsync(&bed, c, f);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    expect_size(f, "killed", 1000);
+    bed_expect_durable(&bed, "killed", data, 1000);
+    core_release(c, f);
+}
+END_TEST
+
 /* Its first part went with a growth that was given up while the second one waited. */
 START_TEST(a_write_begins_again_when_what_it_has_written_went_with_a_growth)
 {
@@ -338,5 +373,6 @@ SUITE_MAIN("client-full", setup, file_bed_teardown, a_full_target_is_reported_an
            a_write_that_is_refused_in_part_is_short,
            so_is_one_without_a_lease_and_nothing_is_left_behind_it,
            a_small_file_that_finds_no_room_to_grow_has_lost_nothing,
+           a_growth_whose_writer_was_killed_is_given_up_when_it_has_failed,
            a_write_begins_again_when_what_it_has_written_went_with_a_growth,
            a_write_that_waits_to_be_stored_can_be_killed_after_the_end_of_the_session)
