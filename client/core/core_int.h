@@ -371,6 +371,8 @@ void flush_meta_over(struct core_inode *i, uint64_t seq); /* nobody waits for a 
 void inline_load(struct core_inode *i,
                  const struct msg_inode *m); /* block 0 from a reply, when memory allows */
 bool inline_cached(const struct core_inode *i);
+/* The server has not taken what is here: it is forgotten, and the file is what the server has. */
+void inline_not_stored(struct core_inode *i);
 void inline_saved(struct core_inode *i); /* the server has all of it: its memory may be wanted */
 void inline_fetch(
     struct core_req *q,

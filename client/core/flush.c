@@ -99,6 +99,8 @@ static void meta_failed(struct core_inode *i, struct mds_op *op, int status)
         growth_give_up(i);
     else
         flush_meta_over(i, op->n1);
+    if (op->call.op == RPC_OP_WRITE_INLINE && i->meta_seq == op->n1)
+        inline_not_stored(i); /* else all of it goes once more with what was written since */
 }
 
 /* ---- times ---- */

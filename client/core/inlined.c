@@ -29,6 +29,14 @@ void inline_saved(struct core_inode *i)
         block_settle(b);
 }
 
+void inline_not_stored(struct core_inode *i)
+{
+    if (!i->in_line || i->lease != MSG_LEASE_WRITE || !list_empty(&i->truncations))
+        return;
+    blocks_drop_all(i, true);
+    i->attr.size = i->acked_size = i->server_size;
+}
+
 void inline_load(struct core_inode *i, const struct msg_inode *m)
 {
     uint32_t size = (uint32_t)MIN(i->attr.size, CORE_SMALL_BYTES);

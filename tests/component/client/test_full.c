@@ -78,6 +78,46 @@ START_TEST(what_no_target_has_taken_is_not_read)
 }
 END_TEST
 
+START_TEST(what_the_metadata_server_has_not_taken_is_not_read)
+{
+    struct core_file *f = stored_file("small", 1000);
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 500, data + 5, 1000), 0);
+    bed.cluster.refuse = -ENOSPC;
+    ck_assert_int_eq(bed_fsync(&bed, c, f), -ENOSPC);
+    bed.cluster.refuse = 0;
+    expect_size(f, "small", 1000);
+    ck_assert_int_eq(bed_read(&bed, c, f, 0, back, 2000), 1000);
+    ck_assert_int_eq(memcmp(back, data, 1000), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 100), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "small", data, 1100);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(what_was_not_taken_goes_with_what_is_written_meanwhile)
+{
+    struct core_file *f = stored_file("small", 1000);
+    struct bed_op op;
+
+    memcpy(back, data, 2000);
+    memcpy(back + 500, data + 5, 500);
+    ck_assert_int_eq(bed_write(&bed, c, f, 500, back + 500, 500), 0);
+    bed.cluster.mds_hold = true;
+    fsync_later(&op, f);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    ck_assert_int_eq(bed_write(&bed, c, f, 1000, back + 1000, 1000), 0);
+    bed.cluster.refuse = -ENOSPC;
+    fake_mds_release(&bed.cluster);
+    bed.cluster.refuse = 0;
+    ck_assert_int_eq(bed_wait(&bed, &op), -ENOSPC);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "small", back, 2000);
+    core_release(c, f);
+}
+END_TEST
+
 START_TEST(without_a_grant_enospc_reaches_write)
 {
     struct core_file *f = bed_create(&bed, c, "nogrant");
@@ -365,7 +405,9 @@ START_TEST(a_write_that_waits_to_be_stored_can_be_killed_after_the_end_of_the_se
 END_TEST
 
 SUITE_MAIN("client-full", setup, file_bed_teardown, a_full_target_is_reported_and_by_one_call_only,
-           what_no_target_has_taken_is_not_read, without_a_grant_enospc_reaches_write,
+           what_no_target_has_taken_is_not_read, what_the_metadata_server_has_not_taken_is_not_read,
+           what_was_not_taken_goes_with_what_is_written_meanwhile,
+           without_a_grant_enospc_reaches_write,
            what_is_lost_is_told_by_fsync_and_close_whatever_a_write_has_told,
            a_synchronous_write_does_not_take_the_error_of_another_from_fsync,
            what_no_commit_has_made_durable_is_not_read_either,
