@@ -40,7 +40,7 @@ static void block_sent(struct oss_io *io, int status)
     }
     mem_freed(i->core); /* a write may have waited for its target to have less to do */
     if (status && !b->dead) {
-        inode_set_error(i, status == -EINTR ? -AIFS_ETIMEOUT : status, "write-back");
+        inode_set_error_at(i, status == -EINTR ? -AIFS_ETIMEOUT : status, "write-back", io->target);
         block_not_stored(b, io->start, io->start + io->len);
     } else if (!status && !b->dead) {
         uint64_t end = b->index * stripe_block_bytes(&i->layout) + io->start + io->len;

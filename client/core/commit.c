@@ -282,7 +282,7 @@ static void block_replay(struct block *b)
     extents_clear(&b->unc);
     extents_clear(&b->committing);
     if (b->inode->lease != MSG_LEASE_WRITE) {
-        inode_set_error(b->inode, -EIO, "replay without a lease");
+        inode_set_error_at(b->inode, -EIO, "replay without a lease", b->unc_in->target);
         return;
     }
     for (at = 0; extents_next(&both, at, &e); at = e.end) {
@@ -377,7 +377,7 @@ static void commit_failed(struct oss_target *t, int status)
         struct inode_target *it = list_entry(l, struct inode_target, queue);
         struct core_inode *i = inode_ref(it->inode);
 
-        inode_set_error(i, c->forced ? -EIO : r.status, "commit");
+        inode_set_error_at(i, c->forced ? -EIO : r.status, "commit", t);
         forget_uncommitted(it);
         committed(it, t->commit_ticket);
         flush_step(i);

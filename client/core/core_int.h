@@ -305,9 +305,11 @@ void inode_entry(struct core_inode *i, struct core_entry *ret_entry);
 void inode_touch_data(struct core_inode *i, uint64_t end); /* a local write: size and mtime */
 void inode_touch_ctime(struct core_inode *i);              /* it alone changes, as by a write */
 void inode_set_error(struct core_inode *i, int status, const char *what);
-int inode_error_of(const struct core_file *f);   /* that no fsync of it has told */
-int inode_take_error(struct core_file *f);       /* now one has */
-int inode_error_since(const struct core_req *q); /* of its inode, since q began */
+void inode_set_error_at(struct core_inode *i, int status, const char *what,
+                        const struct oss_target *t); /* NULL: no target's */
+int inode_error_of(const struct core_file *f);       /* that no fsync of it has told */
+int inode_take_error(struct core_file *f);           /* now one has */
+int inode_error_since(const struct core_req *q);     /* of its inode, since q began */
 void inode_mark_dirty(struct core_inode *i);
 struct msg_time core_now(const struct core *c);
 static inline struct msg_time time_later(struct msg_time a, struct msg_time b)

@@ -281,8 +281,11 @@ static bool is_leftover(const struct mds_op *op, const struct core_inode *i)
 static bool made_name(const struct mds_op *op, bool created, uint64_t ino)
 {
     const struct msg_create_req *m = &op->msg.create;
+    struct core_inode *i = inode_find(op->core, ino);
     struct answer a = answer_of(op);
 
+    if (i)
+        i->parent = m->parent;
     if (created) {
         inode_take_dir(op, op->call.rep, m->parent);
         creating_executed(op);

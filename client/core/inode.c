@@ -7,6 +7,7 @@
  * something to write or commit is on core.dirty_inodes, which counts as a reference.
  */
 #include "client/core/core_int.h"
+#include "client/core/where.h"
 
 /* States that end without a change by any client: nobody is told. */
 #define ATTR_PASSING (MSG_ATTR_UNSURE | MSG_ATTR_PUNCH_PENDING)
@@ -363,16 +364,24 @@ void inode_touch_ctime(struct core_inode *i)
     inode_mark_dirty(i);
 }
 
-void inode_set_error(struct core_inode *i, int status, const char *what)
+void inode_set_error_at(struct core_inode *i, int status, const char *what,
+                        const struct oss_target *t)
 {
+    struct where_text where, target;
+
     if (i->grow_trial) { /* its writer is told; the server has what was acknowledged */
         i->grow_trial->p.error = status;
         return;
     }
     i->error = status;
     i->error_seq++;
-    LOG_ERROR("client", "%s of inode %llu failed: %s", what, (unsigned long long)i->ino,
-              err_text(status));
+    LOG_ERROR("client", "%s of inode %llu%s%s failed: %s", what, (unsigned long long)i->ino,
+              where_inode(i, &where), where_target(t, &target), err_text(status));
+}
+
+void inode_set_error(struct core_inode *i, int status, const char *what)
+{
+    inode_set_error_at(i, status, what, NULL);
 }
 
 int inode_error_of(const struct core_file *f)

@@ -185,6 +185,8 @@ static void made(struct mds_op *op, int status)
         if (op->q)
             op->q->entry.entry_valid_ns = core_name_valid_ns(c, believed);
         i = inode_find(c, rep->inode.attr.ino);
+        if (i)
+            i->parent = m->parent;
         if (i && op->call.op == RPC_OP_MKDIR)
             names_made_empty(op, i);
         if (i && (a.kept & RPC_FLAG_ALONE))

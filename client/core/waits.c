@@ -8,6 +8,7 @@
  * Bounded: MSG_SERVER_WAITS_MAX files and targets, whichever are found first.
  */
 #include "client/core/core_int.h"
+#include "client/core/where.h"
 #include "common/base/err.h"
 
 #define WAIT_TOLD_NS (2 * NS_PER_S)
@@ -93,20 +94,24 @@ uint32_t oss_waits(struct core *c, struct msg_server_wait *out)
 
 static void io_hung(struct oss_io *io, uint64_t age_ns)
 {
+    struct where_text where;
+
     io->hung_logged = true;
     io->core->stats.hung++;
-    LOG_WARN("client", "%s, target %u: %s of inode %llu has not been answered for %llu s",
+    LOG_WARN("client", "%s, target %u: %s of inode %llu%s has not been answered for %llu s",
              io->node ? io->node->alias : "not sent", io->target ? io->target->id : 0,
              rpc_op_name(io->call.op), (unsigned long long)io->inode->ino,
-             (unsigned long long)(age_ns / NS_PER_S));
+             where_inode(io->inode, &where), (unsigned long long)(age_ns / NS_PER_S));
 }
 
 void oss_io_gave_up(const struct oss_io *io, int status)
 {
-    LOG_WARN("client", "%s, target %u: %s of inode %llu: given up after %u tries: %s",
+    struct where_text where;
+
+    LOG_WARN("client", "%s, target %u: %s of inode %llu%s: given up after %u tries: %s",
              io->node ? io->node->alias : "no server", io->target ? io->target->id : 0,
-             rpc_op_name(io->call.op), (unsigned long long)io->inode->ino, io->attempt + 1,
-             err_text(status));
+             rpc_op_name(io->call.op), (unsigned long long)io->inode->ino,
+             where_inode(io->inode, &where), io->attempt + 1, err_text(status));
 }
 
 void oss_tick(struct core *c, uint64_t now)

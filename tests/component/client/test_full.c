@@ -118,6 +118,30 @@ START_TEST(what_was_not_taken_goes_with_what_is_written_meanwhile)
 }
 END_TEST
 
+START_TEST(the_log_tells_of_which_file_and_on_which_target_it_was)
+{
+    struct core_file *f = bed_create(&bed, c, "told");
+    char log[4096] = "";
+    int fd = memfd_create("log", 0);
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 6 * MIB), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    core_release(c, f);
+    f = bed_open(&bed, c, "told", O_RDWR, NULL); /* its name is known */
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 4096), 0);
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
+    ck_assert_int_eq(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), -ENOSPC);
+    fake_targets_fail_writes(&bed.cluster, 0);
+    ck_assert_int_gt(pread(fd, log, sizeof log - 1, 0), 0);
+    ck_assert_msg(strstr(log, "write-back of inode ") && strstr(log, " (/told) on oss") &&
+                      strstr(log, ", target "),
+                  "it says %s", log);
+    core_release(c, f);
+    close(fd);
+}
+END_TEST
+
 START_TEST(without_a_grant_enospc_reaches_write)
 {
     struct core_file *f = bed_create(&bed, c, "nogrant");
@@ -407,6 +431,7 @@ END_TEST
 SUITE_MAIN("client-full", setup, file_bed_teardown, a_full_target_is_reported_and_by_one_call_only,
            what_no_target_has_taken_is_not_read, what_the_metadata_server_has_not_taken_is_not_read,
            what_was_not_taken_goes_with_what_is_written_meanwhile,
+           the_log_tells_of_which_file_and_on_which_target_it_was,
            without_a_grant_enospc_reaches_write,
            what_is_lost_is_told_by_fsync_and_close_whatever_a_write_has_told,
            a_synchronous_write_does_not_take_the_error_of_another_from_fsync,
