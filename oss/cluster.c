@@ -170,7 +170,11 @@ static void register_done(struct rpc_call *call, int status)
     if (status) {
         if (status != -AIFS_ECANCELLED)
             LOG_WARN("oss", "registration with the metadata server: %s",
-                     status == -EOPNOTSUPP ? "who answers is none: see oss.mds" : err_text(status));
+                     status == -EOPNOTSUPP ? "who answers is none: see oss.mds"
+                     : status == -EEXIST
+                         ? "another server with this one's identity is connected: does it run "
+                           "twice, or are its targets copies?"
+                         : err_text(status));
         rpc_call_fini(call);
         c->calling = false;
         c->want_register = true;
