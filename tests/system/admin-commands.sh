@@ -43,6 +43,10 @@ refuse "the way to a missing server" 4 'no server nope' "$ADMIN" net show nope
 refuse "no time to wait" 2 'not a time' "$ADMIN" --timeout 0 status
 refuse "help for an unknown noun" 2 'did you mean "target"' "$ADMIN" help targt
 refuse "a relative path" 2 'absolute path' "$ADMIN" target add --node oss1 --path disk
+refuse "a place that is none" 4 'on oss1 is no directory' "$ADMIN" target add --node oss1 --path "$T/none"
+refuse "a place that is taken" 5 'on oss1 is not empty' "$ADMIN" target add --node oss1 --path /etc
+refuse "a verb that is none" 2 'usage: aifs-admin target replace' "$ADMIN" target zzzzzz
+refuse "a key in place of another" 5 'no key is overwritten' "$ADMIN" key create "$C/key/server.key"
 refuse "a target twice" 5 'a target of oss1 already' "$ADMIN" target add --node oss1 --path "$C/oss1/t1"
 refuse "a wrong offset" 2 '"xx" is not an offset' "$ADMIN" file where "$M/f" xx
 "$ADMIN" --json file where "$M/small" | jq -e '.items == []' >/dev/null || fail "file where --json of an inline file"

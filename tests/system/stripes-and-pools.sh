@@ -24,7 +24,7 @@ expect "pool create" "$ADMIN" pool create fast
 refuse "a pool twice" 5 '' "$ADMIN" pool create fast
 refuse "taking a target with data out of its pool" 5 'refused|data' "$ADMIN" pool add fast 1
 mkdir -p "$T/extra"
-refuse "target add where nothing is" 4 'No such file' "$ADMIN" target add --node oss1 --path "$T/extra/t" --pool fast
+refuse "target add where nothing is" 4 'is no directory' "$ADMIN" target add --node oss1 --path "$T/extra/t" --pool fast
 [ ! -e "$T/extra/t" ] || fail "a refused target add has made a directory"
 mkdir "$T/extra/t"
 "$ADMIN" target add --node oss1 --path "$T/extra/t" --pool fast >"$T/said" || fail "target add: $(cat "$T/said")"

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `key`: the keys of a cluster. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/err.h"
 #include "tools/admin/admin.h"
+
+static int not_saved(int rc, const char *path)
+{
+    if (rc != -EEXIST)
+        return admin_fail(rc, "%s", path);
+    admin_error("%s is there already: no key is overwritten", path);
+    return ADMIN_CONFLICT;
+}
 
 int cmd_key_create(struct admin *a, int argc, char **argv)
 {
@@ -18,7 +27,7 @@ int cmd_key_create(struct admin *a, int argc, char **argv)
     if (rc == 0)
         rc = crypto_key_save(argv[0], &key);
     if (rc < 0)
-        return admin_fail(rc, "%s", argv[0]);
+        return not_saved(rc, argv[0]);
     uuid_format(&key.cluster, id);
     if (!a->quiet && !a->json)
         printf("key of the new cluster %s, role server: %s\n", id, argv[0]);
@@ -50,7 +59,7 @@ int cmd_key_derive(struct admin *a, int argc, char **argv)
         if (rc == 0)
             rc = crypto_key_save(argv[2], &derived);
         if (rc < 0)
-            return admin_fail(rc, "%s", argv[2]);
+            return not_saved(rc, argv[2]);
         if (!a->quiet && !a->json)
             printf("key of role %s: %s\n", argv[1], argv[2]);
         out_fields(a, "aifs.key.derive/1",

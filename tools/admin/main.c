@@ -197,6 +197,8 @@ static int unknown(const char *noun, const char *verb)
         admin_error("unknown option %s; see aifs-admin --help", noun);
         return ADMIN_USAGE;
     }
+    if (known && !nearest)
+        return admin_usage(noun, NULL, "there is no \"%s %s\"", noun, verb);
     admin_error("there is no \"%s%s%s\"; %s%s%ssee aifs-admin --help", noun, known ? " " : "",
                 known ? verb : "", nearest ? "did you mean \"" : "", nearest ? nearest : "",
                 nearest ? "\"? " : "");

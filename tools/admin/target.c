@@ -266,6 +266,17 @@ static int add_ask(struct admin *a, const struct cluster_map *map, struct adding
                     add->path, add->node->alias, lived, lived);
         return ADMIN_CONFLICT;
     }
+    if (rc == -ENOENT || rc == -ENOTDIR) {
+        admin_error("%s on %s is no directory: a target begins in one that is there, and empty. Is "
+                    "its disk mounted?",
+                    add->path, add->node->alias);
+        return ADMIN_NOT_FOUND;
+    }
+    if (rc == -ENOTEMPTY) {
+        admin_error("%s on %s is not empty: a target begins in an empty directory", add->path,
+                    add->node->alias);
+        return ADMIN_CONFLICT;
+    }
     if (rc < 0)
         return admin_fail(rc, "target %s on %s", add->path, add->node->alias);
     add->uuid = ((const struct msg_target_add_rep *)rep)->uuid;
@@ -341,7 +352,7 @@ int cmd_target_replace(struct admin *a, int argc, char **argv)
     req.targets = &id;
     rc = rpc_sync_call(a->sync, a->mds_peer, RPC_OP_TARGET_REPLACE, &req, a->timeout_ns, &rep);
     if (rc == -EBUSY) {
-        admin_error("target %s is there and serves: nothing to replace", argv[0]);
+        admin_error("target %s serves, or did a few seconds ago: nothing to replace", argv[0]);
         return ADMIN_CONFLICT;
     }
     if (rc < 0)
