@@ -508,6 +508,11 @@ void sim_chunks_crash(struct chunk_store *s)
     }
 }
 
+struct super *sim_chunks_super(const char *dir)
+{
+    return &disk_of(dir)->super;
+}
+
 void sim_chunks_forget(void)
 {
     struct list *l;
@@ -567,36 +572,5 @@ int chunk_store_list(struct chunk_store *s, bool first, uint64_t ino, uint64_t c
                      uint64_t only_ino, struct chunk_list_item *out, uint32_t max)
 {
     (void)s, (void)first, (void)ino, (void)chunk, (void)only_ino, (void)out, (void)max;
-    return 0;
-}
-
-/* ---- the superblock ---- */
-
-int super_load(const char *dir, struct super *ret_super, char *err, size_t err_len)
-{
-    (void)err, (void)err_len;
-    *ret_super = disk_of(dir)->super;
-    return uuid_is_zero(&ret_super->target) ? -ENOENT : 0;
-}
-
-int super_check_new(const char *dir, const char *pool, char *err, size_t err_len)
-{
-    (void)dir, (void)pool, (void)err, (void)err_len;
-    return 0;
-}
-
-int super_format(const char *dir, const struct uuid *cluster, const struct uuid *node,
-                 const char *pool, char *err, size_t err_len)
-{
-    struct super *s = &disk_of(dir)->super;
-
-    (void)err, (void)err_len, (void)pool;
-    *s = (struct super){.cluster = *cluster, .node = *node, .pool = "default"};
-    return uuid_random(&s->target);
-}
-
-int super_sync_dir(const char *dir)
-{
-    (void)dir;
     return 0;
 }

@@ -89,6 +89,7 @@ uint64_t sim_chunks_uncommitted(const struct chunk_store *s); /* of which inode;
 /* Calls fn with each write that waits for the disk, until it returns false. */
 void sim_chunks_each_write(const struct chunk_store *s,
                            bool (*fn)(void *arg, const struct chunk_op *op), void *arg);
+struct super *sim_chunks_super(const char *dir);
 void sim_chunks_forget(void);
 bool sim_chunks_first_time(const struct chunk_op *op, uint64_t op_ids[2]); /* of a write */
 struct chunk_op *sim_chunks_draw(struct list *queue); /* off the queue, which is not empty */

@@ -190,4 +190,14 @@ static inline struct msg_bytes str(const char *s)
 
 int rig_main(const char *name, void (*add)(TCase *t));
 
+/* ---- a page of a directory (rig_list.c) ---- */
+
+struct rig_page {
+    bool dir;              /* alone with the directory */
+    unsigned n, n_alone;   /* entries; with which it is alone */
+    unsigned n_attributes; /* that came with attributes */
+};
+extern struct rig_page rig_page; /* the last one */
+int rig_list(struct rig *r, unsigned client, uint64_t ino, bool alone);
+
 #endif

@@ -10,12 +10,6 @@ static struct rig rig;
 static struct rig_call other; /* of a client that has to wait */
 static uint64_t dir, file;
 
-static struct {
-    bool dir;              /* alone with the directory */
-    unsigned n, n_alone;   /* entries; with which it is alone */
-    unsigned n_attributes; /* that came with attributes */
-} page;
-
 static uint64_t made(int status, const void *rep)
 {
     ck_ok(status);
@@ -32,42 +26,15 @@ static uint64_t make(unsigned client, unsigned op, uint64_t parent, const char *
     return made(status, rep);
 }
 
-static int list(unsigned client, uint64_t ino, bool alone)
-{
-    struct msg_readdir_req req = {.ino = ino, .max_bytes = 65536, .plus = true, .alone = alone};
-    const struct msg_readdir_rep *rep;
-    const void *any = NULL;
-    int status = rig_do(&rig, client, RPC_OP_READDIR, &req, &any);
-
-    page.dir = false;
-    page.n = page.n_alone = page.n_attributes = 0;
-    if (status)
-        return status;
-    rep = any;
-    page.dir = rep->alone;
-    for (uint32_t at = 0; rep->count && at < rig.bulk_len;) {
-        struct dirent_attr_wire a;
-        struct dirent_wire w;
-
-        memcpy(&w, rig.bulk + at, sizeof w);
-        memcpy(&a, rig.bulk + at + sizeof w, sizeof a);
-        page.n++;
-        page.n_attributes += w.has_attr;
-        page.n_alone += (le32toh(a.flags) & MSG_ATTR_ALONE) != 0;
-        at += le16toh(w.record_len);
-    }
-    return 0;
-}
-
 /* The first wish has the session marked, the second one is heard. */
 static void be_alone_with(unsigned client, uint64_t ino)
 {
-    ck_ok(list(client, ino, true));
-    ck_assert(!page.dir && page.n_alone == 0);
+    ck_ok(rig_list(&rig, client, ino, true));
+    ck_assert(!rig_page.dir && rig_page.n_alone == 0);
     rig_settle(&rig);
-    ck_ok(list(client, ino, true));
-    ck_assert(page.dir);
-    ck_assert_uint_eq(page.n_alone, 1);
+    ck_ok(rig_list(&rig, client, ino, true));
+    ck_assert(rig_page.dir);
+    ck_assert_uint_eq(rig_page.n_alone, 1);
 }
 
 static void be_alone(unsigned client)
@@ -121,8 +88,8 @@ START_TEST(a_session_is_alone_with_what_nobody_else_watches)
 {
     be_alone(0);
     ck_assert_uint_eq(told(0, dir), 0);
-    ck_ok(list(0, dir, false));
-    ck_assert(!page.dir && page.n_alone == 0);
+    ck_ok(rig_list(&rig, 0, dir, false));
+    ck_assert(!rig_page.dir && rig_page.n_alone == 0);
 }
 END_TEST
 
@@ -131,10 +98,10 @@ START_TEST(nobody_is_alone_with_what_others_watch)
     struct msg_name_req name = {.parent = dir, .name = str("f")};
 
     ck_ok(rig_do(&rig, 1, RPC_OP_LOOKUP, &name, NULL));
-    ck_ok(list(0, dir, true));
+    ck_ok(rig_list(&rig, 0, dir, true));
     rig_settle(&rig);
-    ck_ok(list(0, dir, true));
-    ck_assert(!page.dir && page.n_alone == 0);
+    ck_ok(rig_list(&rig, 0, dir, true));
+    ck_assert(!rig_page.dir && rig_page.n_alone == 0);
 }
 END_TEST
 
@@ -143,10 +110,10 @@ START_TEST(nobody_is_alone_with_a_file_that_others_have_open)
     const struct msg_inode_rep *rep = rig_open_file(&rig, 1, file, O_RDONLY);
     uint64_t id = rep->open_id;
 
-    ck_ok(list(0, dir, true));
+    ck_ok(rig_list(&rig, 0, dir, true));
     rig_settle(&rig);
-    ck_ok(list(0, dir, true));
-    ck_assert(page.dir && page.n_alone == 0);
+    ck_ok(rig_list(&rig, 0, dir, true));
+    ck_assert(rig_page.dir && rig_page.n_alone == 0);
     rig_close_file(&rig, 1, file, id);
 }
 END_TEST
@@ -201,9 +168,9 @@ END_TEST
 START_TEST(a_page_of_the_directory_above_tells_no_attributes)
 {
     be_alone(0);
-    ck_ok(list(1, KEY_ROOT_INO, false));
-    ck_assert_uint_eq(page.n, 1);
-    ck_assert_uint_eq(page.n_attributes, 0);
+    ck_ok(rig_list(&rig, 1, KEY_ROOT_INO, false));
+    ck_assert_uint_eq(rig_page.n, 1);
+    ck_assert_uint_eq(rig_page.n_attributes, 0);
     ck_assert_uint_eq(told(0, dir), 0);
 }
 END_TEST
@@ -313,8 +280,8 @@ START_TEST(being_alone_ends_with_the_answer_and_does_not_come_back_at_once)
     req.ino = file;
     ck_ok(rig_do(&rig, 1, RPC_OP_GETATTR, &req, NULL));
     ck_assert_uint_eq(told(0, dir), 1); /* the file's went with it */
-    ck_ok(list(0, dir, true));
-    ck_assert(!page.dir && page.n_alone == 0);
+    ck_ok(rig_list(&rig, 0, dir, true));
+    ck_assert(!rig_page.dir && rig_page.n_alone == 0);
 }
 END_TEST
 
@@ -323,8 +290,8 @@ START_TEST(a_change_of_another_ends_it_too)
     be_alone(0);
     make(1, RPC_OP_MKNOD, dir, "g");
     ck_assert_uint_ge(told(0, dir), 1);
-    ck_ok(list(0, dir, true));
-    ck_assert(!page.dir);
+    ck_ok(rig_list(&rig, 0, dir, true));
+    ck_assert(!rig_page.dir);
 }
 END_TEST
 
@@ -435,11 +402,11 @@ START_TEST(after_a_restart_nobody_is_alone_before_it_is_settled)
     for (unsigned i = 1; i < RIG_CLIENTS; i++)
         ck_ok(rig_do(&rig, i, RPC_OP_RECLAIM, &nothing, NULL));
     ck_ok(rig_do(&rig, 0, RPC_OP_RECLAIM, &mine, NULL));
-    ck_ok(list(0, dir, true));
-    ck_assert(!page.dir && page.n_alone == 0);
+    ck_ok(rig_list(&rig, 0, dir, true));
+    ck_assert(!rig_page.dir && rig_page.n_alone == 0);
     ck_ok(rig_do(&rig, 0, RPC_OP_RECLAIM, &nothing, NULL));
-    ck_ok(list(0, dir, true));
-    ck_assert(page.dir);
+    ck_ok(rig_list(&rig, 0, dir, true));
+    ck_assert(rig_page.dir);
 }
 END_TEST
 
@@ -451,11 +418,11 @@ START_TEST(nobody_is_alone_while_changes_wait_for_others_to_reclaim)
     rig_restart(&rig);
     for (unsigned i = 0; i < 2; i++)
         ck_ok(rig_do(&rig, i, RPC_OP_RECLAIM, &nothing, NULL));
-    ck_ok(list(0, dir, true));
-    ck_assert(!page.dir && page.n_alone == 0);
+    ck_ok(rig_list(&rig, 0, dir, true));
+    ck_assert(!rig_page.dir && rig_page.n_alone == 0);
     ck_ok(rig_do(&rig, 2, RPC_OP_RECLAIM, &nothing, NULL));
-    ck_ok(list(0, dir, true));
-    ck_assert(page.dir);
+    ck_ok(rig_list(&rig, 0, dir, true));
+    ck_assert(rig_page.dir);
 }
 END_TEST
 
@@ -527,8 +494,8 @@ START_TEST(what_is_asked_for_again_is_not_given_back)
 {
     be_alone(0);
     rig_pass(&rig, 40000);
-    ck_ok(list(0, dir, true));
-    ck_assert(page.dir);
+    ck_ok(rig_list(&rig, 0, dir, true));
+    ck_assert(rig_page.dir);
     rig_pass(&rig, 40000);
     ck_assert_uint_eq(told(0, dir), 0);
     rig_pass(&rig, 22000);
@@ -551,12 +518,12 @@ START_TEST(nobody_is_alone_while_the_disk_is_nearly_full)
     reserve_one_of(2);
     rig_pass(&rig, 3000);
     ck_assert_uint_eq(told(0, dir), 1);
-    ck_ok(list(0, dir, true));
-    ck_assert(!page.dir && page.n_alone == 0);
+    ck_ok(rig_list(&rig, 0, dir, true));
+    ck_assert(!rig_page.dir && rig_page.n_alone == 0);
     reserve_one_of(100);
     rig_pass(&rig, 3000);
-    ck_ok(list(0, dir, true));
-    ck_assert(page.dir);
+    ck_ok(rig_list(&rig, 0, dir, true));
+    ck_assert(rig_page.dir);
 }
 END_TEST
 
