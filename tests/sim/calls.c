@@ -153,6 +153,7 @@ void work_call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct c
     set.set = kind == OP_CHMOD ? MSG_SET_MODE : MSG_SET_SIZE;
     set.mode = kind == OP_CHMOD ? p->op->value : 0;
     set.size = kind == OP_CHMOD ? 0 : p->op->value;
+    p->op->flags = kind == OP_CHMOD ? states_mode(p->client->core, ino) : 0;
     work_say_call(p);
     core_setattr(p->client->core, &p->q, &set, f);
 }

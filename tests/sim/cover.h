@@ -40,6 +40,8 @@
     X(SIM_CREATED_AHEAD, "names: creation answered before the server had it")                      \
     X(SIM_DIR_CREATED_AHEAD, "names: directory made before the server had it")                     \
     X(SIM_SET_AHEAD, "names: attributes set before the server had the file")                       \
+    X(SIM_DIR_SET_AHEAD, "names: mode of a directory set ahead of the server")                     \
+    X(SIM_SETTING_LOST, "names: such a mode under way when its session ends")                      \
     X(SIM_CREATION_LOST, "names: such a creation under way when its session ends")                 \
     X(SIM_READLINK, "names: symlink read")                                                         \
     X(SIM_LINK_UNNAMED, "names: file made without a name gets one")                                \

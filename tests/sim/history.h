@@ -50,6 +50,7 @@ enum op_kind {
     OP_RESTORE, /* a removal that it has answered ahead did not take place: ino2 has its name,
                    and is a directory or not (ret_dir) */
     OP_UNMAKE,  /* nor a creation: ino2, under this name, is not there */
+    OP_UNSET,   /* nor what was set on a directory: it has its mode of before, value */
 };
 
 struct op {
@@ -69,8 +70,8 @@ struct op {
     uint64_t ino;  /* of the directory, or the object */
     uint64_t ino2; /* RENAME: the other directory; LINK: the object */
     uint8_t name, name2, cell;
-    uint32_t flags; /* RENAME: RENAME_*; CREATE, TMPFILE: O_EXCL; OPEN: O_TRUNC; ALLOCATE:
-                       FALLOC_FL_*; LOCK: LOCK_OP_* */
+    uint32_t flags; /* CHMOD: the mode that its client knows before it; RENAME: RENAME_*; CREATE,
+                       TMPFILE: O_EXCL; OPEN: O_TRUNC; ALLOCATE: FALLOC_FL_*; LOCK: LOCK_OP_* */
     uint32_t
         value; /* CHMOD mode, SETXATTR, SYMLINK and WRITE value, TRUNCATE size, LOCK last cell */
     /* the answer */

@@ -202,6 +202,16 @@ static bool do_unmake(struct model *m, const struct op *o)
     return true;
 }
 
+static bool do_unset(struct model *m, const struct op *o)
+{
+    struct model_inode *i = model_by_ino(m, o->ino);
+
+    if (!i || !i->nlink)
+        return false;
+    i->mode = o->value;
+    return true;
+}
+
 static int rename_status(const struct model *m, const struct op *o, const struct model_inode *from,
                          const struct model_inode *to, const struct model_inode *d2)
 {
@@ -458,6 +468,8 @@ bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir)
         return do_restore(m, o);
     case OP_UNMAKE:
         return do_unmake(m, o);
+    case OP_UNSET:
+        return do_unset(m, o);
     case OP_LOSE:
         return do_lose(m, o);
     default:

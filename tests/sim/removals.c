@@ -4,7 +4,7 @@
  * of its session, or of its client, may take it back: then the name is there again. In the history
  * that is an operation of the same client, RESTORE, which happens before its session has ended, or
  * never. Nobody else may look there meanwhile, so it does not matter when. So it is with creations
- * (ADR 0018): what may be taken back is UNMAKE.
+ * (ADR 0018): what may be taken back is UNMAKE; and of what was set on a directory so, UNSET.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -24,6 +24,8 @@ struct removal {
     uint8_t name;
     bool is_dir;
     bool made;       /* a creation */
+    bool set;        /* a mode, of this directory */
+    uint32_t mode;   /* the one before */
     uint32_t number; /* in the sequence of the history, behind its answer */
 };
 
@@ -38,6 +40,7 @@ static struct {
     uint64_t outer, dir; /* the one in the other, if they were made for this */
     unsigned name;       /* there */
     unsigned names;      /* makes: that should be there, bits */
+    unsigned sets;       /* modes that it still gets */
     unsigned step, per_thousand;
     const struct proc *looker; /* of another client: looks there now */
 } remover;
@@ -141,6 +144,11 @@ static void make_files(struct proc *p)
     remover.step++;
     if (use_made(p, p->on))
         return;
+    if (remover.sets && sim_chance(500)) { /* of one that may be here only */
+        remover.sets--;
+        work_call_setattr(p, OP_CHMOD, remover.dir, NULL);
+        return;
+    }
     if (remover.step < MAKES_FIRST)
         what = remover.names == (remover.names | 3) ? 17 : 0;
     if (remover.names == all)
@@ -149,6 +157,7 @@ static void make_files(struct proc *p)
         name = draw_name(all & ~remover.names);
         work_call_name_in(p, OP_MKDIR, remover.dir, name);
         remover.inner = true;
+        remover.sets = sim_below(4);
         remover.dir = 0;
         remover.names = 0;
     } else if (what < 14 && work_may_make(OP_CREATE)) {
@@ -214,6 +223,19 @@ uint64_t work_removals_rest(const struct proc *p, uint64_t think_ns)
     return p->index ? think_ns + NS_PER_S * sim_below(4) : think_ns / 32;
 }
 
+void work_removals_set(const struct proc *p, const struct op *o)
+{
+    if (!states_sets(p->client->core, o->ino))
+        return;
+    SIM_CHECK(n_removals < REMOVALS_MAX);
+    removals[n_removals++] = (struct removal){.client = p->client->index,
+                                              .dir = o->ino,
+                                              .set = true,
+                                              .mode = o->flags,
+                                              .number = sim.history.next++};
+    sim_hit(SIM_DIR_SET_AHEAD);
+}
+
 void work_removals_answered(const struct proc *p, const struct op *o)
 {
     bool made = o->kind == OP_CREATE || o->kind == OP_MKDIR;
@@ -250,10 +272,14 @@ void work_removals_tick(unsigned client)
 {
     const struct core *c = sim_client(client)->core;
 
-    for (unsigned i = n_removals; i-- > 0;)
-        if (removals[i].client == client &&
-            !states_removal(c, removals[i].made, removals[i].dir, (char)('a' + removals[i].name)))
+    for (unsigned i = n_removals; i-- > 0;) {
+        const struct removal *r = &removals[i];
+
+        if (r->client == client &&
+            !(r->set ? states_sets(c, r->dir)
+                     : states_removal(c, r->made, r->dir, (char)('a' + r->name)) != 0))
             forget(i);
+    }
 }
 
 void work_removals_lost(unsigned client)
@@ -264,14 +290,15 @@ void work_removals_lost(unsigned client)
 
         if (r->client != client)
             continue;
-        o = work_record(client, r->made ? OP_UNMAKE : OP_RESTORE);
+        o = work_record(client, r->set ? OP_UNSET : r->made ? OP_UNMAKE : OP_RESTORE);
         o->call = r->number;
         o->ino = r->dir;
         o->ino2 = r->ino;
         o->ret_dir = r->is_dir;
         o->name = r->name;
+        o->value = r->mode;
         o->unknown = true;
-        sim_hit(r->made ? SIM_CREATION_LOST : SIM_REMOVAL_LOST);
+        sim_hit(r->set ? SIM_SETTING_LOST : r->made ? SIM_CREATION_LOST : SIM_REMOVAL_LOST);
         forget(i);
     }
 }

@@ -25,7 +25,10 @@ unsigned states_changes(const struct core *c);                  /* how many are 
  * none. */
 uint64_t states_removal(const struct core *c, bool made, uint64_t dir, char name);
 bool states_makes(const struct core *c, uint64_t ino); /* ahead; it is under way */
-uint32_t states_removals(const struct core *c);        /* how many */
+/* What was set on a directory is under way, answered ahead (client/core/setdir.c). */
+bool states_sets(const struct core *c, uint64_t dir);
+uint32_t states_mode(const struct core *c, uint64_t ino); /* as it is cached; 0: it is not */
+uint32_t states_removals(const struct core *c);           /* how many */
 uint64_t states_reports(const struct core *c); /* the size of which inode is on its way; 0: none */
 /* An inode of which it believes the attributes; 0: none. */
 uint64_t states_believed(const struct core *c);

@@ -101,6 +101,20 @@ uint64_t states_removal(const struct core *c, bool made, uint64_t dir, char name
     return 0;
 }
 
+bool states_sets(const struct core *c, uint64_t dir)
+{
+    const struct core_inode *i = inode_find((struct core *)(uintptr_t)c, dir);
+
+    return i && i->behind.setting;
+}
+
+uint32_t states_mode(const struct core *c, uint64_t ino)
+{
+    const struct core_inode *i = inode_find((struct core *)(uintptr_t)c, ino);
+
+    return i && i->attr_known ? i->attr.mode & 07777 : 0;
+}
+
 bool states_makes(const struct core *c, uint64_t ino)
 {
     const struct list *l;

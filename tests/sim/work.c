@@ -185,6 +185,8 @@ void work_finish(struct core_req *q, int status)
          o->kind == OP_MKDIR) &&
         status == 0)
         work_removals_answered(p, o);
+    if (o->kind == OP_CHMOD && status == 0 && !p->client->dead)
+        work_removals_set(p, o);
     if (p->closing ||
         (status && (o->kind == OP_CREATE || o->kind == OP_TMPFILE || o->kind == OP_OPEN))) {
         if (p->on->file && !p->client->dead)
