@@ -61,6 +61,7 @@ struct behind {      /* in struct core */
     unsigned n_errors, max_errors;
     bool untold;           /* beyond that an error was let go: only unmounting tells */
     struct relist *relist; /* the page listed last: relist.c; NULL: none yet */
+    uint64_t relist_event; /* what was asked for before is not kept */
 };
 
 struct behind_inode { /* in struct core_inode */

@@ -32,7 +32,8 @@ void relist_keep(const struct core_req *q, const struct answer *a)
     struct relist *r = c->behind.relist;
 
     if (!dir || !dir->behind.own || !(a->kept & RPC_FLAG_KEPT_DIR) || q->p.offset ||
-        !q->out.dir.eof || q->p.len > RELIST_BYTES || q->cred.n_groups)
+        !q->out.dir.eof || q->p.len > RELIST_BYTES || q->cred.n_groups ||
+        a->event < c->behind.relist_event) /* a change has overtaken it */
         return;
     if (!r)
         r = c->behind.relist = mem_alloc(sizeof *r);
@@ -78,6 +79,7 @@ bool relist_take(struct core_req *q, struct buf *b)
 
 void relist_forget(struct core *c, uint64_t dir)
 {
+    c->behind.relist_event = ++c->events_seen;
     if (c->behind.relist && (!dir || c->behind.relist->ino == dir))
         c->behind.relist->ino = 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/net/net.h"
 #include "tests/support/removing_bed.h"
 #include "tests/support/suite.h"
 
@@ -71,6 +72,41 @@ START_TEST(a_listing_after_a_change_of_our_own_asks)
 }
 END_TEST
 
+/* The second message from now on comes late: an answer, behind its question. */
+static void answer_late(void *arg, const struct reactor *from, const struct reactor *to,
+                        enum net_loop_parcel kind, struct net_loop_fate *f)
+{
+    unsigned *n = arg;
+
+    (void)from;
+    (void)to;
+    if (kind != NET_LOOP_MESSAGE || ++*n != 2)
+        return;
+    f->reorder = true;
+    f->delay_ns = 100 * NS_PER_MS;
+}
+
+START_TEST(a_page_that_a_change_has_overtaken_is_not_given_again)
+{
+    struct bed_op op;
+    unsigned n = 0;
+
+    rm_begin();
+    bed_spin(&rm.bed, 300 * NS_PER_MS);
+    bed_op_init(&op);
+    net_loop_set_policy(answer_late, &n);
+    core_readdir(rm.c, &op.q, RM_DIR, 0, 65536, true);
+    bed_spin(&rm.bed, 20 * NS_PER_MS);
+    net_loop_set_policy(NULL, NULL);
+    ck_assert(rm_at_once(2));
+    ck_assert_int_eq(rm_fsync(), 0);
+    ck_assert(!op.done);
+    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
+    core_readdir_done(&op.q);
+    ck_assert(asks(LISTED - 1));
+}
+END_TEST
+
 START_TEST(an_old_page_is_not_given_again)
 {
     rm_begin();
@@ -117,5 +153,6 @@ END_TEST
 
 SUITE_MAIN("client-relist", rm_setup, rm_teardown, the_second_listing_is_the_page_of_the_first,
            what_was_removed_since_is_not_listed, a_listing_after_an_invalidate_asks,
-           a_listing_after_a_change_of_our_own_asks, an_old_page_is_not_given_again,
+           a_listing_after_a_change_of_our_own_asks,
+           a_page_that_a_change_has_overtaken_is_not_given_again, an_old_page_is_not_given_again,
            another_caller_asks, what_does_not_fit_is_asked_for_again)
