@@ -155,9 +155,10 @@ void oss_sessions_tick(struct oss *o); /* now and then: promises to those who we
 bool oss_session_drained(struct oss *o, uint64_t session);
 /* Those that are fenced: how many there are; the first max of them. */
 uint32_t oss_sessions_fenced(const struct oss *o, struct chunk_fence *ret_fences, uint32_t max);
-/* Is it done already, by a request of an earlier connection? id 0: no. It is now, and durable. */
-bool oss_session_did(const struct oss_request *r, uint64_t id);
-void oss_session_done(struct oss_request *r, uint64_t id);
+/* Are they all done already, by requests of an earlier connection: n numbers from id? id 0: no.
+ * They are now, and durable. */
+bool oss_session_did(const struct oss_request *r, uint64_t id, uint32_t n);
+void oss_session_done(struct oss_request *r, uint64_t id, uint32_t n);
 /* Space promised to r's session on target t, for writes to name; NULL: it has no session. */
 uint64_t *oss_session_promise(struct oss_request *r, struct oss_target *t);
 /* Up to want of it is promised anew, for a minute. What it has then. */

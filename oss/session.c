@@ -219,20 +219,28 @@ void oss_sessions_tick(struct oss *o)
     }
 }
 
-bool oss_session_did(const struct oss_request *r, uint64_t id)
+static bool did(const struct oss_once *once, uint64_t id)
 {
-    const struct oss_once *once = r->session ? r->session->once : NULL;
-
-    for (uint32_t i = 0; id && once && i < OSS_ONCE_KEPT; i++) {
-        if (once->ids[i] == id) {
-            stat_inc(&r->oss->repeated);
+    for (uint32_t i = 0; i < OSS_ONCE_KEPT; i++)
+        if (once->ids[i] == id)
             return true;
-        }
-    }
     return false;
 }
 
-void oss_session_done(struct oss_request *r, uint64_t id)
+bool oss_session_did(const struct oss_request *r, uint64_t id, uint32_t n)
+{
+    const struct oss_once *once = r->session ? r->session->once : NULL;
+
+    if (!id || !once)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!did(once, id + i))
+            return false;
+    stat_inc(&r->oss->repeated);
+    return true;
+}
+
+void oss_session_done(struct oss_request *r, uint64_t id, uint32_t n)
 {
     struct oss_session *s = r->session;
 
@@ -240,8 +248,8 @@ void oss_session_done(struct oss_request *r, uint64_t id)
         return;
     if (!s->once)
         s->once = mem_zalloc(sizeof *s->once);
-    if (s->once)
-        s->once->ids[s->once->next++ % OSS_ONCE_KEPT] = id;
+    for (uint32_t i = 0; s->once && i < n; i++)
+        s->once->ids[s->once->next++ % OSS_ONCE_KEPT] = id + i;
 }
 
 bool oss_session_drained(struct oss *o, uint64_t session)

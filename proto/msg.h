@@ -521,7 +521,7 @@ struct msg_write_req {
     uint64_t op_id;      /* of the writer, for retries through another server later */
     uint64_t want_grant; /* bytes of space the writer would like to have promised */
     uint64_t keep_grant; /* of what is promised this write is to leave so much: it is for others */
-    uint64_t once;       /* number of the session: what is done is not done again; 0: it may be */
+    uint64_t once; /* sent again it has the same (once.c); of the first range, the others follow */
 };
 
 #define MSG_GRANT_NS (40 * NS_PER_S) /* so long a promise of space is relied on */

@@ -5,8 +5,9 @@
  *
  * Happy path: a transfer gets its number when it is first sent, and keeps it while it is sent again
  * because its answer was lost; the target answers as done what it has done. Those that share a call
- * share its number, also when each goes by itself then. Of a file that has another truncate
- * generation by now it is another transfer. Nothing here can fail.
+ * have numbers that follow each other, and keep them when each goes by itself then; one that has a
+ * number shares no call. Of a file that has another truncate generation by now it is another
+ * transfer. Nothing here can fail.
  */
 #include "client/core/core_int.h"
 
@@ -15,11 +16,6 @@ uint64_t once_id(struct oss_io *io)
     if (io->once && !io->once_id)
         io->once_id = ++io->core->op_ids;
     return io->once_id;
-}
-
-void once_share(struct oss_io *io, uint64_t id)
-{
-    io->once_id = io->once ? id : 0;
 }
 
 void once_forget(struct oss_io *io)

@@ -143,7 +143,6 @@ void oss_call_header(struct core *c, struct rpc_call *call, const struct oss_nod
 
 /* ---- once.c ---- */
 uint64_t once_id(struct oss_io *io); /* 0: it may be done as often as it comes */
-void once_share(struct oss_io *io, uint64_t id);
 void once_forget(struct oss_io *io);
 
 /* ---- between oss.c and share.c ---- */

@@ -37,7 +37,7 @@ struct oss_share {
 
 bool oss_io_shares(const struct oss_io *io)
 {
-    return !io->alone && io->n_iov == 1 && io->range.len <= OSS_SHARE_IO_BYTES;
+    return !io->alone && !io->once_id && io->n_iov == 1 && io->range.len <= OSS_SHARE_IO_BYTES;
 }
 
 struct rpc_call *oss_io_call(struct oss_io *io)
@@ -209,7 +209,7 @@ static void share_gather(struct oss_share *s, const struct oss_io *first)
         if (s->n == OSS_SHARE_MAX)
             return;
         if (io->inode != first->inode || io->kind != first->kind || io->stable != first->stable ||
-            io->once != first->once || io->once_id || !oss_io_shares(io) ||
+            io->once != first->once || !oss_io_shares(io) ||
             s->bytes + io->range.len > OSS_SHARE_BYTES ||
             oss_target_of(s->core, &io->inode->layout, io->range.chunk) != s->target)
             continue;
@@ -222,12 +222,10 @@ static void share_gather(struct oss_share *s, const struct oss_io *first)
 
 static void write_message(struct oss_share *s, struct core_inode *i)
 {
-    uint64_t id = ++s->core->op_ids;
-
     s->stable = oss_write_stable(s->target, i, s->bytes, s->ios[0]->stable);
     for (uint32_t k = 0; k < s->n; k++) {
         s->ios[k]->stable = s->stable;
-        once_share(s->ios[k], id);
+        (void)once_id(s->ios[k]); /* one behind the other: see struct msg_write_req */
         s->n_crcs += (uint32_t)crc32c_blocks(s->ranges[k].offset, s->iov[k].iov_base,
                                              s->ranges[k].len, s->crcs + s->n_crcs);
     }
@@ -240,7 +238,7 @@ static void write_message(struct oss_share *s, struct core_inode *i)
         .ranges = s->ranges,
         .n_crcs = s->n_crcs,
         .crcs = s->crcs,
-        .op_id = id,
+        .op_id = ++s->core->op_ids,
         .want_grant = oss_want_grant(s->core),
         .keep_grant = s->ios[0]->block ? 0 : room_owed(s->target),
         .once = s->ios[0]->once_id,

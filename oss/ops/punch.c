@@ -21,7 +21,7 @@ static void punch_done(struct oss_request *r, int status)
     const struct msg_cut_req *m = r->msg;
 
     if (!status)
-        oss_session_done(r, m->once);
+        oss_session_done(r, m->once, 1);
     oss_reply(r, status, NULL);
 }
 
@@ -32,7 +32,7 @@ void oss_op_punch(struct oss_request *r)
 
     if (!oss_request_target(r, m->target))
         return;
-    if (oss_session_did(r, m->once)) {
+    if (oss_session_did(r, m->once, 1)) {
         oss_reply(r, 0, NULL);
         return;
     }

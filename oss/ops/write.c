@@ -37,10 +37,11 @@ static int write_check(const struct oss_request *r)
 }
 
 /* What the chunk remembers of it over a restart; 0: nothing. */
-static uint64_t write_once_id(const struct oss_request *r, const struct msg_range *g)
+static uint64_t write_once_id(const struct oss_request *r, uint32_t range)
 {
     const struct msg_write_req *m = r->msg;
-    uint64_t id = hash_u64(m->once ^ hash_u64(r->rpc->header.session ^ hash_u64(g->offset)));
+    uint64_t place = hash_u64(r->rpc->header.session ^ hash_u64(m->ranges[range].offset));
+    uint64_t id = hash_u64((m->once + range) ^ place);
 
     return m->once && m->stable && r->session ? id | 1 : 0;
 }
@@ -54,7 +55,7 @@ static void write_fill(struct oss_fan *f, uint32_t i, struct chunk_op *op)
     op->kind = CHUNK_WRITE;
     op->ino = m->ino;
     op->truncate_gen = m->truncate_gen;
-    op->op_id = write_once_id(r, &m->ranges[i]);
+    op->op_id = write_once_id(r, i);
     op->stable = s->stable;
     op->chunk = m->ranges[i].chunk;
     op->offset = m->ranges[i].offset;
@@ -75,7 +76,7 @@ static void write_done(struct oss_request *r, int status)
     s->rep.grant = oss_session_grant(r, r->target, m->want_grant);
     s->rep.committed = s->stable;
     if (!status && s->stable)
-        oss_session_done(r, m->once);
+        oss_session_done(r, m->once, m->n_ranges);
     oss_reply(r, status, status ? NULL : &s->rep);
 }
 
@@ -131,7 +132,7 @@ void oss_op_write(struct oss_request *r)
     s->place = r->rpc->bulk ? NULL : r->rpc->placed.arg;
     s->stable = m->stable || (m->n_ranges == 1 &&
                               chunk_store_commits_at_once(r->target->store, m->ranges[0].len));
-    if (oss_session_did(r, m->once)) {
+    if (oss_session_did(r, m->once, m->n_ranges)) {
         write_repeated(r);
         return;
     }

@@ -89,8 +89,7 @@ bool work_removals_makes(void);          /* files of directories are made ahead 
 bool work_removals_call(struct proc *p); /* false: it does something else */
 uint64_t work_removals_rest(const struct proc *p, uint64_t think_ns);
 void work_removals_answered(const struct proc *p, const struct op *o);
-void work_removals_set(const struct proc *p, const struct op *o);
-    /* a mode; the same */ /* with success */
+void work_removals_set(const struct proc *p, const struct op *o); /* a mode was set */
 void work_removals_tick(unsigned client);
 void work_removals_lost(unsigned client); /* its session has ended, or it has crashed */
 

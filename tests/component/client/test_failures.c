@@ -85,6 +85,38 @@ START_TEST(a_write_without_a_lease_keeps_its_number_while_it_is_sent_again)
 }
 END_TEST
 
+/* Each goes by itself then: with the number of the other it would count as done. */
+START_TEST(writes_that_shared_a_call_have_numbers_of_their_own)
+{
+    struct core *other = bed_mount(&bed, NULL);
+    struct core_file *f = stored_file("f", ROOM), *f2 = bed_open(&bed, other, "f", O_RDWR, NULL);
+    struct iovec iov = {data, 100};
+    const struct fake_oss *at = NULL;
+    struct bed_op ops[2];
+
+    for (unsigned k = 0; k < 3; k++) {
+        bed.cluster.oss[k].fail_writes = -AIFS_EBUSY_SERVER;
+        bed.cluster.oss[k].fail_writes_n = 1;
+        bed.cluster.oss[k].writes = 0;
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        bed_op_init(&ops[k]);
+        core_write(c, &ops[k].q, f, k * 8192, &iov, 1, 100);
+    }
+    for (unsigned k = 0; k < 2; k++)
+        ck_assert_int_eq(bed_wait(&bed, &ops[k]), 0);
+    for (unsigned k = 0; k < 3; k++)
+        at = bed.cluster.oss[k].writes ? &bed.cluster.oss[k] : at;
+    ck_assert_ptr_nonnull(at);
+    ck_assert_uint_eq(at->writes, 3); /* together, and each */
+    ck_assert_uint_ne(at->once[1], 0);
+    ck_assert_uint_eq(at->once[0], at->once[1] + 1);
+    core_release(other, f2);
+    bed_unmount(&bed, other, false, 0);
+    core_release(c, f);
+}
+END_TEST
+
 START_TEST(a_restart_while_writes_are_in_flight_loses_nothing)
 {
     struct core_file *f = bed_create(&bed, c, "inflight");
@@ -546,6 +578,7 @@ SUITE_MAIN("client-failures", setup, file_bed_teardown,
            a_restart_while_writes_are_in_flight_loses_nothing,
            a_change_whose_answer_is_lost_is_executed_once,
            a_write_without_a_lease_keeps_its_number_while_it_is_sent_again,
+           writes_that_shared_a_call_have_numbers_of_their_own,
            a_file_is_cut_once_by_an_open_whose_answer_is_lost,
            a_lost_session_is_an_error_of_what_was_dirty_and_work_goes_on_in_a_new_one,
            a_file_whose_locks_were_lost_does_not_keep_others_from_writing_back,

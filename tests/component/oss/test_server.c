@@ -146,6 +146,48 @@ START_TEST(what_is_sent_again_and_was_done_is_not_done_again)
 }
 END_TEST
 
+static void write_two_once(uint64_t session, uint64_t once, const char *text)
+{
+    struct msg_range ranges[2] = {{.offset = 0, .len = 5}, {.offset = 100, .len = 5}};
+    uint32_t crcs[2];
+    struct msg_write_req m = {.target = 100,
+                              .ino = 9,
+                              .stable = true,
+                              .n_ranges = 2,
+                              .ranges = ranges,
+                              .n_crcs = 2,
+                              .crcs = crcs,
+                              .once = once};
+    char bytes[11];
+    struct iovec iov = {bytes, 10};
+    struct caller k;
+
+    snprintf(bytes, sizeof bytes, "%s%s", text, text);
+    for (unsigned i = 0; i < 2; i++)
+        crc32c_blocks(ranges[i].offset, bytes, 5, &crcs[i]);
+    bed->session = session;
+    ck_assert_int_eq(server_call_ready(&k, RPC_OP_OSS_WRITE, &m, &iov, NULL), 0);
+    rpc_call_fini(&k.call);
+}
+
+/* A call of several has a number for each of them, and each may come by itself then. */
+START_TEST(of_what_was_sent_together_each_is_known_and_none_is_taken_for_another)
+{
+    write_two_once(5, 1, "first");
+    write_once(6, 1, 0, "newer");
+    write_once(6, 2, 100, "newer");
+    write_once(5, 1, 0, "first");
+    write_once(5, 2, 100, "first");
+    there_is(0, "newer");
+    there_is(100, "newer");
+    write_once(5, 11, 0, "third"); /* 11 and 12 never came together */
+    write_two_once(5, 11, "forth");
+    there_is(100, "forth");
+    write_once(5, 12, 100, "wrong");
+    there_is(100, "forth");
+}
+END_TEST
+
 START_TEST(a_write_that_is_sent_again_is_known_after_a_kill)
 {
     char port[200];
@@ -503,6 +545,7 @@ SUITE_MAIN("oss server", server_make_bed, server_end_bed, what_was_written_is_re
            many_ranges_are_answered_together_in_their_order,
            a_stable_write_survives_a_kill_and_the_verifier_changes,
            what_is_sent_again_and_was_done_is_not_done_again,
+           of_what_was_sent_together_each_is_known_and_none_is_taken_for_another,
            a_write_that_is_sent_again_is_known_after_a_kill,
            a_large_write_to_a_target_in_memory_is_durable_as_it_is_answered,
            a_clean_stop_commits_everything, malformed_requests_are_refused_and_harm_nothing,
