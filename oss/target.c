@@ -134,8 +134,10 @@ static int target_open(struct oss *o, const char *dir, char *err, size_t err_len
     rc = chunk_store_open(&options, &t->store);
     if (rc) {
         snprintf(err, err_len, "%s: %s", dir,
-                 rc == -EBUSY ? "another server has it open" : err_text(rc));
-        return rc;
+                 rc == -EBUSY    ? "another server has it open"
+                 : rc == -ENOENT ? "a part of this target is missing"
+                                 : err_text(rc));
+        return rc == -ENOENT ? -AIFS_ECORRUPT : rc; /* the directory is there */
     }
     t->oss = o;
     t->id = chunk_store_super(t->store)->target_id;
@@ -258,10 +260,46 @@ static int targets_open_added(struct oss *o, char *err, size_t err_len)
     return rc;
 }
 
+static bool is_configured(const struct oss *o, const char *path)
+{
+    char *copy =
+        conf_str(o->conf, "oss.targets") ? mem_strdup(conf_str(o->conf, "oss.targets")) : 0;
+    char dir[PATH_MAX], pool[SUPER_POOL_BYTES], *save = NULL;
+    bool found = false;
+
+    for (char *t = copy ? strtok_r(copy, ", ", &save) : NULL; t && !found;
+         t = strtok_r(NULL, ", ", &save))
+        found = !target_parse(t, dir, sizeof dir, pool, sizeof pool) && !strcmp(dir, path);
+    mem_free(copy);
+    return found;
+}
+
+static bool is_open_at(const struct oss *o, const char *path)
+{
+    for (uint32_t i = 0; i < o->n_targets; i++)
+        if (!strcmp(chunk_store_path(o->targets[i].store), path))
+            return true;
+    return false;
+}
+
+/* What was added and was not there at start: it may come back. */
+static void remember_absent(const struct oss *o, const char *added, FILE *to)
+{
+    char line[PATH_MAX];
+    FILE *f = fopen(added, "re");
+
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        if (!is_configured(o, line) && !is_open_at(o, line))
+            fprintf(to, "%s\n", line);
+    }
+    if (f)
+        fclose(f);
+}
+
 int oss_targets_remember(struct oss *o)
 {
     char path[PATH_MAX], tmp[PATH_MAX + 8];
-    const char *configured = conf_str(o->conf, "oss.targets");
     FILE *f;
     int rc = 0;
 
@@ -273,8 +311,9 @@ int oss_targets_remember(struct oss *o)
     if (!f)
         return -errno;
     for (uint32_t i = 1; i < o->n_targets; i++)
-        if (!configured || !strstr(configured, chunk_store_path(o->targets[i].store)))
+        if (!is_configured(o, chunk_store_path(o->targets[i].store)))
             fprintf(f, "%s\n", chunk_store_path(o->targets[i].store));
+    remember_absent(o, path, f);
     if (fflush(f) || fsync(fileno(f)) < 0)
         rc = -errno;
     if (fclose(f) && !rc)
