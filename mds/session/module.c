@@ -194,9 +194,11 @@ static void tick(struct reactor_timer *t)
 
 static void session_cancel(struct mds *m)
 {
+    /* Reads have no slot: these are asked again. */
+    session_parked_fail(session_module(m), 0, -AIFS_EBUSY_SERVER);
+    session_glimpse_fail(session_module(m), -AIFS_EBUSY_SERVER);
     session_fail_waits(session_module(m), 0, -AIFS_ECANCELLED);
     session_watch_fail(session_module(m), 0, -AIFS_ECANCELLED);
-    session_glimpse_fail(session_module(m), -AIFS_EBUSY_SERVER); /* and is asked again */
 }
 
 static const struct mds_session_ops session_ops = {.check = session_check,

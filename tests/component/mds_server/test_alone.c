@@ -330,6 +330,18 @@ START_TEST(who_waits_for_this_server_is_not_evicted_for_being_late)
 }
 END_TEST
 
+/* It asks the next server: to programs a restart is no signal. */
+START_TEST(a_read_that_waits_when_the_server_stops_is_to_be_sent_again)
+{
+    struct msg_name_req req = {.parent = dir, .name = str("f")};
+
+    has_to_wait(RPC_OP_LOOKUP, &req);
+    rig_restart(&rig);
+    ck_assert(other.done);
+    ck_assert_int_eq(other.status, -AIFS_EBUSY_SERVER);
+}
+END_TEST
+
 START_TEST(after_a_restart_reads_wait_until_who_was_alone_is_settled)
 {
     struct msg_name_req req = {.parent = KEY_ROOT_INO, .name = str("d")};
@@ -560,6 +572,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_change_of_another_ends_it_too);
     tcase_add_test(t, who_is_alone_and_silent_is_evicted);
     tcase_add_test(t, who_waits_for_this_server_is_not_evicted_for_being_late);
+    tcase_add_test(t, a_read_that_waits_when_the_server_stops_is_to_be_sent_again);
     tcase_add_test(t, after_a_restart_reads_wait_until_who_was_alone_is_settled);
     tcase_add_test(t, after_a_restart_two_who_are_not_settled_do_not_wait_for_each_other);
     tcase_add_test(t, after_a_restart_what_was_not_answered_ahead_waits_for_others_to_settle);
