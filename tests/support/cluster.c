@@ -90,7 +90,34 @@ static void show_log(struct cluster *c, const char *name)
         fclose(f);
 }
 
-static void wait_port(struct cluster *c, pid_t pid, const char *dir, const char *name,
+static bool log_says(const struct cluster *c, const char *name, const char *what)
+{
+    char path[PATH_MAX], line[512];
+    bool found = false;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s.log", c->tmp.dir, name);
+    f = fopen(path, "r");
+    while (f && !found && fgets(line, sizeof line, f))
+        found = strstr(line, what) != NULL;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* The port was free a moment ago, and somebody else has it now. */
+static bool port_is_lost(const struct cluster *c, const char *name)
+{
+    char path[PATH_MAX];
+
+    if (!log_says(c, name, "Address already in use"))
+        return false;
+    snprintf(path, sizeof path, "%s/%s.log", c->tmp.dir, name);
+    return unlink(path) == 0;
+}
+
+/* False: it is to be started once more, with another port; only if any will do. */
+static bool wait_port(struct cluster *c, pid_t pid, const char *dir, const char *name, bool any,
                       uint16_t *ret_port)
 {
     int fd = inotify_init1(IN_CLOEXEC);
@@ -106,6 +133,10 @@ static void wait_port(struct cluster *c, pid_t pid, const char *dir, const char 
         FD_ZERO(&set);
         FD_SET(fd, &set);
         if (waitpid(pid, &status, WNOHANG) == pid) {
+            if (any && port_is_lost(c, name)) {
+                close(fd);
+                return false;
+            }
             show_log(c, name);
             ck_abort_msg("%s ended before it served", name);
         }
@@ -113,21 +144,7 @@ static void wait_port(struct cluster *c, pid_t pid, const char *dir, const char 
             (void)!read(fd, events, sizeof events);
     }
     close(fd);
-}
-
-static bool log_says(const struct cluster *c, const char *name, const char *what)
-{
-    char path[PATH_MAX], line[512];
-    bool found = false;
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s.log", c->tmp.dir, name);
-    f = fopen(path, "r");
-    while (f && !found && fgets(line, sizeof line, f))
-        found = strstr(line, what) != NULL;
-    if (f)
-        fclose(f);
-    return found;
+    return true;
 }
 
 /* A file made before that has fewer stripes than the test expects, or nowhere to go. */
@@ -194,7 +211,12 @@ static uint16_t free_port(void)
     return ntohs(at.sin_port);
 }
 
-void cluster_start_mds(struct cluster *c)
+static bool is_empty(const char *dir)
+{
+    return rmdir(dir) == 0 && mkdir(dir, 0700) == 0;
+}
+
+static bool start_mds(struct cluster *c)
 {
     char dir[PATH_MAX], run[PATH_MAX];
     struct command cmd = {.n = 0};
@@ -208,13 +230,19 @@ void cluster_start_mds(struct cluster *c)
     arg(&cmd, "--mds.listen=127.0.0.1:%u", first ? free_port() : c->mds_port);
     arg(&cmd, "--mds.dir=%s", dir);
     arg(&cmd, "--mds.run_dir=%s", run);
-    if (first)
+    if (first && is_empty(dir))
         arg(&cmd, "--mds.format=yes");
     c->mds = spawn(c, &cmd, "mds");
-    wait_port(c, c->mds, run, "mds", &c->mds_port);
+    return wait_port(c, c->mds, run, "mds", first, &c->mds_port);
 }
 
-void cluster_start_oss(struct cluster *c, unsigned k)
+void cluster_start_mds(struct cluster *c)
+{
+    while (!start_mds(c))
+        ;
+}
+
+static bool start_oss(struct cluster *c, unsigned k)
 {
     char name[16], target[PATH_MAX], run[PATH_MAX], part[32];
     struct command cmd = {.n = 0};
@@ -235,7 +263,13 @@ void cluster_start_oss(struct cluster *c, unsigned k)
     if (c->capacity)
         arg(&cmd, "--target.capacity=%llu", (unsigned long long)c->capacity);
     c->oss[k] = spawn(c, &cmd, name);
-    wait_port(c, c->oss[k], run, name, &c->oss_port[k]);
+    return wait_port(c, c->oss[k], run, name, c->oss_port[k] == 0, &c->oss_port[k]);
+}
+
+void cluster_start_oss(struct cluster *c, unsigned k)
+{
+    while (!start_oss(c, k))
+        ;
 }
 
 static void end(pid_t *pid, int signal)
