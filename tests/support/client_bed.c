@@ -34,6 +34,25 @@ void bed_spin(struct bed *b, uint64_t ns)
     fake_run_for(&b->cluster, ns);
 }
 
+static void answer_late(void *arg, const struct reactor *from, const struct reactor *to,
+                        enum net_loop_parcel kind, struct net_loop_fate *f)
+{
+    struct bed_late *l = arg;
+
+    (void)from;
+    (void)to;
+    if (kind != NET_LOOP_MESSAGE || ++l->n != 2)
+        return;
+    f->reorder = true;
+    f->delay_ns = l->delay_ns;
+}
+
+void bed_answer_late(struct bed_late *l, uint64_t delay_ns)
+{
+    *l = (struct bed_late){.delay_ns = delay_ns};
+    net_loop_set_policy(answer_late, l);
+}
+
 void bed_setup(struct bed *b, unsigned n_oss)
 {
     struct reactor_options o = {.name = "bed", .clock = &b->clock.clock};

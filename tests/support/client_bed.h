@@ -30,6 +30,13 @@ void bed_op_init(struct bed_op *o);
 int bed_wait(struct bed *b, struct bed_op *o);
 void bed_spin(struct bed *b, uint64_t ns); /* lets so much time pass */
 
+struct bed_late { /* lives until another policy is set */
+    unsigned n;
+    uint64_t delay_ns;
+};
+/* The second message from now on comes so late: an answer, behind its question. */
+void bed_answer_late(struct bed_late *l, uint64_t delay_ns);
+
 struct core_file *bed_create(struct bed *b, struct core *c, const char *name);
 struct core_file *bed_open(struct bed *b, struct core *c, const char *name, int flags,
                            struct core_opened *ret_opened);

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 cluster_up --oss 1
 cat >"$T/calls.py" <<'P'
-import ctypes, errno, fcntl, os, signal, sys, time
+import ctypes, errno, fcntl, os, select, signal, sys, time
 os.chdir(sys.argv[1])
 libc = ctypes.CDLL(None, use_errno=True) # the bare calls: Python's own are made again after EINTR
 
@@ -32,19 +32,24 @@ def waits(pid):
     assert status["State"][0] != "Z", "not any more"
     return status["State"][0] == "D" and int(status["ShdPnd"], 16) >> signal.SIGALRM - 1 & 1
 
-def until(what, fn):
-    end = time.monotonic() + 100
-    while not (got := fn()):
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
-    return got
+def poll_of(fd):
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return poll
 
-def ended(pid):
-    got = os.waitpid(pid, os.WNOHANG)
-    return got if got[0] else None
+def comes_to_wait(pid, what):
+    """Nothing tells of it; if it ends instead, that is looked at at once."""
+    fd, end = os.pidfd_open(pid), time.monotonic() + 100
+    while not waits(pid):
+        assert time.monotonic() < end, f"{what} does not wait"
+        poll_of(fd).poll(20)
+    os.close(fd)
 
 def outcome(pid, what):
-    return os.waitstatus_to_exitcode(until(f"{what} hangs", lambda: ended(pid))[1])
+    fd = os.pidfd_open(pid)
+    assert poll_of(fd).poll(100000), f"{what} hangs"
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 def say(word):
     print(word, flush=True)
@@ -53,7 +58,7 @@ def say(word):
 for name in "opened", "renamed", "removed", "made", "changed", "ended", "killed": # one each: of one directory the kernel does one change at a time
     os.mkdir(name)
     open(f"{name}/f", "w").close()
-gate = os.pipe()
+gate, written = os.pipe(), os.pipe()
 held = open("lock", "w")
 fcntl.flock(held, fcntl.LOCK_EX)
 locker = started(lambda: libc.flock(os.open("lock", os.O_RDWR), fcntl.LOCK_EX))
@@ -66,7 +71,7 @@ def write():
     dirty = os.open("dirty", os.O_CREAT | os.O_RDWR)
     os.write(dirty, b"x" * 100000)
     os.fsync(dirty)
-    os.mkdir("written")
+    os.write(written[1], b"x")
 calls = { # those that a signal ends hold nothing open, which they would have to close
     "fsync": started(lambda: min(libc.write(dirty, b"y" * 100000, 100000), libc.fsync(dirty)), write),
     "open": started(lambda: libc.open(b"opened/new", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)),
@@ -76,12 +81,12 @@ calls = { # those that a signal ends hold nothing open, which they would have to
     "chmod": started(lambda: libc.chmod(b"changed/f", 0o600)),
 }
 ending = {signal.SIGTERM: started(lambda: libc.unlink(b"ended/f")), signal.SIGKILL: started(lambda: libc.unlink(b"killed/f"))}
-until("nothing is written", lambda: os.path.isdir("written"))
+assert poll_of(written[0]).poll(100000), "nothing is written"
 say("kill")
 os.close(gate[0])
 os.close(gate[1])
 for what, pid in [*calls.items(), *ending.items()]:
-    until(f"{what} does not wait", lambda: waits(pid))
+    comes_to_wait(pid, what)
 for sig, pid in ending.items(): # the kernel tells the mount of the first signal only, and that was another
     os.kill(pid, sig)
     got = outcome(pid, f"a process that got {sig.name}")

@@ -69,29 +69,15 @@ START_TEST(what_is_granted_anew_while_it_is_given_back_goes_back_too)
 }
 END_TEST
 
-/* The second message from now on comes late: an answer, behind its question. */
-static void answer_late(void *arg, const struct reactor *from, const struct reactor *to,
-                        enum net_loop_parcel kind, struct net_loop_fate *f)
-{
-    unsigned *n = arg;
-
-    (void)from;
-    (void)to;
-    if (kind != NET_LOOP_MESSAGE || ++*n != 2)
-        return;
-    f->reorder = true;
-    f->delay_ns = 300 * NS_PER_MS;
-}
-
 /* Zeros would stand where the file has been written since, and the next report would be these. */
 START_TEST(an_open_that_a_report_overtakes_brings_no_old_contents)
 {
     struct core_file *w = bed_create(&bed, a, "late"), *again;
     struct bed_op open;
-    unsigned n = 0;
+    struct bed_late late;
 
     bed_op_init(&open);
-    net_loop_set_policy(answer_late, &n);
+    bed_answer_late(&late, 300 * NS_PER_MS);
     core_open(a, &open.q, core_file_ino(w), O_RDWR);
     bed_spin(&bed, 20 * NS_PER_MS);
     net_loop_set_policy(NULL, NULL);

@@ -72,29 +72,15 @@ START_TEST(a_listing_after_a_change_of_our_own_asks)
 }
 END_TEST
 
-/* The second message from now on comes late: an answer, behind its question. */
-static void answer_late(void *arg, const struct reactor *from, const struct reactor *to,
-                        enum net_loop_parcel kind, struct net_loop_fate *f)
-{
-    unsigned *n = arg;
-
-    (void)from;
-    (void)to;
-    if (kind != NET_LOOP_MESSAGE || ++*n != 2)
-        return;
-    f->reorder = true;
-    f->delay_ns = 100 * NS_PER_MS;
-}
-
 START_TEST(a_page_that_a_change_has_overtaken_is_not_given_again)
 {
     struct bed_op op;
-    unsigned n = 0;
+    struct bed_late late;
 
     rm_begin();
     bed_spin(&rm.bed, 300 * NS_PER_MS);
     bed_op_init(&op);
-    net_loop_set_policy(answer_late, &n);
+    bed_answer_late(&late, 100 * NS_PER_MS);
     core_readdir(rm.c, &op.q, RM_DIR, 0, 65536, true);
     bed_spin(&rm.bed, 20 * NS_PER_MS);
     net_loop_set_policy(NULL, NULL);

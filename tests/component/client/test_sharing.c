@@ -225,30 +225,16 @@ START_TEST(a_lease_that_comes_during_a_shared_write_knows_its_end)
 }
 END_TEST
 
-/* The second message is the answer of an open. */
-static void answer_late(void *arg, const struct reactor *from, const struct reactor *to,
-                        enum net_loop_parcel kind, struct net_loop_fate *f)
-{
-    unsigned *n = arg;
-
-    (void)from;
-    (void)to;
-    if (kind != NET_LOOP_MESSAGE || ++*n != 2)
-        return;
-    f->reorder = true;
-    f->delay_ns = 300 * NS_PER_MS;
-}
-
 START_TEST(an_answer_that_a_whole_recall_overtakes_grants_nothing)
 {
     struct core_file *w = bed_create(&bed, a, "late"), *again, *r;
     struct bed_op open;
-    unsigned n = 0;
+    struct bed_late late;
 
     ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 100000), 0);
     ck_assert_int_eq(bed_fsync(&bed, a, w), 0);
     bed_op_init(&open);
-    net_loop_set_policy(answer_late, &n);
+    bed_answer_late(&late, 300 * NS_PER_MS);
     core_open(a, &open.q, core_file_ino(w), O_RDWR);
     bed_spin(&bed, 20 * NS_PER_MS);
     net_loop_set_policy(NULL, NULL);
@@ -279,14 +265,14 @@ START_TEST(an_answer_that_another_cut_overtakes_brings_no_old_size_back)
 {
     struct core_file *w = bed_create(&bed, a, "cuts"), *r;
     struct bed_op mine, other;
-    unsigned n = 0;
+    struct bed_late late;
     uint64_t size;
 
     bed.cluster.cuts_told = true;
     ck_assert_int_eq(bed_write(&bed, a, w, 0, data, 200000), 0);
     r = bed_open(&bed, b, "cuts", O_RDWR, NULL);
     expect_read(b, r, 0, 200000);
-    net_loop_set_policy(answer_late, &n);
+    bed_answer_late(&late, 300 * NS_PER_MS);
     set_size(a, w, 60000, &mine);
     bed_spin(&bed, 20 * NS_PER_MS);
     net_loop_set_policy(NULL, NULL);
