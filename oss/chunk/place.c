@@ -10,11 +10,12 @@
  * chunk_store_unplace().
  *
  * What is mapped and filled in is bounded: at the bound slots that hold data are let go, in turn,
- * so that free ones stay for the next writes; what is let go comes back as it is used. A slot that
- * is mapped whole is read and written there, by copying (io.c). Nothing is touched by our own code
- * unless its pages are allocated, so there is no SIGBUS, unless somebody else cuts segment files
- * short; a file system that is full, or a kernel that cannot fill in, means no place, and the write
- * goes the ordinary way and meets the error there.
+ * so that free ones stay for the next writes, and free ones only where that is not enough (they are
+ * of another size than is written); what is let go comes back as it is used. A slot that is mapped
+ * whole is read and written there, by copying (io.c). Nothing is touched by our own code unless its
+ * pages are allocated, so there is no SIGBUS, unless somebody else cuts segment files short; a file
+ * system that is full, or a kernel that cannot fill in, means no place, and the write goes the
+ * ordinary way and meets the error there.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,7 @@
 #define PLACE_FREE_BYTES (32ull * MIB) /* on a target with less room slots are for data only */
 #define PLACES_MAX       16u           /* given out and not taken */
 #define LET_GO_BYTES     (8ull * MIB)  /* and what is asked for, at a time */
+#define LOOKS_MAX        8192ull       /* mapped slots looked at for it */
 
 enum { SLOT_FRESH, SLOT_WRITTEN, SLOT_MAPPED };
 
@@ -47,12 +49,17 @@ static uint8_t state_get(struct chunk_store *s, struct chunk_slot slot)
 
 static void state_set(struct chunk_store *s, struct chunk_slot slot, uint8_t to)
 {
-    uint8_t *was = &states_of(s, slot.class)->state[slot.number];
+    struct chunk_slot_states *t = states_of(s, slot.class);
+    uint8_t *was = &t->state[slot.number];
 
-    if (*was == SLOT_MAPPED)
+    if (*was == SLOT_MAPPED) {
         s->mapped_bytes -= 1ull << slot.class;
-    if (to == SLOT_MAPPED)
+        t->n_mapped--;
+    }
+    if (to == SLOT_MAPPED) {
         s->mapped_bytes += 1ull << slot.class;
+        t->n_mapped++;
+    }
     *was = to;
 }
 
@@ -81,57 +88,69 @@ void chunk_place_written(struct chunk_store *s, struct chunk_slot slot)
 
 /* ---- the mapping ---- */
 
-static void let_go_of_all(struct chunk_store *s)
-{
-    for (unsigned class = CHUNK_CLASS_MIN; class <= CHUNK_PLACE_CLASS_MAX; class ++) {
-        struct chunk_slot_states *t = states_of(s, class);
-
-        for (uint32_t k = 0; k < t->n; k++)
-            if (t->state[k] == SLOT_MAPPED)
-                t->state[k] = SLOT_WRITTEN;
-    }
-    s->mapped_bytes = 0;
-    s->ready.lost = true;
-    seg_unmap_pages(&s->seg);
-}
-
-/* The hand goes round over all slots of all classes. */
-static struct chunk_slot next_at_hand(struct chunk_store *s)
+/* The hand goes round over all mapped slots. There is one. */
+static struct chunk_slot next_mapped(struct chunk_store *s)
 {
     struct chunk_slot *hand = &s->map_hand;
+    const struct chunk_slot_states *t;
+    const uint8_t *at = NULL;
 
-    while (hand->class < CHUNK_CLASS_MIN || hand->number >= states_of(s, hand->class)->n) {
-        bool next = hand->class >= CHUNK_CLASS_MIN && hand->class < CHUNK_PLACE_CLASS_MAX;
-
-        hand->class = next ? (uint8_t)(hand->class + 1) : CHUNK_CLASS_MIN;
+    ASSERT(s->mapped_bytes);
+    for (;;) {
+        if (hand->class >= CHUNK_CLASS_MIN) {
+            t = states_of(s, hand->class);
+            if (t->n_mapped && hand->number < t->n)
+                at = memchr(t->state + hand->number, SLOT_MAPPED, t->n - hand->number);
+            if (at)
+                break;
+        }
+        hand->class = hand->class >= CHUNK_CLASS_MIN && hand->class < CHUNK_PLACE_CLASS_MAX
+                          ? (uint8_t)(hand->class + 1)
+                          : CHUNK_CLASS_MIN;
         hand->number = 0;
     }
-    return (struct chunk_slot){.number = hand->number++, .class = hand->class};
+    hand->number = (uint32_t)(at - t->state) + 1;
+    stat_inc(&s->n_map_looks);
+    return (struct chunk_slot){.number = hand->number - 1, .class = hand->class};
 }
 
-/* Makes room for bytes by letting go of slots that hold data. False: these are not enough. */
-static bool let_go_of_data(struct chunk_store *s, uint64_t bytes)
+static uint64_t n_mapped(struct chunk_store *s)
 {
-    uint64_t bound = s->options.mapped_bytes, left = 0;
-    uint64_t keep = bound - MIN(bound, bytes + MIN(LET_GO_BYTES, bound / 8));
+    uint64_t n = 0;
 
     for (unsigned class = CHUNK_CLASS_MIN; class <= CHUNK_PLACE_CLASS_MAX; class ++)
-        left += states_of(s, class)->n;
-    for (; left && s->mapped_bytes > keep; left--) {
-        struct chunk_slot slot = next_at_hand(s);
+        n += states_of(s, class)->n_mapped;
+    return n;
+}
 
-        if (state_get(s, slot) == SLOT_MAPPED && slots_is_used(&s->slots, slot)) {
+/* In one round at most, until no more than keep bytes are mapped: slots that hold data, or any. */
+static void let_go(struct chunk_store *s, uint64_t keep, bool any)
+{
+    for (uint64_t left = MIN(n_mapped(s), LOOKS_MAX); left && s->mapped_bytes > keep; left--) {
+        struct chunk_slot slot = next_mapped(s);
+
+        if (any || slots_is_used(&s->slots, slot)) {
             state_set(s, slot, SLOT_WRITTEN);
             s->ready.lost |= slot_equal(slot, s->ready.slot);
             seg_unmap_slot(&s->seg, slot);
         }
     }
-    return s->mapped_bytes + bytes <= bound;
 }
 
-static bool mapping_has_room(struct chunk_store *s, uint64_t bytes)
+/* Makes room for bytes by letting go of slots that hold data, in turn, and where these are not
+ * enough of any (free ones would have to be filled in again). LET_GO_BYTES more than needed go, so
+ * that looking for them is rare. */
+static bool mapping_has_room(struct chunk_store *s, uint64_t bytes, bool any)
 {
-    return s->mapped_bytes + bytes <= s->options.mapped_bytes || let_go_of_data(s, bytes);
+    uint64_t bound = s->options.mapped_bytes;
+    uint64_t keep = bound - MIN(bound, bytes + MIN(LET_GO_BYTES, bound / 8));
+
+    if (s->mapped_bytes + bytes <= bound)
+        return true;
+    let_go(s, keep, false);
+    if (any)
+        let_go(s, keep, true);
+    return s->mapped_bytes + bytes <= bound;
 }
 
 /* The slot's memory, every page of it there and writable. */
@@ -142,9 +161,8 @@ static uint8_t *slot_memory(struct chunk_store *s, struct chunk_slot slot)
 
     if (!at || state_get(s, slot) == SLOT_MAPPED)
         return at;
-    if (!mapping_has_room(s, bytes))
-        let_go_of_all(s);
-    if (FAULT("chunk.map") || madvise(at, bytes, MADV_POPULATE_WRITE) < 0) {
+    if (!mapping_has_room(s, bytes, true) || FAULT("chunk.map") ||
+        madvise(at, bytes, MADV_POPULATE_WRITE) < 0) {
         LOG_DEBUG(s->tag, "a slot cannot be mapped: %m");
         return NULL;
     }
@@ -158,7 +176,7 @@ int chunk_place_prepare(struct chunk_store *s, struct chunk_slot slot, uint8_t *
 
     if (state_get(s, slot) == SLOT_MAPPED)
         return 0;
-    if (!mapping_has_room(s, 1ull << slot.class) || FAULT("chunk.map"))
+    if (!mapping_has_room(s, 1ull << slot.class, false) || FAULT("chunk.map"))
         return -ENOSPC;
     chunk_place_written(s, slot); /* its pages are there as soon as they are filled in */
     at = seg_map(&s->seg, slot);

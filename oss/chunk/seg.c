@@ -186,13 +186,6 @@ void seg_unmap_slot(struct seg_set *s, struct chunk_slot slot)
     unmap_pages(s, f, offset, 1ull << slot.class);
 }
 
-void seg_unmap_pages(struct seg_set *s)
-{
-    for (unsigned i = 0; i < SLOTS_CLASSES; i++)
-        for (uint32_t n = 0; n < s->classes[i].n_files; n++)
-            unmap_pages(s, s->classes[i].files[n], 0, SEG_BYTES);
-}
-
 uint32_t seg_slots_on_disk(const struct seg_set *s, unsigned class)
 {
     const struct seg_class *c = &s->classes[class - CHUNK_CLASS_MIN];

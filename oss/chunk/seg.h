@@ -50,9 +50,8 @@ struct seg_file *seg_of_slot(struct seg_set *s, struct chunk_slot slot, uint64_t
  * when the file system is full.
  */
 uint8_t *seg_map(struct seg_set *s, struct chunk_slot slot);
-/* The pages of a slot, or of all, go out of this process, and come back when touched. */
+/* The pages of a slot go out of this process, and come back when touched. */
 void seg_unmap_slot(struct seg_set *s, struct chunk_slot slot);
-void seg_unmap_pages(struct seg_set *s);
 /* Slots that the files of a class can hold at their present size. */
 uint32_t seg_slots_on_disk(const struct seg_set *s, unsigned class);
 /* The descriptors written since the last call: up to max into fds; returns how many. */

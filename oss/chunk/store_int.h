@@ -128,7 +128,7 @@ struct chunk_batch {
 /* What is known of the slots of a class, a byte each, as far as one was written. */
 struct chunk_slot_states {
     uint8_t *state;
-    uint32_t n;
+    uint32_t n, n_mapped;
 };
 
 struct chunk_store {
@@ -212,7 +212,7 @@ struct chunk_store {
     struct chunk_op close_op;
 
     struct stat_counter n_commits, n_syncs, n_errors, n_logged, n_folded, n_moves, n_copied,
-        n_placed, n_mapped, n_here;
+        n_placed, n_mapped, n_map_looks, n_here;
     struct stat_gauge g_used, g_free, g_dirty, g_log, g_ready, g_mapped;
     char labels[64];
     bool counted; /* registered */

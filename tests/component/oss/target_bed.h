@@ -21,4 +21,15 @@ uint64_t target_used(void);
 /* The first len bytes of chunk 0. */
 void target_expect(uint64_t ino, const uint8_t *want, uint32_t len);
 
+/* n slots of 1 MiB that were written and are free; of a file that is destroyed, whose number it
+ * returns. */
+uint64_t target_warm(unsigned n);
+void target_write_init(struct rig_op *o, uint64_t ino, const uint8_t *from, uint32_t len);
+/* Into a place, which must be had. */
+int target_write_placed(uint64_t ino, const uint8_t *from, uint32_t len);
+uint64_t target_mapped(void);
+void target_wait_until_mapped(uint64_t bytes);
+/* Opens it, and waits until so much is ready for writes. */
+void target_open_ready(uint64_t capacity_bytes, uint64_t ready_bytes);
+
 #endif

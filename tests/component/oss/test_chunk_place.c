@@ -17,48 +17,17 @@
 #include "tests/component/oss/target_bed.h"
 #include "tests/support/suite_cases.h"
 
-/* n slots of 1 MiB that were written and are free; of a file that is destroyed, whose number it
- * returns. */
-static uint64_t warm(unsigned n)
-{
-    static uint64_t ino = 10000;
-    uint64_t before = target_used();
-
-    ino++;
-    for (unsigned i = 0; i < n; i++)
-        ck_assert_int_eq(rig_write(&rig, ino, i, 0, 0, data + 2 * CB, CB, false), 0);
-    ck_assert_int_eq(rig_destroy_ino(&rig, ino), 0);
-    ck_assert_uint_eq(target_used(), before);
-    return ino;
-}
-
-static void write_init(struct rig_op *o, uint64_t ino, const uint8_t *from, uint32_t len)
-{
-    *o = (struct rig_op){.op = {.kind = CHUNK_WRITE, .ino = ino, .len = len}};
-    o->op.data = (void *)from;
-    o->op.crcs = o->crcs;
-    crc32c_blocks(0, from, len, o->crcs);
-}
-
-static int write_placed(uint64_t ino, const uint8_t *from, uint32_t len)
-{
-    struct rig_op o;
-
-    write_init(&o, ino, from, len);
-    ck_assert(rig_place(&rig, &o));
-    return rig_run(&rig, &o);
-}
-
 START_TEST(what_landed_in_a_slot_is_read_committed_and_there_after_a_restart)
 {
     rig_open(&rig);
-    warm(3);
-    ck_assert_int_eq(write_placed(5, data, CB), 0);
+    target_warm(3);
+    ck_assert_int_eq(target_write_placed(5, data, CB), 0);
     target_expect(5, data, CB);
-    ck_assert_int_eq(write_placed(5, data + CB, CB), 0); /* replaces what was never committed */
+    ck_assert_int_eq(target_write_placed(5, data + CB, CB),
+                     0); /* replaces what was never committed */
     target_expect(5, data + CB, CB);
     ck_assert_int_eq(rig_commit(&rig, 5), 0);
-    ck_assert_int_eq(write_placed(5, data, CB), 0); /* and what was */
+    ck_assert_int_eq(target_write_placed(5, data, CB), 0); /* and what was */
     target_expect(5, data, CB);
     ck_assert_int_eq(rig_verify(&rig, 5, 0), 0);
     rig_reopen(&rig);
@@ -73,7 +42,7 @@ START_TEST(only_slots_that_were_written_are_places)
 
     rig_open(&rig);
     ck_assert(!chunk_store_place(rig.store, 5, 0, 0, CB, &p));
-    warm(1);
+    target_warm(1);
     ck_assert(chunk_store_place(rig.store, 5, 0, 0, CB, &p));
     ck_assert_uint_eq(target_used(), CB);
     chunk_store_unplace(&p);
@@ -87,7 +56,7 @@ START_TEST(parts_of_blocks_and_of_chunks_get_no_place)
     struct chunk_place p;
 
     rig_open(&rig);
-    warm(4);
+    target_warm(4);
     ck_assert(!chunk_store_place(rig.store, 5, 0, CHUNK_BLOCK, CB - CHUNK_BLOCK, &p));
     ck_assert(!chunk_store_place(rig.store, 5, 0, 0, CB - 1, &p));
     ck_assert(!chunk_store_place(rig.store, 5, 0, 0, CHUNK_BLOCK, &p));
@@ -104,7 +73,7 @@ START_TEST(a_torn_transfer_leaves_the_old_data_and_frees_its_slot)
     struct chunk_place p;
 
     rig_open(&rig);
-    warm(2);
+    target_warm(2);
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
     ck_assert(chunk_store_place(rig.store, 5, 0, 0, CB, &p));
     memcpy(p.data, data + CB, CB / 2); /* then the sender died */
@@ -124,7 +93,7 @@ START_TEST(a_slot_under_transfer_is_not_given_away)
     struct chunk_place p;
 
     rig_open(&rig);
-    warm(2);
+    target_warm(2);
     ck_assert(chunk_store_place(rig.store, 5, 0, 0, CB, &p));
     for (unsigned i = 0; i < 4; i++)
         ck_assert_int_eq(rig_write(&rig, 6, i, 0, 0, data, CB, i % 2), 0);
@@ -142,9 +111,9 @@ START_TEST(damaged_data_never_becomes_visible)
 
     log_set_level(LOG_LEVEL_ERROR);
     rig_open(&rig);
-    warm(2);
+    target_warm(2);
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
-    write_init(&o, 5, data + CB, CB);
+    target_write_init(&o, 5, data + CB, CB);
     ck_assert(rig_place(&rig, &o));
     o.place.data[CB - 1] ^= 1;
     ck_assert_int_eq(rig_run(&rig, &o), -AIFS_ECHECKSUM);
@@ -159,10 +128,10 @@ END_TEST
 START_TEST(a_write_that_fails_behind_its_place_leaves_the_old_data)
 {
     rig_open(&rig);
-    warm(2);
+    target_warm(2);
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
     ck_assert_int_eq(fault_arm("chunk.write=error"), 0);
-    ck_assert_int_eq(write_placed(5, data + CB, CB), -EIO);
+    ck_assert_int_eq(target_write_placed(5, data + CB, CB), -EIO);
     fault_disarm_all();
     ck_assert_uint_eq(target_used(), CB);
     target_expect(5, data, CB);
@@ -186,8 +155,8 @@ START_TEST(a_chunk_that_has_grown_is_merged_from_the_place)
     struct rig_op o;
 
     rig_open(&rig);
-    warm(3);
-    write_init(&o, 5, data + CB, CB / 2 + CHUNK_BLOCK);
+    target_warm(3);
+    target_write_init(&o, 5, data + CB, CB / 2 + CHUNK_BLOCK);
     ck_assert(rig_place(&rig, &o));
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
     expect_merged(&o);
@@ -202,8 +171,8 @@ START_TEST(a_chunk_that_is_not_in_memory_is_merged_from_the_place)
     rig_open(&rig);
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
     rig_reopen(&rig);
-    warm(2);
-    write_init(&o, 5, data + CB, CB / 2 + CHUNK_BLOCK);
+    target_warm(2);
+    target_write_init(&o, 5, data + CB, CB / 2 + CHUNK_BLOCK);
     ck_assert(rig_place(&rig, &o));
     expect_merged(&o);
 }
@@ -214,7 +183,7 @@ START_TEST(a_destroyed_inode_takes_no_place)
     struct rig_op o;
 
     rig_open(&rig);
-    write_init(&o, warm(2), data, CB);
+    target_write_init(&o, target_warm(2), data, CB);
     ck_assert(rig_place(&rig, &o));
     ck_assert_int_eq(rig_run(&rig, &o), -ENOENT);
     ck_assert_uint_eq(target_used(), 0);
@@ -229,9 +198,9 @@ START_TEST(a_full_target_says_so_and_gives_no_places)
 
     rig.options.capacity_bytes = 64 * MIB;
     rig_open(&rig);
-    warm(50);
+    target_warm(50);
     while (!rc && n < 100) {
-        write_init(&o, 1000 + n, data + (n % 4) * CB / 4, CB);
+        target_write_init(&o, 1000 + n, data + (n % 4) * CB / 4, CB);
         n++;
         placed += rig_place(&rig, &o);
         rc = rig_run(&rig, &o);
@@ -247,44 +216,12 @@ START_TEST(a_full_target_says_so_and_gives_no_places)
 }
 END_TEST
 
-START_TEST(what_is_mapped_is_bounded)
-{
-    rig.options.mapped_bytes = 3 * CB;
-    rig.options.commit_interval_ns = 3600 * NS_PER_S; /* a commit would keep the old slots */
-    rig_open(&rig);
-    warm(10);
-    for (unsigned round = 0; round < 3; round++)
-        for (unsigned i = 0; i < 7; i++) {
-            ck_assert_int_eq(write_placed(1 + i, data + i * CHUNK_BLOCK, CB), 0);
-            target_expect(1 + i, data + i * CHUNK_BLOCK, CB);
-        }
-    for (unsigned i = 0; i < 7; i++)
-        target_expect(1 + i, data + i * CHUNK_BLOCK, CB);
-}
-END_TEST
-
-/* The oldest are let go, a few at a time; what is left serves reads, and the next writes. */
-START_TEST(slots_with_data_are_let_go_in_turn)
-{
-    rig.options.mapped_bytes = 4 * CB;
-    rig_open(&rig);
-    warm(10);
-    for (unsigned i = 0; i < 9; i++) {
-        ck_assert_int_eq(write_placed(1 + i, data + i * CHUNK_BLOCK, CB), 0);
-        ck_assert_uint_le(target_stat().mapped_bytes, 4 * CB);
-        ck_assert_uint_ge(target_stat().mapped_bytes, MIN(i + 1, 3) * CB);
-    }
-    for (unsigned i = 0; i < 9; i++)
-        target_expect(1 + i, data + i * CHUNK_BLOCK, CB);
-}
-END_TEST
-
 START_TEST(without_a_mapping_writes_go_through_buffers)
 {
     struct chunk_place p;
 
     rig_open(&rig);
-    warm(2);
+    target_warm(2);
     ck_assert_int_eq(fault_arm("chunk.map=error"), 0);
     ck_assert(!chunk_store_place(rig.store, 5, 0, 0, CB, &p));
     ck_assert_uint_eq(target_used(), 0);
@@ -292,7 +229,7 @@ START_TEST(without_a_mapping_writes_go_through_buffers)
     rig_close(&rig);
     rig.options.mapped_bytes = 0;
     rig_open(&rig);
-    warm(2);
+    target_warm(2);
     ck_assert(!chunk_store_place(rig.store, 5, 0, 0, CB, &p));
 }
 END_TEST
@@ -305,97 +242,6 @@ START_TEST(large_writes_to_memory_are_made_durable_at_once)
 }
 END_TEST
 
-static uint64_t mapped(void)
-{
-    return target_stat().mapped_bytes;
-}
-
-static void wait_until_mapped(uint64_t bytes)
-{
-    while (mapped() < bytes)
-        reactor_run_once(rig.reactor, NS_PER_S);
-}
-
-static void open_and_be_ready(uint64_t capacity_bytes, uint64_t ready_bytes)
-{
-    rig.options.capacity_bytes = capacity_bytes;
-    rig.options.ready_bytes = 4 * ready_bytes; /* it begins with a quarter */
-    rig_open(&rig);
-    ck_assert_int_eq(chunk_store_set_id(rig.store, 1), 0);
-    wait_until_mapped(ready_bytes);
-}
-
-START_TEST(a_new_target_that_nobody_asks_has_places_and_all_of_its_space)
-{
-    struct chunk_place p[5];
-    struct chunk_stat st;
-
-    open_and_be_ready(64 * MIB, 4 * CB);
-    chunk_store_stat(rig.store, &st);
-    ck_assert_uint_eq(st.used_bytes, 0);
-    ck_assert_uint_eq(st.total_bytes, 64 * MIB);
-    ck_assert_uint_eq(st.free_bytes, 62 * MIB);
-    for (unsigned i = 0; i < 4; i++)
-        ck_assert(chunk_store_place(rig.store, 5, i, 0, CB, &p[i]));
-    ck_assert(!chunk_store_place(rig.store, 5, 4, 0, CB, &p[4]));
-    for (unsigned i = 0; i < 4; i++)
-        chunk_store_unplace(&p[i]);
-    ck_assert_int_eq(write_placed(6, data, CB), 0);
-    target_expect(6, data, CB);
-}
-END_TEST
-
-START_TEST(data_makes_way_in_the_mapping_for_what_is_made_ready)
-{
-    rig.options.mapped_bytes = 3 * CB;
-    rig.options.ready_bytes = 4 * CB; /* a quarter at first */
-    rig_open(&rig);
-    warm(4);
-    for (unsigned i = 0; i < 3; i++)
-        ck_assert_int_eq(write_placed(1 + i, data + i * CHUNK_BLOCK, CB), 0);
-    ck_assert_uint_eq(mapped(), 3 * CB);
-    ck_assert_int_eq(chunk_store_set_id(rig.store, 1), 0);
-    while (mapped() != 2 * CB) /* two let go, and a free one filled in */
-        reactor_run_once(rig.reactor, NS_PER_S);
-    for (unsigned i = 0; i < 3; i++)
-        target_expect(1 + i, data + i * CHUNK_BLOCK, CB);
-}
-END_TEST
-
-/* What streams had to get for themselves is there for the next. */
-START_TEST(a_target_makes_more_ready_after_a_stream_that_was_short_of_it)
-{
-    struct chunk_place p[12];
-
-    open_and_be_ready(256 * MIB, 4 * CB);
-    for (unsigned i = 0; i < 12; i++)
-        ck_assert_int_eq(rig_write(&rig, 5, i, 0, 0, data, CB, true), 0);
-    ck_assert_uint_eq(mapped(), 4 * CB);
-    ck_assert_int_eq(chunk_store_set_id(rig.store, 2), 0); /* it looks again */
-    wait_until_mapped((4 + 12) * CB);
-    for (unsigned i = 0; i < 12; i++)
-        ck_assert(chunk_store_place(rig.store, 6, i, 0, CB, &p[i]));
-    for (unsigned i = 0; i < 12; i++)
-        chunk_store_unplace(&p[i]);
-    for (unsigned i = 0; i < 12; i++)
-        ck_assert_int_eq(rig_verify(&rig, 5, i), 0);
-}
-END_TEST
-
-START_TEST(a_target_closes_while_it_is_being_made_ready)
-{
-    rig.options.capacity_bytes = 64 * MIB;
-    rig.options.ready_bytes = 8 * CB;
-    for (unsigned turns = 0; turns < 12; turns++) {
-        rig_open(&rig);
-        ck_assert_int_eq(chunk_store_set_id(rig.store, 1), 0);
-        for (unsigned k = 0; k < turns; k++)
-            reactor_run_once(rig.reactor, NS_PER_MS);
-        rig_close(&rig);
-    }
-}
-END_TEST
-
 START_TEST(data_read_from_mapped_memory_is_checked)
 {
     char path[4096];
@@ -403,9 +249,9 @@ START_TEST(data_read_from_mapped_memory_is_checked)
     int fd;
 
     rig_open(&rig);
-    warm(1);
-    ck_assert_int_eq(write_placed(6, data, CB), 0);
-    ck_assert_uint_ge(mapped(), CB);
+    target_warm(1);
+    ck_assert_int_eq(target_write_placed(6, data, CB), 0);
+    ck_assert_uint_ge(target_mapped(), CB);
     target_expect(6, data, CB);
     ck_assert_int_eq(fault_arm("chunk.read=error"), 0);
     ck_assert_int_eq(rig_read(&rig, 6, 0, 0, 0, got, CB), -EIO);
@@ -424,38 +270,10 @@ START_TEST(data_read_from_mapped_memory_is_checked)
 }
 END_TEST
 
-START_TEST(what_was_made_ready_goes_to_whatever_needs_the_space)
-{
-    unsigned n = 0;
-
-    open_and_be_ready(64 * MIB, 8 * CB);
-    while (n < 2000 && rig_write(&rig, 100 + n, 0, 0, 0, data, 64 * KIB, false) == 0)
-        n++;
-    ck_assert_uint_eq(n, 62 * MIB / (64 * KIB));
-}
-END_TEST
-
-START_TEST(no_more_is_made_ready_than_may_be_mapped)
-{
-    struct chunk_place p;
-
-    rig.options.mapped_bytes = 2 * CB;
-    rig.options.ready_bytes = 8 * CB;
-    rig_open(&rig);
-    ck_assert_int_eq(chunk_store_set_id(rig.store, 1), 0);
-    wait_until_mapped(2 * CB);
-    ck_assert(chunk_store_place(rig.store, 5, 0, 0, CB, &p));
-    chunk_store_unplace(&p);
-    ck_assert_int_eq(write_placed(6, data, CB), 0);
-    target_expect(6, data, CB);
-    ck_assert_uint_le(mapped(), 2 * CB);
-}
-END_TEST
-
 /* A slot that is mapped is written there, whatever kind of write it is. */
 START_TEST(what_is_mapped_is_written_where_it_is)
 {
-    open_and_be_ready(64 * MIB, 4 * CB);
+    target_open_ready(64 * MIB, 4 * CB);
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, false), 0);
     ck_assert_uint_eq(target_stat().mapped_writes, 1);
     target_expect(5, data, CB);
@@ -485,7 +303,7 @@ START_TEST(damaged_data_does_not_show_in_mapped_memory)
     uint64_t used;
 
     log_set_level(LOG_LEVEL_ERROR);
-    open_and_be_ready(64 * MIB, 6 * CB);
+    target_open_ready(64 * MIB, 6 * CB);
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, false), 0);
     used = target_used();
     for (unsigned i = 0; i < 2 * ARRAY_LEN(lens); i++) { /* unstable, then committed */
@@ -494,7 +312,7 @@ START_TEST(damaged_data_does_not_show_in_mapped_memory)
         if (i == ARRAY_LEN(lens))
             ck_assert_int_eq(rig_commit(&rig, 5), 0);
         for (uint64_t ino = 5; ino < 7; ino++) { /* a chunk that is there, and a new one */
-            write_init(&o, ino, data + CB, len);
+            target_write_init(&o, ino, data + CB, len);
             o.crcs[len / CHUNK_BLOCK - 1] ^= 1;
             ck_assert_int_eq(rig_run(&rig, &o), -AIFS_ECHECKSUM);
         }
@@ -512,7 +330,7 @@ END_TEST
 
 START_TEST(a_write_that_fails_in_mapped_memory_leaves_the_old_data)
 {
-    open_and_be_ready(64 * MIB, 4 * CB);
+    target_open_ready(64 * MIB, 4 * CB);
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
     ck_assert_int_eq(fault_arm("chunk.write=error"), 0);
     ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data + CB, CB, true), -EIO);
@@ -527,7 +345,7 @@ START_TEST(a_target_on_a_disk_has_no_places)
     struct chunk_place p;
 
     rig_open(&rig);
-    warm(2);
+    target_warm(2);
     if (!target_in_memory())
         ck_assert(!chunk_store_place(rig.store, 5, 0, 0, CB, &p));
 }
@@ -536,27 +354,21 @@ END_TEST
 int main(void)
 {
     TCase *const cases[] = {
-        SUITE_CASE(
-            "memory", target_setup, target_teardown,
-            what_landed_in_a_slot_is_read_committed_and_there_after_a_restart,
-            only_slots_that_were_written_are_places, parts_of_blocks_and_of_chunks_get_no_place,
-            a_torn_transfer_leaves_the_old_data_and_frees_its_slot,
-            a_slot_under_transfer_is_not_given_away, damaged_data_never_becomes_visible,
-            a_write_that_fails_behind_its_place_leaves_the_old_data,
-            a_chunk_that_has_grown_is_merged_from_the_place,
-            a_chunk_that_is_not_in_memory_is_merged_from_the_place,
-            a_destroyed_inode_takes_no_place, a_full_target_says_so_and_gives_no_places,
-            what_is_mapped_is_bounded, slots_with_data_are_let_go_in_turn,
-            data_makes_way_in_the_mapping_for_what_is_made_ready,
-            a_target_makes_more_ready_after_a_stream_that_was_short_of_it,
-            without_a_mapping_writes_go_through_buffers,
-            large_writes_to_memory_are_made_durable_at_once,
-            a_new_target_that_nobody_asks_has_places_and_all_of_its_space,
-            a_target_closes_while_it_is_being_made_ready, data_read_from_mapped_memory_is_checked,
-            what_was_made_ready_goes_to_whatever_needs_the_space,
-            no_more_is_made_ready_than_may_be_mapped, what_is_mapped_is_written_where_it_is,
-            damaged_data_does_not_show_in_mapped_memory,
-            a_write_that_fails_in_mapped_memory_leaves_the_old_data),
+        SUITE_CASE("memory", target_setup, target_teardown,
+                   what_landed_in_a_slot_is_read_committed_and_there_after_a_restart,
+                   only_slots_that_were_written_are_places,
+                   parts_of_blocks_and_of_chunks_get_no_place,
+                   a_torn_transfer_leaves_the_old_data_and_frees_its_slot,
+                   a_slot_under_transfer_is_not_given_away, damaged_data_never_becomes_visible,
+                   a_write_that_fails_behind_its_place_leaves_the_old_data,
+                   a_chunk_that_has_grown_is_merged_from_the_place,
+                   a_chunk_that_is_not_in_memory_is_merged_from_the_place,
+                   a_destroyed_inode_takes_no_place, a_full_target_says_so_and_gives_no_places,
+                   without_a_mapping_writes_go_through_buffers,
+                   large_writes_to_memory_are_made_durable_at_once,
+                   data_read_from_mapped_memory_is_checked, what_is_mapped_is_written_where_it_is,
+                   damaged_data_does_not_show_in_mapped_memory,
+                   a_write_that_fails_in_mapped_memory_leaves_the_old_data),
         SUITE_CASE("disk", target_setup_on_disk, target_teardown,
                    large_writes_to_memory_are_made_durable_at_once,
                    a_target_on_a_disk_has_no_places)};
