@@ -261,6 +261,9 @@ int channel_req_groups(const struct channel_req *q, uint32_t *groups, unsigned m
 /* The caller is about to end: SIGKILL waits for it, or a signal that it neither handles, blocks nor
  * ignores. True also when nothing can be known of it. */
 bool channel_req_ends(const struct channel_req *q);
+/* The caller has left its program: it closes what it had open, and no signal reaches it. False when
+ * nothing can be known of it. */
+bool channel_req_exits(const struct channel_req *q);
 
 /* The kernel asks for attributes before it uses them again. At once, on the reactor: it takes no
  * lock that a request could hold. */

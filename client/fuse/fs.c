@@ -52,14 +52,6 @@ static void on_done(struct core_req *req, int status)
     o->finish(o, status);
 }
 
-static void on_interrupt(struct channel_req *q)
-{
-    struct op *o = (struct op *)(void *)q->priv;
-
-    if (o->run) /* else it has ended, and its reply is on the way */
-        op_signalled(o);
-}
-
 void op_go_on(struct op *o, void (*run)(struct op *o), void (*finish)(struct op *o, int status))
 {
     bool ended = false;
@@ -71,7 +63,7 @@ void op_go_on(struct op *o, void (*run)(struct op *o), void (*finish)(struct op 
     if (ended)
         return;
     o->ended = NULL;
-    channel_on_interrupt(o->q, on_interrupt);
+    op_heed(o);
 }
 
 void op_start(struct channel_req *q, void (*run)(struct op *o),
@@ -92,7 +84,8 @@ void op_start(struct channel_req *q, void (*run)(struct op *o),
     o->has_groups = false;
     o->groups = NULL;
     o->waiting = &o->req;
-    list_init(&o->signalled);
+    list_init(&o->heeded);
+    o->signalled = false;
     if (need_groups)
         load_groups(o);
     op_go_on(o, run, finish);
@@ -107,7 +100,7 @@ struct channel_req *op_end(struct op *o, int status)
     if (status != 0 && status != -ENOENT)
         stat_inc(&o->fs->errors);
     mem_free(o->groups);
-    list_remove(&o->signalled);
+    list_remove(&o->heeded);
     o->run = NULL;
     return q;
 }

@@ -48,7 +48,7 @@ struct fs {
     unsigned n_raced;
     struct reactor_timer raced_timer;
     struct stat_counter raced_calls;
-    struct list signalled; /* struct op whose caller got a signal */
+    struct list heeded; /* struct op whose caller got a signal, or may be ending */
     struct reactor_timer signal_timer;
     struct stat_counter signals;
     bool ended; /* no more requests come */
@@ -142,7 +142,8 @@ struct op {
     void (*finish_next)(struct op *o, int status);
     int flushed;              /* FLUSH: its outcome, while locks are released */
     struct core_req *waiting; /* what a signal cancels: req, or the page of a directory */
-    struct list signalled;    /* fs.signalled */
+    struct list heeded;       /* fs.heeded */
+    bool signalled;           /* its caller, while it waits */
 };
 
 /*
@@ -158,9 +159,9 @@ void op_go_on(struct op *o, void (*run)(struct op *o), void (*finish)(struct op 
  * the caller is unprivileged (setid.c). */
 void op_start_change(struct channel_req *q, uint64_t fh, uint64_t node, bool unprivileged,
                      void (*run)(struct op *o), void (*finish)(struct op *o, int status));
-/* The kernel says so, while o waits: o is cancelled when that is for its caller to decide (a wait
- * for a lock), or when that ends its caller, now or later. */
-void op_signalled(struct op *o);
+/* From now on, while o waits: a signal cancels it when that is for its caller to decide (a wait for
+ * a lock), or when that ends its caller, now or later; and a close by a caller that is ending. */
+void op_heed(struct op *o);
 void op_reply_entry(struct op *o); /* req.entry */
 void op_fail(struct op *o, int status);
 /* Of an operation that names an inode: one that is no more is ESTALE, upon which the kernel looks

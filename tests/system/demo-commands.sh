@@ -69,13 +69,19 @@ user=$!
 expect "somebody stands there" wait_for 30 is_tail "$user"
 kill_daemon oss1 && kill_daemon oss2
 for m in "${hasty[@]}"; do
-    dd if=/dev/zero of="$m/unwritten.${m##*/}" bs=1M count=8 oflag=append conv=notrunc status=none 2>/dev/null &
+    (
+        exec 3>>"$m/unwritten.${m##*/}" && printf unwritten >&3 && exec tail -f /dev/null
+    ) &
     writers+=($!)
 done
-writes() { grep -q '^1 ' "/proc/$1/syscall"; } # it is in write(2)
-for w in "${writers[@]}"; do
-    expect "a write that no server takes" wait_for 30 writes "$w"
-    kill -KILL "$w" && wait "$w" 2>/dev/null
+begun() { # MOUNT: it has taken more than the first million of bytes
+    local log
+    log=$(grep -lx ".* is mounted on $1" "$C"/mount*.log) && curl -sf "http://127.0.0.1:$(sed -n 's/.*metrics at port //p' "$log")/metrics" |
+        awk '$1 == "aifs_client_write_bytes_total" { bytes = $2 } END { exit bytes <= 1000000 }'
+}
+for i in 0 1; do # who is killed closes what it has open, and that waits for no server
+    expect "a write that no server takes" wait_for 30 begun "${hasty[i]}"
+    kill -KILL "${writers[i]}" && wait "${writers[i]}" 2>/dev/null
 done
 refuse "an unmount that gives up" 3 'gave up writing back; [1-9][0-9]* bytes (are lost|were under way)' "$ADMIN" demo umount --dir "$C" "$T/hasty2"
 refuse "it is gone" 4 'no such file' "$ADMIN" demo umount --dir "$C" "$T/hasty2"

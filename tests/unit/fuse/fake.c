@@ -494,6 +494,11 @@ bool channel_req_ends(const struct channel_req *q UNUSED)
     return fake.caller_ends;
 }
 
+bool channel_req_exits(const struct channel_req *q UNUSED)
+{
+    return fake.caller_exits;
+}
+
 int channel_notify_inode(struct channel *c UNUSED, uint64_t node UNUSED, int64_t offset UNUSED,
                          int64_t len UNUSED, channel_notified_fn done, void *arg)
 {

@@ -28,6 +28,7 @@ struct fake {
     unsigned dir_room; /* entries that fit */
     int n_groups;      /* of the caller */
     bool caller_ends;  /* by a signal */
+    bool caller_exits; /* and runs no more */
     void (*on_interrupt)(struct channel_req *q);
     struct msg_bytes target; /* of any symbolic link */
     unsigned notified;

@@ -83,7 +83,21 @@ START_TEST(a_caller_that_cannot_be_seen_is_taken_to_end)
 }
 END_TEST
 
+START_TEST(one_that_has_left_its_program_is_seen_and_no_other)
+{
+    struct channel_req q = {.pid = (uint32_t)child}, unseen = {.pid = 0};
+    siginfo_t info;
+
+    ck_assert(!channel_req_exits(&q));
+    ck_assert(!channel_req_exits(&unseen));
+    kill(child, SIGKILL);
+    ck_assert_int_eq(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    ck_assert(channel_req_exits(&q));
+}
+END_TEST
+
 SUITE_MAIN("fuse-caller", start_child, end_child,
            a_signal_that_is_handled_blocked_ignored_or_harmless_is_not_its_end,
            a_signal_that_it_does_nothing_about_is, one_that_dumps_core_is, a_real_time_signal_is,
-           a_caller_that_cannot_be_seen_is_taken_to_end)
+           a_caller_that_cannot_be_seen_is_taken_to_end,
+           one_that_has_left_its_program_is_seen_and_no_other)

@@ -127,7 +127,7 @@ START_TEST(a_call_that_was_signalled_and_has_ended_is_looked_at_no_more)
     fake.on_interrupt(q);
     fake_complete(0);
     ck_assert_str_eq(fake.reply, "err 0");
-    ck_assert(list_empty(&fs.signalled));
+    ck_assert(list_empty(&fs.heeded));
     fake.caller_ends = true;
     fake.on_interrupt(q); /* late */
     fake.timer->fn(fake.timer);
@@ -256,6 +256,42 @@ START_TEST(a_lock_waits_if_asked_to_and_a_test_says_who_is_in_the_way)
     fake_complete(0);
     ck_assert_str_eq(fake.reply, "lock 0 7-7 by 3");
     close_again(f);
+}
+END_TEST
+
+START_TEST(a_close_by_a_process_that_is_ending_waits_for_no_server)
+{
+    struct fs_file *f = open_with(O_RDWR, MSG_LEASE_WRITE, false);
+    struct channel_req *q = fake_request(&fs, CHANNEL_FLUSH, 9);
+
+    q->file.fh = (uintptr_t)f;
+    op_flush(q);
+    fake.timer->fn(fake.timer);
+    ck_assert_uint_eq(fake.cancelled, 0);
+    fake.caller_ends = true; /* says nothing without a signal */
+    fake.timer->fn(fake.timer);
+    ck_assert_uint_eq(fake.cancelled, 0);
+    fake.caller_exits = true;
+    fake.timer->fn(fake.timer);
+    ck_assert_uint_eq(fake.cancelled, 1);
+    fake_complete(-EINTR);
+    ck_assert_str_eq(fake.reply, "err -4");
+    ck_assert(list_empty(&fs.heeded));
+    close_again(f);
+}
+END_TEST
+
+START_TEST(nothing_but_a_close_is_ended_because_its_caller_is_ending)
+{
+    struct channel_req *q = fake_named(&fs, CHANNEL_UNLINK, "a");
+
+    fake.caller_exits = true;
+    op_unlink(q);
+    ck_assert(list_empty(&fs.heeded));
+    fake.on_interrupt(q); /* it handles that */
+    fake.timer->fn(fake.timer);
+    ck_assert_uint_eq(fake.cancelled, 0);
+    fake_complete(0);
 }
 END_TEST
 
@@ -497,6 +533,8 @@ SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            attributes_that_have_changed_are_asked_for_again,
            an_inode_that_is_no_more_makes_the_kernel_look_again,
            a_lock_waits_if_asked_to_and_a_test_says_who_is_in_the_way,
+           a_close_by_a_process_that_is_ending_waits_for_no_server,
+           nothing_but_a_close_is_ended_because_its_caller_is_ending,
            a_close_releases_the_record_locks_of_its_process_and_of_no_other,
            files_with_record_locks_are_flushed_by_readers_too, ranges_go_to_the_core_as_they_came,
            a_read_is_sent_from_where_the_core_has_it, a_write_by_the_privileged_is_one_call,
