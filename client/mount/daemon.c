@@ -50,7 +50,7 @@ static void on_core_unmounted(struct core_req *q, int status)
 
     if (status != 0) {
         LOG_ERROR(TAG, "%s: not everything was written back: %s", d->m->dir, err_text(status));
-        mount_umount_tell(d->umount_fd, "not everything was written back (see its log)");
+        mount_umount_tell(&d->umount, "not everything was written back (see its log)");
     }
     d->core_mounted = false;
     reactor_stop(d->fs.reactor);
@@ -86,7 +86,7 @@ static void on_umount_timeout(struct reactor_timer *t)
     else
         LOG_WARN(TAG, "%s: %s", d->m->dir, text);
     if (lost || core_holds_changes(d->fs.core))
-        mount_umount_tell(d->umount_fd, text);
+        mount_umount_tell(&d->umount, text);
     reactor_stop(d->fs.reactor);
 }
 
@@ -119,6 +119,7 @@ static void on_gone(struct fs *fs)
 {
     struct mount_daemon *d = container_of(fs, struct mount_daemon, fs);
 
+    mount_umount_gone(&d->umount);
     LOG_INFO(TAG, "%s is unmounted, writing back", d->m->dir);
     finish(d, false);
 }
@@ -233,7 +234,7 @@ static void mount_now(struct mount_daemon *d)
     }
     d->state = MOUNT_STATE_SERVING;
     if (mountinfo_find(d->m->dir, &info) == 1)
-        d->umount_fd = mount_umount_socket(info.major, info.minor);
+        mount_umount_listen(&d->umount, info.major, info.minor);
 }
 
 static void on_core_mounted(struct core_req *q, int status)
@@ -489,7 +490,7 @@ static void tear_down(struct mount_daemon *d)
         reactor_watch_remove(d->fs.reactor, &d->signals);
     if (d->signals.fd >= 0)
         close(d->signals.fd);
-    /* umount_fd stays open: who waits for it waits for the end of the process. */
+    /* d->umount stays as it is: who waits there waits for the end of the process. */
 }
 
 int mount_serve(const struct mount_request *m, struct mount_report *report)
@@ -504,7 +505,8 @@ int mount_serve(const struct mount_request *m, struct mount_report *report)
     }
     d->m = m;
     d->report = report;
-    d->signals.fd = d->umount_fd = -1;
+    d->signals.fd = -1;
+    mount_umount_init(&d->umount);
     d->fs.ready = on_ready;
     d->fs.gone = on_gone;
     if (set_up(d, err, sizeof(err)) != 0) {

@@ -29,7 +29,7 @@ struct mount_daemon {
     unsigned n_signals;
     pthread_t unmounter;
     bool unmounting;
-    int umount_fd;
+    struct mount_umount umount;
 
     _Atomic bool ready; /* read by the metrics thread */
     struct metrics_http *http;

@@ -20,6 +20,7 @@
 #define MOUNT_KEY_FILE    "/etc/aifs/client.key"
 #define MOUNT_CONFIG_FILE "/etc/aifs/client.conf"
 #define MOUNT_ERROR_BYTES 1024
+#define MOUNT_UMOUNT_MAX  16 /* umount commands that wait at once */
 
 /* Exit codes of mount(8). */
 enum mount_exit {
@@ -100,9 +101,19 @@ int mount_serve(const struct mount_request *m, struct mount_report *report);
 
 /* umount.aifs DIR [-flnrv]: umount(2), then waits until the daemon has written everything back. */
 int mount_umount_main(int argc, char **argv);
-/* The daemon's side: who connects to it sees its end. -1 when it cannot be had: nobody waits. */
-int mount_umount_socket(unsigned major, unsigned minor);
-/* To all who wait there: why not everything has been written back. */
-void mount_umount_tell(int socket_fd, const char *text);
+/* The daemon's side: who connects sees its end. When it cannot be had nobody waits. */
+struct mount_umount {
+    int listener; /* -1: none */
+    int waiting[MOUNT_UMOUNT_MAX];
+    unsigned n_waiting;
+};
+void mount_umount_init(struct mount_umount *u);
+/* Of the mount with this device number. */
+void mount_umount_listen(struct mount_umount *u, unsigned major, unsigned minor);
+/* It is unmounted, and the next mount may get its number: whoever comes now does not mean it. */
+void mount_umount_gone(struct mount_umount *u);
+/* To all who wait: why not everything has been written back. They wait on for the end of the
+ * process, which closes what is open here. */
+void mount_umount_tell(const struct mount_umount *u, const char *text);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * umount.aifs, called by umount(8): the kernel forgets a FUSE mount at once, while its daemon still
- * closes files and writes back. So the helper connects to the daemon before it unmounts (an
- * abstract socket named after the mount's device number), and waits for the end of the connection,
- * which is the end of the daemon. The daemon says nothing there, unless it gives up: one line then,
- * and the helper's status is 64 (the file system is unmounted, its data is not all on the servers).
+ * closes files and writes back. So the helper connects to the daemon before it unmounts, and waits
+ * for the end of the connection, which is the end of the daemon. The daemon listens at an abstract
+ * socket that is named after the device number of its mount and the time. The next mount may get
+ * that number as soon as the kernel has forgotten this one, while this daemon still writes back (it
+ * listens no more, when it has noticed): the helper takes the latest of /proc/net/unix. The daemon
+ * says nothing there, unless it gives up: one line then, and the helper's status is 64 (the file
+ * system is unmounted, its data is not all on the servers).
  *
  * Fails as umount(2) does, and names processes that use it. A daemon that cannot be reached, or
  * takes too long, is not an error: the file system is unmounted.
@@ -18,6 +21,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/fuse/mountinfo.h"
@@ -27,55 +31,121 @@
 #define WAIT_S      150
 #define SILENT_S    3 /* then it says what it waits for */
 #define USERS_SHOWN 8
+#define NAME_BYTES  64
+#define ACCEPTS     0x10000u /* __SO_ACCEPTCON of the kernel */
 
-static socklen_t socket_name(unsigned major, unsigned minor, struct sockaddr_un *a)
+/* What the names of all begin with that had this number; 16 hexadecimal digits follow. */
+static size_t name_of_mount(char name[NAME_BYTES], unsigned major, unsigned minor)
+{
+    return (size_t)snprintf(name, NAME_BYTES, "aifs-mount/%u:%u/", major, minor);
+}
+
+static socklen_t socket_name(const char *name, struct sockaddr_un *a)
 {
     int n;
 
     memset(a, 0, sizeof(*a));
     a->sun_family = AF_UNIX;
-    n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "aifs-mount/%u:%u", major, minor);
+    n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "%s", name);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-int mount_umount_socket(unsigned major, unsigned minor)
+/* ---- the daemon's side ---- */
+
+void mount_umount_init(struct mount_umount *u)
 {
+    memset(u, 0, sizeof(*u));
+    u->listener = -1;
+}
+
+void mount_umount_listen(struct mount_umount *u, unsigned major, unsigned minor)
+{
+    char name[NAME_BYTES];
     struct sockaddr_un a;
-    socklen_t len = socket_name(major, minor, &a);
+    struct timespec now;
+    size_t n = name_of_mount(name, major, minor);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (fd >= 0 && (bind(fd, (struct sockaddr *)&a, len) != 0 || listen(fd, 16) != 0)) {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    snprintf(name + n, sizeof(name) - n, "%016llx",
+             (unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec);
+    if (fd >= 0 && (bind(fd, (struct sockaddr *)&a, socket_name(name, &a)) != 0 ||
+                    listen(fd, MOUNT_UMOUNT_MAX) != 0)) {
         close(fd);
-        return -1;
+        fd = -1;
     }
-    return fd;
+    u->listener = fd;
+}
+
+void mount_umount_gone(struct mount_umount *u)
+{
+    int fd;
+
+    while (u->listener >= 0 && u->n_waiting < MOUNT_UMOUNT_MAX &&
+           (fd = accept4(u->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+        u->waiting[u->n_waiting++] = fd;
+    if (u->listener >= 0)
+        close(u->listener);
+    u->listener = -1;
+}
+
+void mount_umount_tell(const struct mount_umount *u, const char *text)
+{
+    for (unsigned i = 0; i < u->n_waiting; i++)
+        (void)!send(u->waiting[i], text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* ---- the helper's side ---- */
+
+/* The name in a line of /proc/net/unix when that is of a socket that listens: "Num RefCount
+ * Protocol Flags Type St Inode @name". */
+static const char *listener_in(char *line)
+{
+    unsigned flags = 0;
+    char *at = strchr(line, '@');
+
+    if (!at || sscanf(line, "%*s %*x %*x %x", &flags) != 1 || !(flags & ACCEPTS))
+        return NULL;
+    at[strcspn(at, "\n")] = '\0';
+    return at + 1;
+}
+
+/* Of the daemon that has mounted last what has this number; false: of none. */
+static bool find_socket(unsigned major, unsigned minor, char ret_name[NAME_BYTES])
+{
+    char begin[NAME_BYTES], line[256];
+    size_t n = name_of_mount(begin, major, minor);
+    FILE *f = fopen("/proc/net/unix", "re");
+
+    ret_name[0] = '\0';
+    while (f && fgets(line, sizeof(line), f)) {
+        const char *name = listener_in(line);
+
+        if (name && strncmp(name, begin, n) == 0 && strlen(name) == n + 16 &&
+            strcmp(name, ret_name) > 0)
+            memcpy(ret_name, name, n + 17);
+    }
+    if (f)
+        fclose(f);
+    return ret_name[0];
 }
 
 static int connect_daemon(const char *dir)
 {
+    char name[NAME_BYTES];
     struct sockaddr_un a;
     struct mountinfo info;
     int fd;
 
-    if (mountinfo_find(dir, &info) != 1 || strcmp(info.type, "fuse.aifs") != 0)
+    if (mountinfo_find(dir, &info) != 1 || strcmp(info.type, "fuse.aifs") != 0 ||
+        !find_socket(info.major, info.minor, name))
         return -1;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 &&
-        connect(fd, (struct sockaddr *)&a, socket_name(info.major, info.minor, &a)) != 0) {
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&a, socket_name(name, &a)) != 0) {
         close(fd);
         return -1;
     }
     return fd;
-}
-
-void mount_umount_tell(int socket_fd, const char *text)
-{
-    int fd;
-
-    while (socket_fd >= 0 && (fd = accept4(socket_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        (void)!send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
-        close(fd);
-    }
 }
 
 /* The end of the daemon, which nobody waits for after -l (it lives as long as files are open). */

@@ -58,7 +58,11 @@ expect "somebody stands there" wait_for 30 is_tail "$user"
 refuse "down while a mount is in use" 5 "used by process $user .tail." "$ADMIN" demo down --dir "$C"
 [ "$(cat "$M/f")" = data ] || fail "the refused down has stopped something"
 kill "$user" && wait "$user" 2>/dev/null
-hasty=("$T/hasty" "$T/hasty2") writers=()
+# one that has not noticed that it is unmounted: the next mount gets its device number, and is another all the same
+expect "a mount" "$ADMIN" -q demo mount --dir "$C" "$T/stopped"
+stopped=$(pgrep -f "aifs-mount .* $T/stopped ") && kill -STOP "$stopped" || fail "no daemon of $T/stopped"
+expect "it is unmounted" umount -i -l "$T/stopped"
+hasty=("$T/hasty2" "$T/hasty") writers=()
 for m in "${hasty[@]}"; do
     expect "a mount that gives up soon" "$ADMIN" -q demo mount --dir "$C" -o umount_timeout=1 "$m"
     head -c 1000000 /dev/zero >"$m/unwritten.${m##*/}"
@@ -85,6 +89,8 @@ for i in 0 1; do # who is killed closes what it has open, and that waits for no 
 done
 refuse "an unmount that gives up" 3 'gave up writing back; [1-9][0-9]* bytes (are lost|were under way)' "$ADMIN" demo umount --dir "$C" "$T/hasty2"
 refuse "it is gone" 4 'no such file' "$ADMIN" demo umount --dir "$C" "$T/hasty2"
+kill -CONT "$stopped"
+expect "it was unmounted" "$ADMIN" -q demo umount --dir "$C" "$T/stopped"
 for again in first second; do # all mounts are looked at before the first one goes, every time
     refuse "down, the $again time, while the last mount is in use" 5 "busy is used by process $user .tail." "$ADMIN" demo down --dir "$C" --purge
     [ -e "/proc/$(daemon_pid mds)" ] || fail "a refused down has stopped something"
