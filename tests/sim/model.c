@@ -412,9 +412,9 @@ static bool do_open(struct model *m, const struct op *o)
 {
     struct model_inode *i = model_by_ino(m, o->ino);
 
-    if (!i || (!i->nlink && o->status))
+    if (!i || (!i->nlink && o->status && !o->unknown))
         return o->unknown || o->status == -ENOENT;
-    if (!model_status_is(o, 0))
+    if (!model_status_is(o, 0)) /* one without a name that somebody has open is cut, too */
         return false;
     if (o->flags & O_TRUNC)
         cut(i, 0);

@@ -21,6 +21,9 @@ static void extend(struct model_inode *i, uint32_t end, uint8_t who)
         p->owner = grew ? who : p->owner;
     } else if (past_now(p) < end) {
         past_push(p, end, who);
+    } else if (p->v[0] < end) {
+        /* it may be stored when what has made the file longer still is lost */
+        past_insert(p, end, who);
     }
 }
 

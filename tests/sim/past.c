@@ -42,6 +42,18 @@ void past_push(struct past *p, uint32_t v, uint8_t owner)
     p->v[p->n++] = v;
 }
 
+void past_insert(struct past *p, uint32_t v, uint8_t owner)
+{
+    if (p->unsure || p->owner != owner || p->n < 2 || past_has(p, v))
+        return;
+    if (p->n == PAST_MAX) {
+        p->wild = 1;
+        return;
+    }
+    p->v[p->n] = p->v[p->n - 1];
+    p->v[p->n++ - 1] = v;
+}
+
 void past_sync(struct past *p)
 {
     if (!p->unsure)

@@ -25,6 +25,8 @@ struct past past_of(uint32_t v); /* durable */
 uint32_t past_now(const struct past *p);
 bool past_has(const struct past *p, uint32_t v);
 void past_push(struct past *p, uint32_t v, uint8_t owner); /* written */
+/* Written behind what is there now: what will be there if only that is lost. */
+void past_insert(struct past *p, uint32_t v, uint8_t owner);
 void past_sync(struct past *p);
 void past_lose(struct past *p, uint8_t owner); /* its writer has died */
 /* Somebody has seen it: false, it can not be. */
