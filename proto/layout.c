@@ -10,8 +10,7 @@
 
 #include "common/base/err.h"
 
-#define LAYOUT_CHUNK_DEFAULT (1u << 20)
-#define LAYOUT_POOL_DEFAULT  "default"
+#define LAYOUT_POOL_DEFAULT "default"
 
 int layout_check(const struct msg_layout *l)
 {

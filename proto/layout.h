@@ -13,8 +13,9 @@
 #include "proto/map.h"
 #include "proto/msg.h"
 
-#define LAYOUT_CHUNK_MIN (64u << 10)
-#define LAYOUT_CHUNK_MAX (64u << 20)
+#define LAYOUT_CHUNK_MIN     (64u << 10)
+#define LAYOUT_CHUNK_MAX     (64u << 20)
+#define LAYOUT_CHUNK_DEFAULT (1u << 20)
 
 /* 0, or -AIFS_EPROTO for a layout that no file can have. */
 int layout_check(const struct msg_layout *l) MUST_USE;

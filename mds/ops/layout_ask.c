@@ -160,20 +160,27 @@ int op_layout_print(struct mds *m, const struct mds_inode *in, char *out, size_t
     const struct map_pool *pool;
     struct msg_layout l = in->layout;
     struct msg_stripe own;
+    const char *table = "";
     int n;
 
     if (S_ISDIR(in->mode)) {
         bool has = stripe_wishes(map, &in->stripe, &own);
 
-        if (layout_make(map, NULL, has ? &own : NULL, 0, &l) < 0)
+        if (layout_make(map, NULL, has ? &own : NULL, 0, &l) < 0) { /* no targets yet */
             l = (struct msg_layout){.pool = in->stripe.pool,
                                     .chunk_bytes = in->stripe.chunk_bytes,
                                     .stripe_count = in->stripe.stripe_count,
-                                    .copies = in->stripe.copies};
+                                    .copies = MAX(in->stripe.copies, 1u)};
+            if (!l.pool && map->n_pools)
+                l.pool = map->pools[0].id;
+            if (!l.chunk_bytes)
+                l.chunk_bytes = LAYOUT_CHUNK_DEFAULT;
+            table = " table=0";
+        }
     }
     pool = map_pool(map, l.pool);
-    n = snprintf(out, out_len, "pool=%s chunk=%u count=%u copies=%u", pool ? pool->name : "?",
-                 l.chunk_bytes, l.stripe_count, l.copies);
+    n = snprintf(out, out_len, "pool=%s chunk=%u count=%u copies=%u%s", pool ? pool->name : "?",
+                 l.chunk_bytes, l.stripe_count, l.copies, table);
     if (n > 0 && (size_t)n < out_len && !S_ISDIR(in->mode)) /* where it is, not what it asks for */
         n += snprintf(out + n, out_len - (size_t)n, " start=%u table=%u", l.start, l.table_len);
     if (n < 0 || (size_t)n >= out_len)

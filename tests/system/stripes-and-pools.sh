@@ -21,7 +21,13 @@ refuse "a chunk that is no power of two" 2 'power' "$ADMIN" stripe set -S 100000
 refuse "an unknown pool" 4 'pool' "$ADMIN" stripe set -p nope "$M/one"
 refuse "a path outside" 2 'not on an aifs mount' "$ADMIN" stripe get /tmp
 expect "pool create" "$ADMIN" pool create fast
-refuse "a pool twice" 5 '' "$ADMIN" pool create fast
+refuse "a pool twice" 5 '^aifs-admin: there is a pool fast already' "$ADMIN" pool create fast
+# a directory may be told of a pool that is to get its targets: that is said, and nothing is made there before
+mkdir "$M/fast" && refuse "a pool without targets" 0 "warning: $M/fast: pool fast has no targets yet: nothing can be made there .ENOSPC" "$ADMIN" stripe set -p fast "$M/fast"
+"$ADMIN" --json stripe set -p fast "$M/fast" | jq -e '.warnings | length == 1' >/dev/null || fail "stripe set --json of a pool without targets"
+[ "$("$ADMIN" stripe get -p "$M/fast")" = fast ] && [ "$("$ADMIN" stripe get -S "$M/fast")" = 1048576 ] || fail "stripe get of such a directory: $("$ADMIN" stripe get "$M/fast" 2>&1)"
+refuse "a file there" 1 'No space left on device' touch "$M/fast/f"
+refuse "a file in such a pool" 5 'pool fast has no target' "$ADMIN" stripe create -p fast "$M/none"
 refuse "taking a target with data out of its pool" 5 'refused|data' "$ADMIN" pool add fast 1
 mkdir -p "$T/extra"
 refuse "target add where nothing is" 4 'is no directory' "$ADMIN" target add --node oss1 --path "$T/extra/t" --pool fast
@@ -31,7 +37,7 @@ mkdir "$T/extra/t"
 grep -q 'is target [0-9]* now' "$T/said" || fail "target add says: $(cat "$T/said")"
 online() { "$ADMIN" --json target list --pool fast | jq -e '.items[0].state == "online"'; }
 wait_for 20 online || fail "the new target does not come online"
-mkdir "$M/fast" && expect "directory in the pool" "$ADMIN" stripe set -p fast "$M/fast"
+[ -z "$("$ADMIN" stripe set -p fast "$M/fast" 2>&1)" ] || fail "stripe set of a pool with a target warns"
 head -c 3000000 /dev/urandom >"$M/fast/f"; sync "$M/fast/f"
 [ "$("$ADMIN" stripe get -p "$M/fast/f")" = fast ] || fail "the file's pool"
 t=$("$ADMIN" --json target list --pool fast | jq '.items[0].id')

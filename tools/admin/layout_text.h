@@ -3,6 +3,7 @@
 #ifndef AIFS_TOOLS_ADMIN_LAYOUT_TEXT_H
 #define AIFS_TOOLS_ADMIN_LAYOUT_TEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/compiler.h"
@@ -14,6 +15,7 @@
 struct layout_text {
     char pool[MAP_NAME_BYTES];
     uint64_t chunk_bytes, count, copies, start, table;
+    bool no_targets; /* of a directory: nothing can be made there now */
 };
 
 int layout_text_parse(const char *text, struct layout_text *ret_layout) MUST_USE; /* -EINVAL */

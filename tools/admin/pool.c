@@ -142,6 +142,10 @@ static int change(struct admin *a, unsigned op, const char *verb, int min_target
             argv[0]);
         return ADMIN_CONFLICT;
     }
+    if (rc == -EEXIST) {
+        admin_error("there is a pool %s already (see aifs-admin pool list)", argv[0]);
+        return ADMIN_CONFLICT;
+    }
     if (rc < 0)
         return admin_fail(rc, "pool %s", argv[0]);
     text = rep;

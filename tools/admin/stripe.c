@@ -45,6 +45,7 @@ int layout_text_parse(const char *text, struct layout_text *ret_layout)
                 text_parse_u64(value,
                                (uint64_t *)(void *)((char *)ret_layout + numbers[i].offset)) < 0)
                 return -EINVAL;
+        ret_layout->no_targets |= !strcmp(word, "table") && !strcmp(value, "0");
     }
     return ret_layout->chunk_bytes ? 0 : -EINVAL;
 }
@@ -156,12 +157,20 @@ static void done_row(struct out *done, const char *path, const char *text)
     out_text(done, text);
 }
 
-/* More stripes than there are targets are a wish for later: said, for it is not what is got now. */
+/* A pool without targets, and more stripes than there are targets, are wishes for later: said, for
+ * it is not what is got now. */
 static void warn_if_less(struct out *done, const char *path, const struct ask *ask)
 {
     struct layout_text l;
     uint64_t wanted;
 
+    if (ask->pool && layout_text_get(path, &l) == 0 && l.no_targets) {
+        out_warning(done,
+                    "%s: pool %s has no targets yet: nothing can be made there (ENOSPC: no space "
+                    "left on device) until it has one (aifs-admin target add --pool %s)",
+                    path, l.pool, l.pool);
+        return;
+    }
     if (!ask->count || ask->inherit || text_parse_u64(ask->count, &wanted) < 0 || wanted == 0 ||
         layout_text_get(path, &l) < 0 || l.count == 0 || l.count >= wanted)
         return;
