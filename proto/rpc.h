@@ -65,7 +65,9 @@ struct rpc_node_options {
 #define RPC_FEATURE_BATCH   0x1u /* BATCH */
 #define RPC_FEATURE_NUMBERS 0x2u /* MKNOD with a number of the caller's (proto/number.h) */
 #define RPC_FEATURE_BY_NAME 0x4u /* CREATE with MSG_CREATE_FOUND */
-#define RPC_FEATURES        (RPC_FEATURE_BATCH | RPC_FEATURE_NUMBERS | RPC_FEATURE_BY_NAME)
+#define RPC_FEATURE_AHEAD   0x8u /* all that creations ahead need besides: MKDIR, since, when_ns */
+#define RPC_FEATURES                                                                               \
+    (RPC_FEATURE_BATCH | RPC_FEATURE_NUMBERS | RPC_FEATURE_BY_NAME | RPC_FEATURE_AHEAD)
 
 int rpc_node_create(struct reactor *r, const struct rpc_node_options *o,
                     struct rpc_node **ret_node) MUST_USE;

@@ -146,7 +146,8 @@ bool behind_busy(const struct core_inode *i); /* some of them are under way */
 
 /* ---- creations (creating.c) ---- */
 
-bool creating_try(struct mds_op *op); /* as behind_try() */
+bool creating_try(struct mds_op *op);      /* as behind_try() */
+bool creating_known(const struct core *c); /* to the server: all that it needs */
 /* One was executed that has had to wait. */
 void creating_executed(const struct mds_op *op);
 /* It may be gathered, for the first time: true, while more may come that goes with it. */

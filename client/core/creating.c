@@ -360,17 +360,24 @@ static uint32_t creations_in(const struct core_inode *dir)
     return dir->behind.made - MIN(dir->behind.opens, dir->behind.made) + dir->behind.coming;
 }
 
+bool creating_known(const struct core *c)
+{
+    const uint64_t needed = RPC_FEATURE_NUMBERS | RPC_FEATURE_AHEAD;
+    const struct rpc_link *link = rpc_peer_link(c->session.peer);
+
+    return link && (rpc_link_features(link) & needed) == needed;
+}
+
 /* As for removals; and none of these is under way in it, since the name may be what goes. */
 static bool fits(const struct mds_op *op, const struct core_inode *dir)
 {
     struct core *c = op->core;
     const struct msg_create_req *m = &op->msg.create;
-    const struct rpc_link *link = rpc_peer_link(c->session.peer);
 
-    return !c->forced && c->state == CORE_MOUNTED && session_believed(c) && link &&
-           (rpc_link_features(link) & RPC_FEATURE_NUMBERS) && c->behind.n < c->behind.max &&
-           dir->behind.rules_known && inode_attr_fresh(dir) && S_ISDIR(dir->attr.mode) &&
-           dir->attr.nlink && !(dir->attr.flags & (MSG_ATTR_ACL | MSG_ATTR_DEFAULT_ACL)) &&
+    return !c->forced && c->state == CORE_MOUNTED && session_believed(c) && creating_known(c) &&
+           c->behind.n < c->behind.max && dir->behind.rules_known && inode_attr_fresh(dir) &&
+           S_ISDIR(dir->attr.mode) && dir->attr.nlink &&
+           !(dir->attr.flags & (MSG_ATTR_ACL | MSG_ATTR_DEFAULT_ACL)) &&
            dir->behind.n == creations_in(dir) && !dir->behind.error &&
            list_empty(&dir->behind.waiters) && list_empty(&c->behind.all) &&
            behind_removes(c, &m->cred) && behind_may_change(&dir->attr, &m->cred) &&

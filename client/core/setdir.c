@@ -86,9 +86,9 @@ static bool fits(const struct core_inode *i, const struct core_req *q,
     const struct behind_inode *b = &i->behind;
 
     return c->o.create_ahead && !c->forced && c->state == CORE_MOUNTED && session_believed(c) &&
-           c->session.id && b->own && b->rules_known && inode_attr_fresh(i) && i->attr.nlink &&
-           !(i->attr.flags & (MSG_ATTR_ACL | MSG_ATTR_DEFAULT_ACL)) && !b->error && !b->leaving &&
-           !b->last && list_empty(&b->waiters) && list_empty(&c->behind.all) &&
+           c->session.id && creating_known(c) && b->own && b->rules_known && inode_attr_fresh(i) &&
+           i->attr.nlink && !(i->attr.flags & (MSG_ATTR_ACL | MSG_ATTR_DEFAULT_ACL)) && !b->error &&
+           !b->leaving && !b->last && list_empty(&b->waiters) && list_empty(&c->behind.all) &&
            behind_removes(c, &q->cred) && since_allows(i, q, m);
 }
 

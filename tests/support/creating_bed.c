@@ -9,7 +9,7 @@
 
 uint8_t cr_bytes[CR_LEN];
 
-void cr_setup_with(bool numbers, const struct core_options *given)
+void cr_setup_with(uint64_t without, const struct core_options *given)
 {
     struct core_options o;
 
@@ -17,7 +17,7 @@ void cr_setup_with(bool numbers, const struct core_options *given)
     if (given)
         o = *given;
     o.create_ahead = true;
-    fake_mds_offers_numbers = numbers;
+    fake_mds_features = RPC_FEATURES & ~without;
     rm_setup();
     bed_unmount(&rm.bed, rm.c, false, 0);
     rm.c = bed_mount(&rm.bed, &o);
@@ -26,7 +26,7 @@ void cr_setup_with(bool numbers, const struct core_options *given)
 
 void cr_setup(void)
 {
-    cr_setup_with(true, NULL);
+    cr_setup_with(0, NULL);
 }
 
 /* Makes it; was that over before anything could have been sent? */

@@ -10,7 +10,7 @@
 extern uint8_t cr_bytes[CR_LEN];
 
 void cr_setup(void);
-void cr_setup_with(bool numbers, const struct core_options *o); /* o: NULL: the default */
+void cr_setup_with(uint64_t without, const struct core_options *o); /* o: NULL: the default */
 /* Two files are made as ever, the directory is listed: from now on the client knows. */
 void cr_begin(void);
 /* Makes it; was that over before anything could have been sent? */

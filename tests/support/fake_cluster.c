@@ -206,7 +206,7 @@ static void make_map(struct fake_cluster *f)
     ck_assert_int_eq(map_grow_tables(f->map, pool), 0);
 }
 
-bool fake_mds_offers_batch, fake_mds_offers_numbers;
+uint64_t fake_mds_features = RPC_FEATURE_BY_NAME;
 static struct buf_pool *mds_pool;
 
 void fake_mds_start(struct fake_cluster *f)
@@ -219,10 +219,7 @@ void fake_mds_start(struct fake_cluster *f)
         RPC_OP_LEASE_GET,     RPC_OP_LEASE_RELEASE, RPC_OP_SESSION_OPEN, RPC_OP_SESSION_RENEW,
         RPC_OP_SESSION_CLOSE, RPC_OP_RECLAIM,       RPC_OP_MAP_GET,      RPC_OP_LOCK,
         RPC_OP_LOCK_CANCEL,   RPC_OP_READDIR,       RPC_OP_BATCH,        RPC_OP_MKNOD};
-    /* as a server of the version before knows nothing of batches */
-    struct rpc_node_options n = {.key = f->key,
-                                 .without = (fake_mds_offers_batch ? 0 : RPC_FEATURE_BATCH) |
-                                            (fake_mds_offers_numbers ? 0 : RPC_FEATURE_NUMBERS)};
+    struct rpc_node_options n = {.key = f->key, .without = ~fake_mds_features};
     struct net_addr a;
     char text[80], err[128];
     unsigned k;

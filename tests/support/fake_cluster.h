@@ -145,9 +145,7 @@ struct fake_cluster {
     struct msg_server_wait waits[MSG_SERVER_WAITS_MAX];
 };
 
-/* The metadata server says that it knows BATCH, and answers one like a server that does not. */
-extern bool fake_mds_offers_batch;
-extern bool fake_mds_offers_numbers; /* and files under numbers that a session gives */
+extern uint64_t fake_mds_features; /* RPC_FEATURE_* that the metadata server says it has */
 void fake_cluster_start(struct fake_cluster *f, struct reactor *r, struct clock_virtual *clock,
                         unsigned n_oss);
 void fake_cluster_stop(struct fake_cluster *f);

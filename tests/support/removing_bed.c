@@ -117,7 +117,7 @@ void rm_begin(void)
 
 void rm_setup(void)
 {
-    fake_mds_offers_batch = true;
+    fake_mds_features |= RPC_FEATURE_BATCH;
     bed_setup(&rm.bed, 3);
     rm.bed.cluster.alone = rm.bed.cluster.batches = true;
     ck_assert_uint_eq(rm_make(1, "dir", S_IFDIR | 0755), RM_DIR);

@@ -19,7 +19,7 @@ static struct core *c;
 
 static void setup(void)
 {
-    fake_mds_offers_batch = true;
+    fake_mds_features |= RPC_FEATURE_BATCH;
     bed_setup(&bed, 3);
     c = bed_mount(&bed, NULL);
 }

@@ -387,7 +387,7 @@ START_TEST(a_file_in_a_new_directory_leaves_by_itself)
     uint64_t d;
 
     bed_unmount(&rm.bed, rm.c, false, 0);
-    fake_mds_offers_batch = false;
+    fake_mds_features &= ~(uint64_t)RPC_FEATURE_BATCH;
     fake_mds_restart(&rm.bed.cluster);
     core_options_default(&o);
     o.create_ahead = true;
