@@ -77,6 +77,7 @@ struct behind_inode { /* in struct core_inode */
     uint32_t opens; /* of files made in it, or of it, that follow on their creation; the same */
     bool creating;  /* a file that is here only: until its creation and such an open are over */
     bool opening;   /* that open is under way */
+    bool outgrows;  /* it is to be larger than what goes along: nothing does */
     bool coming;    /* a directory that is here only: until its own creation is answered */
     bool born;      /* a directory that was made ahead, by this client */
     struct mds_op *setting; /* what is set on such a one, until it is answered (setdir.c) */
@@ -152,6 +153,7 @@ bool creating_known(const struct core *c); /* to the server: all that it needs *
 void creating_executed(const struct mds_op *op);
 /* It may be gathered, for the first time: true, while more may come that goes with it. */
 bool creating_gathers(struct mds_op *op);
+void creating_outgrown(struct core_inode *i);     /* more waits to be written than can go with it */
 uint32_t creating_bytes(const struct mds_op *op); /* what is to go with it */
 void creating_load(struct mds_op *op);            /* puts that into its message */
 bool creating_makes(const struct mds_op *op);     /* ahead */

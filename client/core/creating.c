@@ -67,6 +67,15 @@ void creating_wait(struct core_req *q, void (*resume)(struct core_req *q))
 
 /* ---- what is written meanwhile ---- */
 
+/* What the server does not get now need not be committed elsewhere before it is told to forget it.
+ * What has been set since goes with what was written before that. */
+void creating_outgrown(struct core_inode *i)
+{
+    const struct mds_op *op = i->behind.gathered;
+
+    i->behind.outgrows = op && !op->msg.create.has_since;
+}
+
 static const struct block *written(const struct mds_op *op, struct core_inode **ret_inode)
 {
     struct core_inode *i;
@@ -74,7 +83,7 @@ static const struct block *written(const struct mds_op *op, struct core_inode **
     if (!op->ahead || op->call.op != RPC_OP_MKNOD || op->loaded)
         return NULL;
     i = inode_find(op->core, op->n1);
-    if (!i || i->meta_seq == i->meta_done || !i->attr.size || !i->in_line ||
+    if (!i || i->behind.outgrows || i->meta_seq == i->meta_done || !i->attr.size || !i->in_line ||
         i->lease != MSG_LEASE_WRITE || !inline_cached(i))
         return NULL;
     *ret_inode = i;
@@ -131,7 +140,7 @@ void creating_load(struct mds_op *op)
 
 void creating_over(struct core_inode *dir, struct core_inode *i)
 {
-    i->behind.creating = i->behind.opening = false;
+    i->behind.creating = i->behind.opening = i->behind.outgrows = false;
     dir->behind.made--;
     i->core->stats.creations_under_way--;
     inode_ref(i);

@@ -353,6 +353,7 @@ static void write_inline(struct core_req *q)
         return;
     }
     if (q->p.file->creating && MAX(end, old) > q->p.core->session.inline_max) {
+        creating_outgrown(i);
         creating_wait(q, write_run);
         return;
     }

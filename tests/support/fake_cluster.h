@@ -13,6 +13,7 @@
 #include "common/fault/fault.h"
 #include "common/net/buf.h"
 #include "proto/map.h"
+#include "proto/number.h"
 #include "proto/rpc.h"
 
 #define FAKE_OSS_MAX    4u
@@ -71,7 +72,7 @@ struct fake_oss {
     struct rpc_node *node;
     struct buf_pool *pool;
     struct hmap chunks;
-    uint64_t verifier, truncate_gen[FAKE_INODES];
+    uint64_t verifier, truncate_gen[2 * FAKE_INODES]; /* fake_place() */
     struct rpc_link *links[8];
     struct list held; /* struct rpc_req */
     /* switches */
@@ -144,6 +145,12 @@ struct fake_cluster {
     uint32_t n_waits;             /* what the last renewal of any session said */
     struct msg_server_wait waits[MSG_SERVER_WAITS_MAX];
 };
+
+/* Of a file, also of one under a number that a session has given it. */
+static inline uint64_t fake_place(uint64_t ino)
+{
+    return number_is_given(ino) ? FAKE_INODES + ino % FAKE_INODES : ino;
+}
 
 extern uint64_t fake_mds_features; /* RPC_FEATURE_* that the metadata server says it has */
 void fake_cluster_start(struct fake_cluster *f, struct reactor *r, struct clock_virtual *clock,

@@ -40,7 +40,7 @@ static void serve_read(struct fake_oss *o, struct rpc_req *req)
 
     o->reads++;
     o->read_ranges += m->n_ranges;
-    if (m->truncate_gen < o->truncate_gen[m->ino]) {
+    if (m->truncate_gen < o->truncate_gen[fake_place(m->ino)]) {
         rpc_reply(req, -AIFS_ESTALE_TRUNC, NULL);
         return;
     }
@@ -101,7 +101,7 @@ static void serve_write(struct fake_oss *o, struct rpc_req *req)
     o->once[0] = m->once;
     o->write_ranges += m->n_ranges;
     o->unstable += !m->stable;
-    if (m->truncate_gen < o->truncate_gen[m->ino]) {
+    if (m->truncate_gen < o->truncate_gen[fake_place(m->ino)]) {
         rpc_reply(req, -AIFS_ESTALE_TRUNC, NULL);
         return;
     }
@@ -153,7 +153,7 @@ static void serve_punch(struct fake_oss *o, struct rpc_req *req)
     size_t pos;
 
     o->punches++;
-    if (o->fail_punches || m->truncate_gen < o->truncate_gen[m->ino]) {
+    if (o->fail_punches || m->truncate_gen < o->truncate_gen[fake_place(m->ino)]) {
         rpc_reply(req, o->fail_punches ? o->fail_punches : -AIFS_ESTALE_TRUNC, NULL);
         return;
     }
@@ -318,7 +318,7 @@ void fake_targets_cut(struct fake_cluster *f, struct fake_inode *i, uint64_t siz
         struct hmap_node *h, *next;
         size_t pos;
 
-        f->oss[k].truncate_gen[i->attr.ino] = i->attr.truncate_gen;
+        f->oss[k].truncate_gen[fake_place(i->attr.ino)] = i->attr.truncate_gen;
         hmap_for_each (h, next, pos, &f->oss[k].chunks) {
             struct fake_chunk *c = container_of(h, struct fake_chunk, node);
 

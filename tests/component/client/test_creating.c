@@ -53,6 +53,30 @@ START_TEST(a_file_that_stays_open_is_opened_behind_its_creation)
 END_TEST
 
 /* Whoever believes in a lease that nobody has given is never asked to give it back. */
+/* It would have to be committed in chunks before the server may forget it. */
+START_TEST(of_a_file_that_grows_at_once_nothing_goes_along)
+{
+    static uint8_t bytes[48 * 1024], back[sizeof bytes];
+    uint64_t stored = 0;
+
+    cr_begin();
+    bed_pattern(bytes, sizeof bytes, 0, 3);
+    for (unsigned k = 2; k < 12; k++) { /* the first on a target asks for room */
+        struct core_file *f = cr_make_ahead(cr_name(k));
+
+        cr_put(f);
+        ck_assert_int_eq(bed_write(&rm.bed, rm.c, f, 0, bytes, sizeof bytes), 0);
+        stored = cr_stored(cr_name(k))->attr.size;
+        ck_assert_int_eq(bed_flush(&rm.bed, rm.c, f), 0);
+        ck_assert_uint_eq(cr_stored(cr_name(k))->attr.size, sizeof bytes);
+        ck_assert_int_eq(bed_read(&rm.bed, rm.c, f, 0, back, sizeof back), (int)sizeof back);
+        ck_assert_mem_eq(back, bytes, sizeof bytes);
+        core_release(rm.c, f);
+    }
+    ck_assert_uint_eq(stored, 0);
+}
+END_TEST
+
 START_TEST(an_open_that_brings_no_lease_ends_what_was_believed)
 {
     uint8_t back[CR_LEN];
@@ -256,6 +280,7 @@ END_TEST
 
 SUITE_MAIN("client-creating", cr_setup, rm_teardown, a_small_file_goes_to_the_server_in_one_piece,
            a_file_that_stays_open_is_opened_behind_its_creation,
+           of_a_file_that_grows_at_once_nothing_goes_along,
            an_open_that_brings_no_lease_ends_what_was_believed,
            a_creation_that_is_refused_fails_file_and_directory,
            creations_of_a_lost_session_are_not_carried_into_the_next,
