@@ -28,6 +28,13 @@ static uint64_t dir_ahead(const char *name)
     return op.q.entry.ino;
 }
 
+/* The first of a test. */
+static uint64_t begin_ahead(void)
+{
+    cr_begin();
+    return dir_ahead("d");
+}
+
 static void file_start(struct bed_op *op, uint64_t in, const char *name)
 {
     bed_op_init(op);
@@ -73,6 +80,14 @@ static int sync_dir(uint64_t ino)
     return bed_wait(&rm.bed, &op);
 }
 
+static uint64_t begin_stored(void)
+{
+    uint64_t d = begin_ahead();
+
+    ck_assert_int_eq(sync_dir(d), 0);
+    return d;
+}
+
 static struct msg_attr attr_of(uint64_t ino)
 {
     struct bed_op op;
@@ -107,10 +122,8 @@ static unsigned sets(void)
 START_TEST(what_tar_sets_follows_what_is_in_it)
 {
     struct msg_attr told;
-    uint64_t d;
+    uint64_t d = begin_ahead();
 
-    cr_begin();
-    d = dir_ahead("d");
     for (unsigned k = 0; k < 5; k++)
         file_in(d, cr_name(k));
     rm.bed.cluster.hold_removals = true;
@@ -143,10 +156,8 @@ START_TEST(cp_sets_a_mode_and_no_list_to_inherit)
                                     255, 255, 4, 0, 5,   0,   0xff, 0xff, 0xff, 0xff,
                                     32,  0,   0, 0, 255, 255, 255,  255};
     struct bed_op op;
-    uint64_t d;
+    uint64_t d = begin_ahead();
 
-    cr_begin();
-    d = dir_ahead("d");
     set_ahead(d, TIMES);
     set_ahead(d, OWNER);
     bed_op_init(&op);
@@ -165,10 +176,8 @@ END_TEST
 START_TEST(what_comes_later_waits_for_it)
 {
     struct bed_op look, make;
-    uint64_t d;
+    uint64_t d = begin_ahead();
 
-    cr_begin();
-    d = dir_ahead("d");
     file_in(d, "one");
     rm.bed.cluster.hold_sets = true;
     set_all(d);
@@ -192,10 +201,8 @@ END_TEST
 START_TEST(what_is_set_while_it_is_under_way_waits)
 {
     struct bed_op op;
-    uint64_t d;
+    uint64_t d = begin_ahead();
 
-    cr_begin();
-    d = dir_ahead("d");
     rm.bed.cluster.hold_sets = true;
     set_ahead(d, MODE);
     rm_let_pass();
@@ -213,11 +220,8 @@ START_TEST(who_asks_for_it_is_answered_behind_it)
 {
     struct bed_op op;
     bool answered;
-    uint64_t d;
+    uint64_t d = begin_stored();
 
-    cr_begin();
-    d = dir_ahead("d");
-    ck_assert_int_eq(sync_dir(d), 0);
     rm.bed.cluster.hold_sets = true;
     set_all(d);
     fake_invalidate(&rm.bed.cluster, d, "", &answered);
@@ -237,10 +241,8 @@ START_TEST(what_may_be_refused_waits)
 {
     const struct msg_cred other = {.uid = 8, .gid = 7};
     struct bed_op op;
-    uint64_t d;
+    uint64_t d = begin_ahead();
 
-    cr_begin();
-    d = dir_ahead("d");
     set_start(&op, d, SET_ID, NULL);
     ck_assert(!op.done);
     ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
@@ -259,11 +261,8 @@ END_TEST
 
 START_TEST(who_syncs_it_hears_of_a_refusal_once)
 {
-    uint64_t d;
+    uint64_t d = begin_stored();
 
-    cr_begin();
-    d = dir_ahead("d");
-    ck_assert_int_eq(sync_dir(d), 0);
     rm.bed.cluster.fail_setattr = -ENOSPC;
     set_all(d);
     ck_assert_int_eq(sync_dir(d), -ENOSPC);
@@ -276,11 +275,8 @@ END_TEST
 
 START_TEST(it_outlives_a_connection_and_is_done_once)
 {
-    uint64_t d;
+    uint64_t d = begin_stored();
 
-    cr_begin();
-    d = dir_ahead("d");
-    ck_assert_int_eq(sync_dir(d), 0);
     rm.bed.cluster.drop_replies = true;
     set_all(d);
     ck_assert_int_eq(sync_dir(d), 0);
@@ -291,11 +287,8 @@ END_TEST
 
 START_TEST(it_is_not_carried_into_another_session)
 {
-    uint64_t d;
+    uint64_t d = begin_stored();
 
-    cr_begin();
-    d = dir_ahead("d");
-    ck_assert_int_eq(sync_dir(d), 0);
     rm.bed.cluster.hold_sets = true;
     set_all(d);
     rm_let_pass();

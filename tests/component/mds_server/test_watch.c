@@ -172,21 +172,17 @@ START_TEST(who_is_told_hears_whether_the_owner_changes)
 }
 END_TEST
 
-/* Both are begun before the first is made: the second gives the file back to whom it still belongs.
- */
-START_TEST(who_is_told_hears_of_an_owner_that_another_change_makes_and_this_one_takes_back)
+/* The second, as slot of client, begins while client 1 has not answered what it is told of the
+ * first; both are made. */
+static void change_twice(const struct msg_setattr_req *first, unsigned client, unsigned slot,
+                         const struct msg_setattr_req *then)
 {
-    uint64_t file = make_file(0, "f");
-    struct msg_setattr_req give = {.ino = file, .set = MSG_SET_UID, .uid = 5};
-    struct msg_setattr_req back = {.ino = file, .set = MSG_SET_UID};
     struct rig_call second = {0};
-    unsigned owners = 0;
 
-    ck_ok(getattr(1, file));
     rig.client[1].mute = true;
-    rig_send(&rig, 0, 2, &change, RPC_OP_SETATTR, &give);
+    rig_send(&rig, 0, 2, &change, RPC_OP_SETATTR, first);
     rig_settle(&rig);
-    rig_send(&rig, 2, 2, &second, RPC_OP_SETATTR, &back);
+    rig_send(&rig, client, slot, &second, RPC_OP_SETATTR, then);
     rig_settle(&rig);
     ck_assert(!change.done && !second.done);
     rig_client_answer(&rig, 1);
@@ -194,6 +190,19 @@ START_TEST(who_is_told_hears_of_an_owner_that_another_change_makes_and_this_one_
     ck_assert(rig_until(&rig, 20000, rig_is_done, &second));
     ck_ok(second.status);
     rig_forget(&second);
+}
+
+/* Both are begun before the first is made: the second gives the file back to whom it still belongs.
+ */
+START_TEST(who_is_told_hears_of_an_owner_that_another_change_makes_and_this_one_takes_back)
+{
+    uint64_t file = make_file(0, "f");
+    struct msg_setattr_req give = {.ino = file, .set = MSG_SET_UID, .uid = 5};
+    struct msg_setattr_req back = {.ino = file, .set = MSG_SET_UID};
+    unsigned owners = 0;
+
+    ck_ok(getattr(1, file));
+    change_twice(&give, 2, 2, &back);
     for (unsigned k = 0; k < RIG_NOTES; k++)
         owners += rig.client[1].notes[k].op == RPC_OP_INVALIDATE && rig.client[1].notes[k].owner;
     ck_assert_uint_eq(owners, 2);
@@ -207,23 +216,12 @@ START_TEST(who_may_change_a_file_only_when_his_turn_comes_waits_for_its_leases_t
     struct msg_setattr_req give = {.ino = file, .set = MSG_SET_UID, .uid = 5};
     struct msg_setattr_req cut = {
         .ino = file, .set = MSG_SET_SIZE, .size = 10, .cred = {.uid = 5, .gid = 5}};
-    struct rig_call second = {0};
 
     ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &mode, NULL));
     ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_SETATTR, &cut, NULL), -EACCES);
     ck_assert_int_eq(rig_open_file(&rig, 2, file, O_RDONLY)->inode.lease, MSG_LEASE_READ);
     ck_ok(getattr(1, file));
-    rig.client[1].mute = true;
-    rig_send(&rig, 0, 2, &change, RPC_OP_SETATTR, &give);
-    rig_settle(&rig);
-    rig_send(&rig, 0, 3, &second, RPC_OP_SETATTR, &cut);
-    rig_settle(&rig);
-    ck_assert(!change.done && !second.done);
-    rig_client_answer(&rig, 1);
-    end_change();
-    ck_assert(rig_until(&rig, 20000, rig_is_done, &second));
-    ck_ok(second.status);
-    rig_forget(&second);
+    change_twice(&give, 0, 3, &cut);
     ck_assert_uint_eq(rig_client_count(&rig.client[2], RPC_OP_RECALL, file), 1);
 }
 END_TEST

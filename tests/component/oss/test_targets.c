@@ -119,6 +119,15 @@ static void told_of(uint32_t n_targets)
         reactor_run_once(bed->reactor, NS_PER_S);
 }
 
+static void restart_moved(const char *from, const char *to)
+{
+    server_end(SIGTERM, 0);
+    ck_assert_int_eq(rename(from, to), 0);
+    bed->n_targets = 0;
+    server_start(NULL);
+    server_connect();
+}
+
 /* Its disk comes back some day: it is not forgotten when another one is added meanwhile. */
 START_TEST(an_added_target_that_is_not_there_is_remembered)
 {
@@ -136,22 +145,14 @@ START_TEST(an_added_target_that_is_not_there_is_remembered)
     ck_assert_int_eq(server_call(&k, RPC_OP_OSS_TARGET_ADD, &m), 0);
     rpc_call_fini(&k.call);
     told_of(3);
-    server_end(SIGTERM, 0);
-    ck_assert_int_eq(rename(path, away), 0);
-    bed->n_targets = 0;
-    server_start(NULL);
-    server_connect();
+    restart_moved(path, away);
     told_of(2);
     m.path.data = more;
     while (server_call(&k, RPC_OP_OSS_TARGET_ADD, &m) != 0)
         rpc_call_fini(&k.call);
     rpc_call_fini(&k.call);
     told_of(3);
-    server_end(SIGTERM, 0);
-    ck_assert_int_eq(rename(away, path), 0);
-    bed->n_targets = 0;
-    server_start(NULL);
-    server_connect();
+    restart_moved(away, path);
     told_of(4);
 }
 END_TEST
