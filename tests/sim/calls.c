@@ -24,7 +24,7 @@ void work_begin(struct proc *p, enum op_kind kind, uint64_t ino)
     sim.history.next += kind == OP_APPEND ? 2 : kind == OP_WRITE;
     p->op->ino = ino;
     p->starts = sim_mds()->starts;
-    p->was_lost = false;
+    p->was_lost = p->again = false;
     p->busy = true;
     memset(&p->q, 0, sizeof p->q);
     p->q.done = work_finish;
@@ -144,18 +144,29 @@ static uint32_t draw_size(void)
     return history_cell_offset(scene_cell()) + (sim_chance(500) ? SIM_CELL_BYTES : 0);
 }
 
-void work_call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct core_file *f)
+static void call_set(struct proc *p, enum op_kind kind, uint64_t ino, uint32_t value,
+                     struct core_file *f)
 {
     struct msg_setattr_req set = {.ino = ino};
 
     work_begin(p, kind, ino);
-    p->op->value = kind == OP_CHMOD ? 0600 + sim_below(64) : draw_size();
+    p->op->value = value;
     set.set = kind == OP_CHMOD ? MSG_SET_MODE : MSG_SET_SIZE;
     set.mode = kind == OP_CHMOD ? p->op->value : 0;
     set.size = kind == OP_CHMOD ? 0 : p->op->value;
     p->op->flags = kind == OP_CHMOD ? states_mode(p->client->core, ino) : 0;
     work_say_call(p);
     core_setattr(p->client->core, &p->q, &set, f);
+}
+
+void work_call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct core_file *f)
+{
+    call_set(p, kind, ino, kind == OP_CHMOD ? 0600 + sim_below(64) : draw_size(), f);
+}
+
+void work_call_cut(struct proc *p, struct fd *fd)
+{
+    call_set(p, OP_TRUNCATE, fd->ino, history_cell_offset(scene.first_cell), fd->file);
 }
 
 void work_call_object(struct proc *p, enum op_kind kind, uint64_t ino)

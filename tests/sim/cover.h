@@ -25,6 +25,7 @@
     X(SIM_FAULT_EXILE, "fault: client cut off with data to write, or a lock")                      \
     X(SIM_FAULT_EXILE_WRITING, "fault: client cut off amid a write in pieces")                     \
     X(SIM_FAULT_CUT_REPORTING, "fault: client cut off while it tells a size")                      \
+    X(SIM_FAULT_CUT_STORING, "fault: client kept from the answer to a write beside others")        \
     X(SIM_FAULT_CUT_ASKING, "fault: client cut off while it asks for a lock")                      \
     X(SIM_FAULT_CUT_CHANGING, "fault: client cut off while it changes something")                  \
     X(SIM_FAULT_REMOVING, "fault: client or metadata server goes with removals answered ahead")    \

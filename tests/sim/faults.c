@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "oss/oss.h"
+#include "tests/sim/faults.h"
 #include "tests/sim/known.h"
+#include "tests/sim/resent.h"
 #include "tests/sim/scene.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/states.h"
@@ -54,7 +56,7 @@ static uint64_t draw_length(void)
     return sim_between(NS_PER_MS, longest_ms[sim_below(ARRAY_LEN(longest_ms))] * NS_PER_MS);
 }
 
-static void crash(struct sim_node *n)
+void sim_fault_crash(struct sim_node *n)
 {
     static const enum sim_cover kinds[] = {SIM_FAULT_CRASH_MDS, SIM_FAULT_CRASH_OSS,
                                            SIM_FAULT_CRASH_CLIENT};
@@ -274,7 +276,7 @@ static void hinder_who_removes(void)
         if (sim_chance(400) && sim_mds()->up)
             crash_mds(n, sim_chance(300));
         else if (sim_chance(400))
-            crash(n);
+            sim_fault_crash(n);
         else
             cut((unsigned)(n - sim.node), 0, sim_now() + SIM_LEASE + sim_between(0, 3 * NS_PER_S));
         return;
@@ -320,7 +322,7 @@ static void crash_mds(struct sim_node *late, bool is_late)
 {
     uint64_t believed = late->up && late->core ? states_believed(late->core) : 0;
 
-    crash(sim_mds());
+    sim_fault_crash(sim_mds());
     if (believed && sim_chance(500)) /* what it believes others come to change */
         known_draw_more(believed);
     if (!sim_mds()->restart_ns || !late->up || !is_late)
@@ -399,7 +401,7 @@ static void crash_the_doomed(void)
     if (!ino)
         return;
     known_draw_more(ino);
-    crash(n);
+    sim_fault_crash(n);
 }
 
 enum event {
@@ -416,6 +418,7 @@ enum event {
     EVENT_HINDER_CHANGING,
     EVENT_HINDER_REMOVING,
     EVENT_HINDER_REPORTING,
+    EVENT_HINDER_STORING,
     EVENT_RESTART_DIRTY,
     EVENT_PART_CLIENT_MDS, /* cannot renew, but can write */
     EVENT_PART_OSS_MDS,
@@ -427,11 +430,12 @@ enum event {
 static enum event draw_event(void)
 {
     static const uint8_t weights[SCENE_KINDS][EVENTS] = {
-        [SCENE_ALL] = {12, 12, 8, 5, 3, 14, 3, 2, 1, 8, 4, 1, 3, 2, 5, 9, 8, 4},
-        [SCENE_FILES] = {12, 12, 8, 5, 3, 14, 3, 2, 1, 9, 4, 0, 3, 2, 5, 9, 8, 4},
-        [SCENE_DUEL] = {4, 4, 3, 4, 6, 32, 0, 0, 0, 8, 2, 0, 12, 22, 3, 3, 3, 4},
-        [SCENE_NAMES] = {14, 3, 10, 6, 0, 4, 0, 0, 0, 2, 24, 4, 0, 4, 14, 4, 4, 4},
-        [SCENE_LOCKS] = {14, 4, 8, 6, 0, 4, 16, 8, 28, 0, 6, 0, 0, 2, 6, 4, 2, 4},
+        [SCENE_ALL] = {12, 12, 8, 5, 3, 14, 3, 2, 1, 8, 4, 1, 3, 2, 2, 5, 9, 8, 4},
+        [SCENE_FILES] = {12, 12, 8, 5, 3, 14, 3, 2, 1, 9, 4, 0, 3, 2, 2, 5, 9, 8, 4},
+        [SCENE_DUEL] = {4, 4, 3, 4, 6, 32, 0, 0, 0, 8, 2, 0, 12, 0, 22, 3, 3, 3, 4},
+        [SCENE_NAMES] = {14, 3, 10, 6, 0, 4, 0, 0, 0, 2, 24, 4, 0, 0, 4, 14, 4, 4, 4},
+        [SCENE_LOCKS] = {14, 4, 8, 6, 0, 4, 16, 8, 28, 0, 6, 0, 0, 0, 2, 6, 4, 2, 4},
+        [SCENE_BESIDE] = {4, 4, 2, 2, 2, 4, 0, 0, 0, 2, 0, 0, 10, 44, 4, 4, 4, 6, 4},
     };
     const uint8_t *weight = weights[scene.kind];
     unsigned sum = 0, what, event = 0;
@@ -455,10 +459,10 @@ static void event(void)
         crash_mds(sim_client(sim_below(SIM_CLIENTS)), sim_chance(500));
         break;
     case EVENT_CRASH_OSS:
-        crash(oss);
+        sim_fault_crash(oss);
         break;
     case EVENT_CRASH_CLIENT:
-        crash(client);
+        sim_fault_crash(client);
         if (sim_chance(300)) {
             faults.opening = client;
             faults.opened_ns = 0;
@@ -494,6 +498,9 @@ static void event(void)
     case EVENT_HINDER_REPORTING:
         faults.hinder_reporting = true;
         break;
+    case EVENT_HINDER_STORING:
+        resent_expect();
+        break;
     case EVENT_RESTART_DIRTY:
         faults.restart_dirty = true;
         break;
@@ -522,6 +529,7 @@ void sim_faults_start(void)
 {
     memset(&faults, 0, sizeof faults);
     wires_start();
+    resent_start();
     if (!sim.faults)
         return;
     faults.changes = 1 + sim_below(2);
@@ -537,6 +545,7 @@ void sim_faults_start(void)
 void sim_faults_tick(void)
 {
     hinder();
+    resent_tick();
     if (faults.crash_uncommitted)
         doom_who_has_uncommitted();
     if (faults.restart_dirty)
@@ -577,6 +586,7 @@ uint64_t sim_faults_due(void)
 void sim_faults_end(void)
 {
     memset(&faults, 0, sizeof faults);
+    resent_start();
     wires_mend();
     for (unsigned i = 0; i < SIM_NODES; i++) {
         sim.node[i].resume_ns = 0;

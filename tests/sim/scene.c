@@ -2,6 +2,7 @@
 /* See scene.h. Files that few have open, for a while, are worked on under leases. */
 #include "tests/sim/scene.h"
 
+#include "common/base/compiler.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/work_int.h"
 
@@ -9,7 +10,7 @@ struct scene scene;
 
 static enum scene_kind draw_kind(void)
 {
-    static const unsigned percent[SCENE_KINDS] = {25, 20, 28, 15, 12};
+    static const unsigned percent[SCENE_KINDS] = {21, 15, 27, 15, 12, 10};
     unsigned what = sim_below(100), kind = 0;
 
     while (what >= percent[kind])
@@ -38,6 +39,22 @@ static void draw_two_cells(void)
 {
     scene.n_cells = 2;
     scene.first_cell = sim_below(SIM_CELLS - 1);
+}
+
+/* Behind what is kept inline. */
+static void draw_beside(void)
+{
+    scene.names_percent = scene.objects_percent = 3;
+    scene.one_file = true;
+    scene.n_clients = SIM_CLIENTS;
+    scene.n_fds = 1;
+    scene.locks_per_thousand = 0;
+    scene.close_per_thousand = 20;
+    scene.write_per_thousand = 950;
+    scene.cut_percent = 4 + sim_below(12);
+    scene.patience_ms = 20 + sim_below(60);
+    draw_two_cells();
+    scene.first_cell = MAX(scene.first_cell, 2u);
 }
 
 void scene_draw(void)
@@ -77,6 +94,9 @@ void scene_draw(void)
         scene.one_file = true;
         scene.locks_per_thousand = 500 + sim_below(400);
         scene.close_per_thousand = 20;
+        break;
+    case SCENE_BESIDE:
+        draw_beside();
         break;
     default:
         break;

@@ -16,8 +16,10 @@ enum scene_kind {
                     one looks, in the end */
     SCENE_DUEL, /* one file, two places of it: one client has it alone, until it is kept from it and
                    the others come */
-    SCENE_NAMES, /* few names, made and removed, of files that are open */
-    SCENE_LOCKS, /* locks of one file, and who asks for one is kept from the answer */
+    SCENE_NAMES,  /* few names, made and removed, of files that are open */
+    SCENE_LOCKS,  /* locks of one file, and who asks for one is kept from the answer */
+    SCENE_BESIDE, /* one file that all have open to write, two places of it, and cuts; who writes is
+                     kept from the answer */
     SCENE_KINDS
 };
 

@@ -30,6 +30,8 @@ bool states_sets(const struct core *c, uint64_t dir);
 uint32_t states_mode(const struct core *c, uint64_t ino); /* as it is cached; 0: it is not */
 uint32_t states_removals(const struct core *c);           /* how many */
 uint64_t states_reports(const struct core *c); /* the size of which inode is on its way; 0: none */
+/* A write without a lease that a target has been sent; NULL: none. */
+const struct core_req *states_stores(const struct core *c, uint32_t *ret_target);
 /* An inode of which it believes the attributes; 0: none. */
 uint64_t states_believed(const struct core *c);
 uint64_t states_session(const struct core *c);

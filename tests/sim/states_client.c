@@ -141,6 +141,21 @@ uint64_t states_reports(const struct core *c)
     return 0;
 }
 
+const struct core_req *states_stores(const struct core *c, uint32_t *ret_target)
+{
+    struct list *l;
+
+    list_for_each (l, &c->ios) {
+        const struct oss_io *io = list_entry(l, const struct oss_io, all);
+
+        if (io->kind != OSS_IO_WRITE || !io->once_id || !io->sent || !io->q || !io->target)
+            continue;
+        *ret_target = io->target->id;
+        return io->q;
+    }
+    return NULL;
+}
+
 uint32_t states_removals(const struct core *c)
 {
     return c->behind.n;

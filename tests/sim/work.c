@@ -13,6 +13,7 @@
 #include "common/base/err.h"
 #include "tests/sim/known.h"
 #include "tests/sim/model.h"
+#include "tests/sim/resent.h"
 #include "tests/sim/scene.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/states.h"
@@ -171,7 +172,7 @@ void work_finish(struct core_req *q, int status)
         work_locks_take(p, status);
     work_locks_used(p, status);
     o->unknown = !is_definite(status);
-    if ((o->kind == OP_APPEND || o->kind == OP_WRITE) && q->p.stale)
+    if ((o->kind == OP_APPEND || o->kind == OP_WRITE) && (p->again || q->p.stale))
         record_ghost(p, o->kind, p->ghost, o->cell);
     if (o->kind == OP_APPEND && status == 0)
         record_bytes(p);
@@ -421,6 +422,7 @@ void sim_work_tick(void)
     for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++) {
         struct proc *p = &work.proc[i];
 
+        p->again |= p->busy && p->q.p.stale;
         if (p->unread && !p->client->resume_ns) {
             p->unread = false;
             core_read_done(&p->q);
@@ -433,7 +435,7 @@ void sim_work_tick(void)
             continue;
         if (work.sweeping && i == 0 && !sweep(p)) {
             work.sweeping = false;
-        } else if (!work.sweeping && work.n_left) {
+        } else if (!work.sweeping && work.n_left && !resent_call(p)) {
             next(p);
             work_together(p);
         }

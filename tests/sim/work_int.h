@@ -36,6 +36,7 @@ struct proc {
     struct op *op;
     struct fd fd[FDS], *on;
     bool closing;
+    bool again;     /* what it asked for had to be made once more */
     uint32_t ghost; /* APPEND, WRITE: a number of the sequence, for what it had to make again; the
                        one behind it for the bytes of an APPEND */
     uint64_t next_ns;
@@ -78,6 +79,7 @@ void work_say_call(const struct proc *p);
 void work_call_name(struct proc *p, enum op_kind kind);
 void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned name);
 void work_call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct core_file *f);
+void work_call_cut(struct proc *p, struct fd *fd); /* all that is written in this scene */
 void work_call_object(struct proc *p, enum op_kind kind, uint64_t ino);
 void work_call_open(struct proc *p, struct fd *fd, uint64_t ino, int flags);
 void work_call_data(struct proc *p, enum op_kind kind, struct fd *fd, unsigned cell);
