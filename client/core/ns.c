@@ -327,13 +327,20 @@ static void removed_here(struct mds_op *op)
         prelist_removed(dir, &op->msg.name.cred, false);
 }
 
+/* We have changed a directory. Unknown here, it may be known by an answer from before, on its way:
+ * such are not believed. */
+static void changed_dir(struct core *c, struct core_inode *i)
+{
+    if (i)
+        behind_end(i);
+    else
+        c->unknown_event = ++c->events_seen;
+}
+
 /* Who still stands in it makes nothing there, least of all ahead. */
 static uint64_t removed_dir(struct core *c, uint64_t ino)
 {
-    struct core_inode *i = inode_find(c, ino);
-
-    if (i)
-        behind_end(i);
+    changed_dir(c, inode_find(c, ino));
     return ino;
 }
 
@@ -403,8 +410,8 @@ static void take_attr(const struct mds_op *op, const struct msg_attr *a)
 {
     struct core_inode *i = inode_find(op->core, a->ino);
 
-    if (i)
-        behind_end(i);
+    if (i || S_ISDIR(a->mode))
+        changed_dir(op->core, i);
     if (i && i->attr_known)
         inode_merge_attr(i, a);
 }

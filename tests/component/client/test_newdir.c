@@ -278,6 +278,33 @@ START_TEST(a_name_in_it_is_known_without_asking)
 }
 END_TEST
 
+/* By another thread, whose removal the server has executed behind it. */
+START_TEST(one_that_is_removed_before_its_answer_has_come_takes_nothing)
+{
+    struct bed_op making, removing, op;
+    struct bed_late late;
+
+    cr_begin();
+    bed_op_init(&making);
+    bed_answer_late(&late, 100 * NS_PER_MS);
+    core_mkdir(rm.c, &making.q, RM_DIR, "d", 1, 0755, NULL);
+    bed_spin(&rm.bed, 20 * NS_PER_MS);
+    net_loop_set_policy(NULL, NULL);
+    ck_assert_ptr_nonnull(stored_in(RM_DIR, "d"));
+    ck_assert(!making.done);
+    bed_op_init(&removing);
+    core_rmdir(rm.c, &removing.q, RM_DIR, "d", 1);
+    ck_assert_int_eq(bed_wait(&rm.bed, &removing), 0);
+    ck_assert(!making.done);
+    ck_assert_int_eq(bed_wait(&rm.bed, &making), 0);
+    bed_op_init(&op);
+    op.q.ahead = true;
+    core_mkdir(rm.c, &op.q, making.q.entry.ino, "e", 1, 0755, NULL);
+    ck_assert(!op.done);
+    (void)bed_wait(&rm.bed, &op);
+}
+END_TEST
+
 SUITE_MAIN("client-newdir", cr_setup, rm_teardown, a_tree_is_made_ahead,
            who_waits_for_the_innermost_waits_for_all_and_not_for_long,
            what_the_server_leaves_out_is_made_in_order_all_the_same,
@@ -285,4 +312,5 @@ SUITE_MAIN("client-newdir", cr_setup, rm_teardown, a_tree_is_made_ahead,
            an_invalidate_ends_what_was_believed_of_new_directories,
            one_that_is_refused_takes_along_what_is_in_it,
            directories_of_a_lost_session_are_not_carried_into_the_next,
-           one_that_is_coming_is_not_removed_ahead, a_name_in_it_is_known_without_asking)
+           one_that_is_coming_is_not_removed_ahead, a_name_in_it_is_known_without_asking,
+           one_that_is_removed_before_its_answer_has_come_takes_nothing)
