@@ -21,8 +21,9 @@ static void probe_servers(const struct mount_source *source, char *text, size_t 
     for (unsigned i = 0; i < source->n_servers && used < len; i++) {
         const char *server = source->servers[i], *what = "connects, but does not answer";
         struct net_addr a;
-        char err[160];
+        char err[160], name[NET_ADDR_NAME_BYTES];
 
+        net_addr_name(server, RPC_PORT_DEFAULT, name, sizeof(name));
         if (net_addr_resolve(server, RPC_PORT_DEFAULT, &a, err, sizeof(err)) != 0) {
             what = err;
         } else {
@@ -33,8 +34,7 @@ static void probe_servers(const struct mount_source *source, char *text, size_t 
             if (connect(fd, (struct sockaddr *)a.sockaddr, a.sockaddr_len) != 0)
                 what = errno == EINPROGRESS ? "does not answer" : strerror(errno);
         }
-        used +=
-            (size_t)snprintf(text + used, len - used, "%s%s: %s", used ? "; " : "", server, what);
+        used += (size_t)snprintf(text + used, len - used, "%s%s: %s", used ? "; " : "", name, what);
     }
 }
 
@@ -42,11 +42,13 @@ void mount_explain(const struct mount_daemon *d, int status, char *text, size_t 
 {
     const char *key = conf_str(d->m->conf, "key_file");
     struct strbuf servers;
-    char answers[512] = "";
+    char answers[512] = "", name[NET_ADDR_NAME_BYTES];
 
     strbuf_init(&servers);
-    for (unsigned i = 0; i < d->m->source.n_servers; i++)
-        strbuf_printf(&servers, "%s%s", i ? "," : "", d->m->source.servers[i]);
+    for (unsigned i = 0; i < d->m->source.n_servers; i++) {
+        net_addr_name(d->m->source.servers[i], RPC_PORT_DEFAULT, name, sizeof(name));
+        strbuf_printf(&servers, "%s%s", i ? "," : "", name);
+    }
     key = key ? key : MOUNT_KEY_FILE;
     if (d->n_signals) {
         snprintf(text, len, "interrupted while connecting to %s", servers.data);

@@ -262,12 +262,28 @@ static bool take_word(struct mount_request *m, const char *name)
     return true;
 }
 
+/* They say it all by themselves. */
+static bool is_word(const char *name)
+{
+    static const char *const words[] = {
+        "ro",    "rw",      "remount",     "multi",      "recover",    "bg",  "fg",
+        "atime", "noatime", "strictatime", "norelatime", "nodiratime", "hard"};
+
+    return is_in(name, words, ARRAY_LEN(words)) ||
+           is_in(name, kernel_flags, ARRAY_LEN(kernel_flags));
+}
+
 static int take_ours(struct mount_request *m, const char *given, const char *value, char *err,
                      size_t err_len)
 {
     const char *name = real_name(given);
     char why[400];
 
+    if (value && is_word(given) && !m->sloppy) {
+        snprintf(err, err_len, "mount option \"%s\" takes no value: it is not \"%s=%.100s\"", given,
+                 given, value);
+        return MOUNT_USAGE;
+    }
     if (strcmp(name, "hard") == 0 && !value) {
         name = "soft";
         value = "no";

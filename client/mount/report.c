@@ -20,6 +20,7 @@
 
 #include "client/mount/mount.h"
 #include "common/base/log.h"
+#include "proto/rpc.h"
 
 #define STATFS_TIMEOUT_S 30
 #define SAY_AFTER_MS     1500
@@ -105,8 +106,12 @@ static bool is_readable(int fd, int timeout_ms)
 static void say_waiting(const struct mount_request *m, uint64_t limit_ns)
 {
     fprintf(stderr, "mount.aifs: waiting for");
-    for (unsigned i = 0; i < m->source.n_servers; i++)
-        fprintf(stderr, "%s %s", i ? "," : "", m->source.servers[i]);
+    for (unsigned i = 0; i < m->source.n_servers; i++) {
+        char name[NET_ADDR_NAME_BYTES];
+
+        net_addr_name(m->source.servers[i], RPC_PORT_DEFAULT, name, sizeof(name));
+        fprintf(stderr, "%s %s", i ? "," : "", name);
+    }
     fprintf(stderr, ", for up to %llu s (mount_timeout)\n",
             (unsigned long long)(limit_ns / NS_PER_S));
 }

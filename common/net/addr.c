@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Addresses: text to struct net_addr and back. "host:port", "[v6]:port", a bare host with the
- * default port, "*:port" for every address of this machine, "loop:name". Failure: -EINVAL with one
- * clause for people.
+ * default port, "*:port" for every address of this machine, "loop:name". Failure: -EINVAL, or
+ * -EHOSTUNREACH for a name that is not known, with one clause for people.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -69,7 +69,7 @@ static int lookup(const char *host, const char *port, struct net_addr *a, char *
 
     if (rc != 0) {
         snprintf(err, err_len, "cannot resolve \"%s\": %s", host, gai_strerror(rc));
-        return -EINVAL;
+        return -EHOSTUNREACH;
     }
     memcpy(a->sockaddr, list->ai_addr, list->ai_addrlen);
     a->sockaddr_len = (uint32_t)list->ai_addrlen;
@@ -111,6 +111,20 @@ int net_addr_resolve(const char *text, uint16_t default_port, struct net_addr *r
 err_form:
     snprintf(err, err_len, "\"%.100s\" is not an address: want HOST:PORT or [IPV6]:PORT", text);
     return -EINVAL;
+}
+
+void net_addr_name(const char *text, uint16_t default_port, char *ret_name, size_t len)
+{
+    char host[NET_ADDR_BYTES], port[8];
+    bool has_none = strncmp(text, "loop:", 5) != 0 && strlen(text) < NET_ADDR_BYTES &&
+                    split(text, host, sizeof host, port, sizeof port) == 0 && !port[0];
+
+    if (has_none && text[0] != '[' && strchr(text, ':'))
+        snprintf(ret_name, len, "[%s]:%u", text, default_port);
+    else if (has_none)
+        snprintf(ret_name, len, "%s:%u", text, default_port);
+    else
+        snprintf(ret_name, len, "%s", text);
 }
 
 bool net_addr_equal(const struct net_addr *a, const struct net_addr *b)

@@ -112,7 +112,10 @@ struct net_addr {
     bool loop;
 };
 int net_addr_resolve(const char *text, uint16_t default_port, struct net_addr *ret_addr, char *err,
-                     size_t err_len) MUST_USE;
+                     size_t err_len) MUST_USE; /* -EINVAL; -EHOSTUNREACH: no such name is known */
+/* For people: the address with the port that is meant when it has none. */
+#define NET_ADDR_NAME_BYTES (NET_ADDR_BYTES + 16)
+void net_addr_name(const char *text, uint16_t default_port, char *ret_name, size_t len);
 
 /* Accepted connections have no ops yet: accepted() calls net_conn_start() or
  * net_conn_close()+net_conn_free(). */

@@ -24,7 +24,7 @@ refuse "a client's key is not an admin's" 6 'status needs a key of role admin or
 "$ADMIN" -q key create "$T/other.server" && "$ADMIN" -q key derive "$T/other.server" admin "$T/other.key"
 refuse "the key of another cluster" 6 'other.key' "$ADMIN" --mds "127.0.0.1:$(cat "$C/mds/run/port")" --key-file "$T/other.key" status
 refuse "a port out of range" 2 '"127.0.0.1:99999": the port is out of range' "$ADMIN" --mds 127.0.0.1:99999 --key-file "$C/key/admin.key" status
-refuse "a host without a name" 2 'cannot resolve "no\.\.host"' "$ADMIN" --mds no..host:7600 --key-file "$C/key/admin.key" status
+refuse "a host without a name" 7 'cannot resolve "no\.\.host"' "$ADMIN" --mds no..host:7600 --key-file "$C/key/admin.key" status
 refuse "the layout of a file with data" 5 'f has data.*stripe create' "$ADMIN" stripe set -c 1 "$M/f"
 refuse "a file elsewhere" 2 '^aifs-admin: /etc/passwd: not on an aifs mount' "$ADMIN" file info /etc/passwd
 for cmd in "file where" "file locks" "stripe get"; do
@@ -35,6 +35,7 @@ refuse "a file that the environment names" 4 'config file .*/none \(of AIFS_CONF
 refuse "a file that the line names" 4 'config file .*/none: ' "$ADMIN" --config "$T/none" status
 refuse "a key that the environment names" 4 '\(of AIFS_KEY_FILE\)$' env AIFS_KEY_FILE="$T/none" "$ADMIN" status
 [ -z "$("$ADMIN" file info /etc/passwd 2>/dev/null)" ] || fail "file info prints a table of nothing"
+refuse "nobody there, at a port that was not given" 7 '127.1.2.3:7600: connection refused' "$ADMIN" --mds 127.1.2.3 --key-file "$C/key/admin.key" --timeout 1s status
 refuse "nobody there" 7 'connection refused: nobody serves there' "$ADMIN" --mds 127.0.0.1:1 --key-file "$C/key/admin.key" --timeout 1s status
 refuse "a missing server" 4 '^aifs-admin: there is no server nope$' "$ADMIN" node show nope
 refuse "the way to a missing server" 4 'no server nope' "$ADMIN" net show nope

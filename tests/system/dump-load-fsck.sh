@@ -12,6 +12,7 @@ noise=$!
 expect "an online dump" "$ADMIN" mds dump "$T/dump"
 kill "$noise" && wait "$noise" 2>/dev/null
 refuse "a dump over a dump" 5 'is there already.*--force' "$ADMIN" mds dump "$T/dump"
+refuse "a dump into no directory" 4 '^aifs-admin: cannot make .*/nowhere/dump: No such file' "$ADMIN" mds dump "$T/nowhere/dump"
 expect "a dump over a dump, by force" "$ADMIN" -q mds dump "$T/dump" --force
 sums "$M/tree" >"$T/before" && sha256sum <"$M/big" >>"$T/before"
 refuse "a damaged dump" 1 'damage|checksum|corrupt|truncated' "$ADMIN" mds load <(head -c 5000 "$T/dump") --dir "$T/bad"

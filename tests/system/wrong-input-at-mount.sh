@@ -8,6 +8,7 @@ src=127.0.0.1:$(cat "$C/mds/run/port"):/
 key=keyfile=$C/key/client.key
 mkdir "$T/x"
 refuse "an unknown option" 1 'keyfil' "$MOUNT" "$src" "$T/x" -o "keyfil=$C/key/client.key"
+refuse "a value where none belongs" 1 'mount option "hard" takes no value' "$MOUNT" "$src" "$T/x" -o "$key,hard=3"
 refuse "a missing key file" 32 'nokey' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/nokey"
 [ -e /etc/aifs/client.key ] || refuse "no key at all" 32 'no key: there is no /etc/aifs/client.key; say where it is: -o keyfile=FILE' "$MOUNT" "$src" "$T/x"
 cp "$C/key/client.key" "$T/open.key" && chmod 644 "$T/open.key"
@@ -21,6 +22,7 @@ refuse "a list of devices that is none" 32 'net.devices: nothing behind the last
 refuse "a mount point in use" 32 'mount' "$MOUNT" "$src" "$M" -o "$key"
 refuse "no such mount point" 32 'nowhere' "$MOUNT" "$src" "$T/nowhere" -o "$key"
 refuse "nobody at that port" 32 'refused|unreachable|connect|time|answer' "$MOUNT" "127.0.0.1:1:/" "$T/x" -o "$key,mount_timeout=2"
+refuse "nobody at a port that was not given" 32 '127.1.2.3:7600: Connection refused' "$MOUNT" "127.1.2.3:/" "$T/x" -o "$key,mount_timeout=1"
 refuse "nobody at that port, for long" 32 'mount.aifs: waiting for 127.0.0.1:1, for up to 6 s .mount_timeout.' "$MOUNT" "127.0.0.1:1:/" "$T/x" -o "$key,mount_timeout=6"
 refuse "a storage server as source" 32 'is an object storage server' "$MOUNT" "127.0.0.1:$(cat "$C/oss1/run/port"):/" "$T/x" -o "$key,mount_timeout=5"
 refuse "no such sub-directory" 32 'no such|ENOENT|not' "$MOUNT" "${src}nothing" "$T/x" -o "$key,mount_timeout=5"

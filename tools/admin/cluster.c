@@ -35,6 +35,19 @@ void cluster_put(struct cluster *c)
     c->map = NULL;
 }
 
+const char *cluster_node_name(const struct cluster *c, const struct map_node *n, char buf[96])
+{
+    unsigned same = 0;
+
+    for (uint32_t i = 0; i < c->map->n_nodes; i++)
+        same += !strcmp(c->map->nodes[i].alias, n->alias);
+    if (same > 1)
+        snprintf(buf, 96, "%s (node %u)", n->alias, n->id);
+    else
+        snprintf(buf, 96, "%s", n->alias);
+    return buf;
+}
+
 const struct msg_node_live *cluster_node_live(const struct cluster *c, uint32_t node)
 {
     for (uint32_t i = 0; i < c->status->n_nodes; i++)
@@ -332,6 +345,8 @@ static bool node_given_up(const struct cluster *c, const struct map_node *n)
 
 void cluster_warn(struct out *o, const struct cluster *c)
 {
+    char name[96];
+
     for (uint32_t i = 0; i < c->status->n_nodes; i++) {
         const struct msg_node_live *live = &c->status->nodes[i];
         const struct map_node *n = map_node(c->map, live->id);
@@ -340,10 +355,10 @@ void cluster_warn(struct out *o, const struct cluster *c)
             out_warning(o,
                         "server %s is there, but without any of its targets, and is not let in: "
                         "what it offers in their place was refused",
-                        n->alias);
+                        cluster_node_name(c, n, name));
         else if (n && !node_given_up(c, n) &&
                  (live->disconnected || live->seen_ns_ago > CLUSTER_MISSED_NS))
-            out_warning(o, "server %s: not heard of for %.1f s%s", n->alias,
+            out_warning(o, "server %s: not heard of for %.1f s%s", cluster_node_name(c, n, name),
                         (double)live->seen_ns_ago / (double)NS_PER_S,
                         live->disconnected ? ", its connection is closed" : "");
     }
@@ -440,6 +455,7 @@ static int node_table(struct admin *a, const char *only)
     struct cluster c;
     struct out *o;
     bool found = false, all_up = true;
+    char name[96];
     int rc = cluster_get(a, &c);
 
     if (rc != ADMIN_OK)
@@ -454,7 +470,7 @@ static int node_table(struct admin *a, const char *only)
         found = true;
         node_row(o, &c, n);
         if (n->type == MAP_NODE_OSS && !cluster_node_up(live) && !node_given_up(&c, n)) {
-            out_warning(o, "server %s is unreachable", n->alias);
+            out_warning(o, "server %s is unreachable", cluster_node_name(&c, n, name));
             all_up = false;
         }
     }

@@ -203,50 +203,74 @@ static int find_cluster(struct admin *a)
     return rc;
 }
 
+/* As they were given, each with the port that was meant if it has none. */
+static void name_servers(const struct admin *a, char *out, size_t len)
+{
+    char one[NET_ADDR_BYTES], name[NET_ADDR_NAME_BYTES];
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (const char *at = a->mds; *at && used < len;) {
+        size_t n = strcspn(at, ",");
+
+        snprintf(one, sizeof one, "%.*s", (int)n, at);
+        at += n + (at[n] == ',');
+        net_addr_name(one, RPC_PORT_DEFAULT, name, sizeof name);
+        used += (size_t)snprintf(out + used, len - used, "%s%s", used ? "," : "", name);
+    }
+}
+
 /* One sentence about why no server could be used, the key named where it is to blame. */
 static int explain(const struct admin *a, int rc)
 {
+    char servers[512];
+
+    name_servers(a, servers, sizeof servers);
     if (rc == -AIFS_EAUTH) {
         admin_error("metadata server %s refuses the key %s: it is not a key of this cluster",
-                    a->mds, a->key_file);
+                    servers, a->key_file);
         return ADMIN_PERMISSION;
     }
     if (rc == -AIFS_ECLUSTER) {
-        admin_error("metadata server %s belongs to another cluster than the key %s", a->mds,
+        admin_error("metadata server %s belongs to another cluster than the key %s", servers,
                     a->key_file);
         return ADMIN_PERMISSION;
     }
     if (rc == -ECONNREFUSED)
         admin_error("metadata server %s: connection refused: nobody serves there; is it running?",
-                    a->mds);
+                    servers);
     else if (rc == -AIFS_ETIMEOUT)
-        admin_error("metadata server %s: no answer within %.1f s", a->mds,
+        admin_error("metadata server %s: no answer within %.1f s", servers,
                     (double)a->timeout_ns / (double)NS_PER_S);
     else if (rc == -AIFS_ECONN)
         admin_error("metadata server %s: it closes connections without an answer: it is starting "
                     "or stopping, or is no aifs server",
-                    a->mds);
+                    servers);
     else if (rc == -AIFS_EPROTO)
-        admin_error("metadata server %s: what answers there is no aifs server", a->mds);
+        admin_error("metadata server %s: what answers there is no aifs server", servers);
     if (rc == -ECONNREFUSED || rc == -AIFS_ETIMEOUT || rc == -AIFS_ECONN || rc == -AIFS_EPROTO)
         return ADMIN_UNREACHABLE;
-    return admin_fail(rc, "metadata server %s", a->mds);
+    return admin_fail(rc, "metadata server %s", servers);
 }
 
 /* Tries one address after the other: 0 with a->mds_peer, or an exit code after saying why. */
 static int connect_first(struct admin *a)
 {
     char first[NET_ADDR_BYTES], why[256] = "no address given";
-    int rc = 0;
+    int rc = 0, unresolved = -EINVAL;
 
     for (const char *at = a->mds; *at;) {
         size_t len = strcspn(at, ",");
         struct net_addr resolved;
+        int one;
 
         snprintf(first, sizeof first, "%.*s", (int)len, at);
         at += len + (at[len] == ',');
-        if (net_addr_resolve(first, RPC_PORT_DEFAULT, &resolved, why, sizeof why) < 0)
+        one = net_addr_resolve(first, RPC_PORT_DEFAULT, &resolved, why, sizeof why);
+        if (one < 0) {
+            unresolved = one;
             continue;
+        }
         rc = rpc_sync_connect(a->sync, first, a->timeout_ns, &a->mds_peer);
         if (rc == 0) {
             memcpy(a->mds_address, first, sizeof first);
@@ -256,7 +280,7 @@ static int connect_first(struct admin *a)
     if (rc < 0)
         return explain(a, rc);
     admin_error("metadata server: %s", why);
-    return ADMIN_USAGE;
+    return unresolved == -EHOSTUNREACH ? ADMIN_UNREACHABLE : ADMIN_USAGE;
 }
 
 int admin_connect(struct admin *a)

@@ -141,16 +141,16 @@ int cmd_mds_dump(struct admin *a, int argc, char **argv)
     snprintf(temporary, sizeof temporary, "%s.part", argv[0]);
     fd = to_stdout ? 1 : open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
-        return admin_fail(-errno, "%s", temporary);
+        return admin_fail(-errno, "cannot make %s", argv[0]);
     rc = admin_connect(a);
     if (rc == ADMIN_OK)
         rc = dump_identity(a, &fs);
     if (rc == ADMIN_OK && write_header(fd, &fs) < 0)
-        rc = admin_fail(-errno, "%s", temporary);
+        rc = admin_fail(-errno, "cannot write %s", to_stdout ? "the dump" : argv[0]);
     if (rc == ADMIN_OK)
         rc = dump_stream(a, to_file, &fd, &records);
     if (rc == ADMIN_OK && write_trailer(fd, records) < 0)
-        rc = admin_fail(-errno, "%s", temporary);
+        rc = admin_fail(-errno, "cannot write %s", to_stdout ? "the dump" : argv[0]);
     if (rc == ADMIN_OK && !to_stdout && (fsync(fd) != 0 || rename(temporary, argv[0]) != 0))
         rc = admin_fail(-errno, "%s", argv[0]);
     if (!to_stdout) {

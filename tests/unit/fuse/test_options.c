@@ -105,6 +105,19 @@ START_TEST(hard_undoes_soft)
 }
 END_TEST
 
+START_TEST(a_word_takes_no_value)
+{
+    static const char *const bad[] = {"hard=3", "bg=1", "nodev=yes", "noatime=no"};
+
+    for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+        ck_assert_int_eq(parse(bad[i]), MOUNT_USAGE);
+        ck_assert_ptr_nonnull(strstr(err, "takes no value"));
+        mount_request_fini(&m);
+    }
+    ck_assert_int_eq(parse("relatime=yes,soft=no"), MOUNT_OK);
+}
+END_TEST
+
 START_TEST(a_backslash_keeps_a_comma)
 {
     ck_assert_int_eq(parse("job=a\\,b\\\\c,soft"), MOUNT_OK);
@@ -208,8 +221,9 @@ SUITE_MAIN("mount-options", NULL, teardown, words_of_fstab_are_swallowed,
            times_of_access_are_kept_if_one_of_these_words_says_so, the_last_of_ro_and_rw_wins,
            our_options_go_to_the_configuration,
            recover_is_asked_for_by_a_word_that_mount8_passes_on, hard_undoes_soft,
-           a_backslash_keeps_a_comma, an_unknown_option_is_named_with_a_suggestion,
-           a_bad_value_is_named, sloppy_ignores_unknown_options, switches_of_mount8_are_understood,
+           a_word_takes_no_value, a_backslash_keeps_a_comma,
+           an_unknown_option_is_named_with_a_suggestion, a_bad_value_is_named,
+           sloppy_ignores_unknown_options, switches_of_mount8_are_understood,
            missing_and_superfluous_arguments_are_refused,
            a_configuration_file_gives_options_and_the_line_wins,
            a_bad_configuration_file_is_named_with_its_line, remount_remembers_what_it_cannot_change)
