@@ -213,6 +213,24 @@ START_TEST(bad_addresses_are_refused_with_a_reason)
 }
 END_TEST
 
+START_TEST(an_address_is_named_with_the_port_that_is_meant)
+{
+    static const struct {
+        const char *text, *name;
+    } cases[] = {{"host", "host:7600"},  {"host:1", "host:1"},
+                 {"::1", "[::1]:7600"},  {"[::1]", "[::1]:7600"},
+                 {"[::1]:2", "[::1]:2"}, {"loop:x", "loop:x"},
+                 {"[::1", "[::1"},       {"", ""},
+                 {"host:", "host:"}};
+    char name[NET_ADDR_NAME_BYTES];
+
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+        net_addr_name(cases[i].text, 7600, name, sizeof name);
+        ck_assert_str_eq(name, cases[i].name);
+    }
+}
+END_TEST
+
 /* ---- frames ---- */
 
 START_TEST(a_frame_is_what_was_encoded_and_nothing_else_is_a_frame)
@@ -390,6 +408,7 @@ int main(void)
     tcase_add_test(t, waiters_that_put_at_once_do_not_pile_up_on_the_stack);
     tcase_add_test(t, addresses_are_read);
     tcase_add_test(t, bad_addresses_are_refused_with_a_reason);
+    tcase_add_test(t, an_address_is_named_with_the_port_that_is_meant);
     tcase_add_test(t, a_frame_is_what_was_encoded_and_nothing_else_is_a_frame);
     tcase_add_test(t, an_offer_survives_the_wire_and_a_short_one_is_refused);
     tcase_add_test(t, the_best_transport_that_both_can_use_is_chosen);
