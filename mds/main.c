@@ -63,6 +63,11 @@ static int limit_devices(const struct conf *c)
 
     if (rc < 0)
         fprintf(stderr, "aifs-mds: net.devices: %s\n", why);
+    if (rc == 0 && conf_enum(c, "net.transport") == NET_WANT_RDMA) {
+        rc = net_need_rdma(why, sizeof(why));
+        if (rc < 0)
+            fprintf(stderr, "aifs-mds: net.transport = rdma: %s\n", why);
+    }
     return rc;
 }
 

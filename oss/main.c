@@ -46,6 +46,11 @@ static int limit_devices(struct server *v)
 
     if (rc)
         snprintf(v->err, sizeof v->err, "net.devices: %s", why);
+    if (!rc && conf_enum(v->oss.conf, "net.transport") == NET_WANT_RDMA) {
+        rc = net_need_rdma(why, sizeof why);
+        if (rc)
+            snprintf(v->err, sizeof v->err, "net.transport = rdma: %s", why);
+    }
     return rc;
 }
 

@@ -358,6 +358,9 @@ static int args_prepare(struct mount_args *m, const char *source, const char *op
     err = net_limit_devices(m->devices, why, sizeof why);
     if (err)
         return fail(err, "option net.devices: %s", why);
+    err = m->core.net.want == NET_WANT_RDMA ? net_need_rdma(why, sizeof why) : 0;
+    if (err)
+        return fail(err, "option net=rdma: %s", why);
     err = crypto_key_load(m->key_file, &m->core.key, why, sizeof why);
     return err ? fail(err, "%s", why) : 0;
 }

@@ -312,6 +312,11 @@ static int limit_devices(const struct conf *c, char *err, size_t err_len)
 
     if (rc != 0)
         snprintf(err, err_len, "net.devices: %s", why);
+    if (rc == 0 && conf_enum(c, "net.transport") == NET_WANT_RDMA) {
+        rc = net_need_rdma(why, sizeof(why));
+        if (rc != 0)
+            snprintf(err, err_len, "net=rdma: %s", why);
+    }
     return rc;
 }
 

@@ -50,6 +50,10 @@ int net_device_list_parse(const char *text, struct net_device_list *ret_list, ch
 /* Does every entry mean a port that is there, whatever its state? -ENODEV with a sentence. */
 int net_device_list_check(const struct net_device_list *l, const struct net_device_port *ports,
                           unsigned n_ports, char *err, size_t err_len) MUST_USE;
+/* Is there one of them that could be used some day: any, but those that this process may not open?
+ * -ENODEV with a sentence. */
+int net_device_list_usable(const struct net_device_list *l, const struct net_device_port *ports,
+                           unsigned n_ports, char *err, size_t err_len) MUST_USE;
 bool net_device_list_has(const struct net_device_list *l, const struct net_device_port *port);
 /* The ports of it that are active, as UCX wants to be told: "mlx5_0:1,mlx5_1:2". How many. */
 unsigned net_device_list_active(const struct net_device_list *l,
@@ -62,5 +66,8 @@ unsigned net_device_list_active(const struct net_device_list *l,
  * NULL and "" change nothing. Any thread.
  */
 int net_limit_devices(const char *text, char *err, size_t err_len) MUST_USE;
+/* For who insists on RDMA, after net_limit_devices(): -ENODEV with a sentence in err when there is
+ * no device for it. One whose ports are down is there: they may come up. */
+int net_need_rdma(char *err, size_t err_len) MUST_USE;
 
 #endif

@@ -118,6 +118,27 @@ int net_device_list_check(const struct net_device_list *l, const struct net_devi
     return 0;
 }
 
+int net_device_list_usable(const struct net_device_list *l, const struct net_device_port *ports,
+                           unsigned n_ports, char *err, size_t err_len)
+{
+    const char *closed = NULL;
+
+    for (unsigned k = 0; k < n_ports; k++) {
+        if (!net_device_list_has(l, &ports[k]))
+            continue;
+        if (ports[k].port)
+            return 0;
+        closed = ports[k].device;
+    }
+    if (closed)
+        return bad(err, err_len, -ENODEV,
+                   "RDMA device %s cannot be opened: has this process the right to "
+                   "/dev/infiniband/uverbs*?",
+                   closed);
+    return bad(err, err_len, -ENODEV,
+               "there is no RDMA device here (aifs-admin net show lists those of a machine)");
+}
+
 unsigned net_device_list_active(const struct net_device_list *l,
                                 const struct net_device_port *ports, unsigned n_ports, char *text,
                                 size_t text_len)

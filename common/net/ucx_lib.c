@@ -271,6 +271,19 @@ int net_limit_devices(const char *text, char *err, size_t err_len)
     return 0;
 }
 
+int net_need_rdma(char *err, size_t err_len)
+{
+    struct net_device_port ports[NET_DEVICES_MAX];
+    struct net_device_list l;
+
+    pthread_mutex_lock(&lock);
+    l = allowed;
+    pthread_mutex_unlock(&lock);
+    return fake_rdma_tls ? 0
+                         : net_device_list_usable(&l, ports, net_devices(ports, ARRAY_LEN(ports)),
+                                                  err, err_len);
+}
+
 void ucx_lib_fake_rdma(const char *tls)
 {
     fake_rdma_tls = tls;

@@ -29,6 +29,7 @@ for d in mds oss; do
     [ $d = mds ] && needed=("--mds.dir=$T/none") || needed=(--oss.mds=127.0.0.1:1)
     refuse "$d: a device that is not there" 2 'net.devices: there is no RDMA device nonesuch:1 here' "$AIFS_BUILD/$d/aifs-$d" --config=/dev/null "${needed[@]}" --net.devices=nonesuch:1
     refuse "$d: a list of devices that is none" 2 'net.devices: "a:x": a port is a number' "$AIFS_BUILD/$d/aifs-$d" --config=/dev/null "${needed[@]}" --net.devices=a:x
+    [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ] || refuse "$d: insists on what is not there" 2 'net.transport = rdma: there is no RDMA device here' "$AIFS_BUILD/$d/aifs-$d" --config=/dev/null "${needed[@]}" --net.transport=rdma
     [ $d = mds ] || refuse "oss: targets without room for anything" 2 'command line: target.capacity is at least 32 MiB' "$AIFS_BUILD/oss/aifs-oss" --config=/dev/null "${needed[@]}" --target.capacity=1
     mkdir -p "$T/$d"
     args=(--config=/dev/null "--$d.listen=127.0.0.1:0" "--$d.run_dir=$T/$d.run" "--key_file=$T/client.key")

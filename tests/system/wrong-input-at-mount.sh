@@ -18,6 +18,7 @@ refuse "a wrong key" 32 'key|authenti' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/wro
 "$ADMIN" -q key create "$T/other.server" && "$ADMIN" -q key derive "$T/other.server" client "$T/other.key"
 refuse "the key of another cluster" 32 'cluster' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/other.key,mount_timeout=5"
 refuse "a device that is not there" 32 'net.devices: there is no RDMA device nonesuch here' "$MOUNT" "$src" "$T/x" -o "$key,net.devices=nonesuch"
+[ -n "$(ls /sys/class/infiniband 2>/dev/null)" ] || refuse "RDMA where there is none" 32 'net=rdma: there is no RDMA device here' "$MOUNT" "$src" "$T/x" -o "$key,net=rdma"
 refuse "a list of devices that is none" 32 'net.devices: nothing behind the last' "$MOUNT" "$src" "$T/x" -o "$key,net.devices=a+"
 refuse "a mount point in use" 32 'mount' "$MOUNT" "$src" "$M" -o "$key"
 refuse "no such mount point" 32 'nowhere' "$MOUNT" "$src" "$T/nowhere" -o "$key"

@@ -123,6 +123,23 @@ START_TEST(what_a_list_names_must_be_there)
 }
 END_TEST
 
+static int usable(const char *text, unsigned n)
+{
+    ck_assert_int_eq(parse(text), 0);
+    return net_device_list_usable(&list, ports, n, err, sizeof err);
+}
+
+START_TEST(who_insists_on_rdma_is_told_what_is_missing)
+{
+    ck_assert_int_eq(usable("", ARRAY_LEN(ports)), 0);
+    ck_assert_int_eq(usable("mlx5_1:1", ARRAY_LEN(ports)), 0); /* down: it may come up */
+    ck_assert_int_eq(usable("bnxt_re0", ARRAY_LEN(ports)), -ENODEV);
+    ck_assert_ptr_nonnull(strstr(err, "bnxt_re0 cannot be opened"));
+    ck_assert_int_eq(usable("", 0), -ENODEV);
+    ck_assert_ptr_nonnull(strstr(err, "there is no RDMA device here"));
+}
+END_TEST
+
 START_TEST(only_ports_that_are_active_and_named_are_used)
 {
     ck_assert_str_eq(active("", 2), "mlx5_0:1,mlx5_1:2");
@@ -155,6 +172,7 @@ int main(void)
     tcase_add_test(t, a_list_that_is_none_is_refused_with_the_place);
     tcase_add_test(t, a_list_has_an_end);
     tcase_add_test(t, what_a_list_names_must_be_there);
+    tcase_add_test(t, who_insists_on_rdma_is_told_what_is_missing);
     tcase_add_test(t, only_ports_that_are_active_and_named_are_used);
     tcase_add_test(t, a_process_is_limited_once);
     suite_add_tcase(s, t);
