@@ -24,6 +24,7 @@
 #include "common/base/log.h"
 #include "common/rt/notify.h"
 #include "common/stat/metrics_http.h"
+#include "mds/dir_key.h"
 #include "mds/ops/exec.h"
 #include "mds/shard/format.h"
 
@@ -102,6 +103,8 @@ int mds_server_format(const struct conf *c)
     else if (rc < 0)
         LOG_ERROR(TAG, "%s: cannot make a file system: %s", dir, err_text(rc));
     else
+        dir_key_forget(dir);
+    if (rc == 0)
         LOG_INFO(TAG, "%s: made file system \"%s\"", dir, f.fs_name);
     return rc;
 }
@@ -166,6 +169,7 @@ static int open_node(struct mds_server *s)
 
     if (rc < 0)
         return rc;
+    dir_key_check(conf_str(c, "mds.dir"), &o.key, conf_text(c, "key_file"));
     rc = shard_dir_node(conf_str(c, "mds.dir"), &o.self.node);
     if (rc < 0)
         return rc;

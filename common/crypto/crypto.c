@@ -12,6 +12,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -20,6 +21,16 @@
 static const char *const role_names[] = {[CRYPTO_ROLE_SERVER] = "server",
                                          [CRYPTO_ROLE_ADMIN] = "admin",
                                          [CRYPTO_ROLE_CLIENT] = "client"};
+
+void crypto_key_fingerprint(const struct crypto_key *key, char ret_text[CRYPTO_FINGERPRINT_BYTES])
+{
+    static const char label[] = "aifs-key-fingerprint";
+    uint8_t mac[CRYPTO_MAC_BYTES];
+
+    crypto_hmac(key->secret, label, sizeof label - 1, mac);
+    for (unsigned i = 0; i < (CRYPTO_FINGERPRINT_BYTES - 1) / 2; i++)
+        snprintf(ret_text + 2 * i, 3, "%02x", mac[i]);
+}
 
 const char *crypto_role_name(enum crypto_role role)
 {

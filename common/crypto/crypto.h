@@ -37,6 +37,9 @@ int crypto_key_create(struct crypto_key *ret_key) MUST_USE; /* new cluster, role
  * -AIFS_EROLE. */
 int crypto_key_derive(const struct crypto_key *key, enum crypto_role role,
                       struct crypto_key *ret_key) MUST_USE;
+/* Tells keys apart without giving anything of them away: 16 hex digits and a 0. */
+#define CRYPTO_FINGERPRINT_BYTES 17
+void crypto_key_fingerprint(const struct crypto_key *key, char ret_text[CRYPTO_FINGERPRINT_BYTES]);
 const char *crypto_role_name(enum crypto_role role);
 int crypto_role_parse(const char *name, enum crypto_role *ret_role) MUST_USE; /* -EINVAL */
 

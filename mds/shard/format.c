@@ -48,7 +48,8 @@ static int dir_is_free(const char *dir)
         size_t len = strlen(n);
 
         if (!strcmp(n, ".") || !strcmp(n, "..") || !strcmp(n, "lock") || !strcmp(n, "node") ||
-            !strcmp(n, "lost+found") || (len > 4 && !strcmp(n + len - 4, ".new")))
+            !strcmp(n, "key.id") || !strcmp(n, "lost+found") ||
+            (len > 4 && !strcmp(n + len - 4, ".new")))
             continue;
         rc = strncmp(n, "shard", 5) ? -ENOTEMPTY : -EEXIST;
     }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Both servers read their configuration alike: --config, else /etc/aifs/NAME.conf if it is there, never what is meant for aifs-admin; what is wrong is named and ends with status 2.
+# Both servers read their configuration alike: --config, else /etc/aifs/NAME.conf if it is there, never what is meant for aifs-admin; what is wrong is named and ends with status 2; a key that is another than before is warned of.
 . "$(dirname "$0")/lib.sh"
 unset AIFS_CONFIG
 expect "a key" "$ADMIN" -q key create "$T/key"
@@ -37,3 +37,29 @@ for d in mds oss; do
     refuse "$d: a client's key" 1 'role server, not client' "$AIFS_BUILD/$d/aifs-$d" "${args[@]}"
     [ -z "$(ls "$T/$d")" ] || fail "$d made something that it could not serve"
 done
+# a metadata server remembers with which key its directory was served, and tells keys apart without showing them
+serve_with() { # KEY [OPTION]: until it serves, then it is stopped; its log is $T/log
+    "$AIFS_BUILD/mds/aifs-mds" --config=/dev/null --mds.listen=127.0.0.1:0 "--mds.run_dir=$T/run" "--mds.dir=$T/fs" "--key_file=$1" ${2:+"$2"} >"$T/log" 2>&1 &
+    wait_for 60 test -s "$T/run/port" || fail "the metadata server does not start: $(cat "$T/log")"
+    kill "$!" && wait "$!"
+}
+"$ADMIN" -q key create "$T/key2" || fail "a second key"
+serve_with "$T/key" --mds.format=yes
+serve_with "$T/key"
+grep -q 'another key' "$T/log" && fail "the same key is another: $(cat "$T/log")"
+for again in first second; do
+    serve_with "$T/key2"
+    grep -q "WARN.*$T/fs was served with another key .cluster and fingerprint $(cut -d' ' -f2 "$T/key") [0-9a-f]\{16\}. before than $T/key2 ($(cut -d' ' -f2 "$T/key2") [0-9a-f]\{16\}).*remove $T/fs/key.id" "$T/log" ||
+        fail "another key, the $again time: $(cat "$T/log")"
+done
+[ "$(grep -c . "$T/fs/key.id")" = 1 ] || fail "key.id: $(cat "$T/fs/key.id")"
+cat "$T/log" "$T/fs/key.id" | grep -e "$(cut -d' ' -f4 "$T/key" | cut -c1-12)" -e "$(cut -d' ' -f4 "$T/key2" | cut -c1-12)" && fail "a key is shown"
+rm "$T/fs/key.id"
+for again in first second; do
+    serve_with "$T/key2"
+    grep -q 'another key' "$T/log" && fail "the change was meant, the $again time: $(cat "$T/log")"
+done
+rm -r "$T/fs/shard0"
+serve_with "$T/key" --mds.format=yes
+grep -q 'another key' "$T/log" && fail "a new file system: $(cat "$T/log")"
+true

@@ -128,6 +128,26 @@ START_TEST(no_other_key_gives_more_than_itself)
 }
 END_TEST
 
+START_TEST(a_fingerprint_is_that_of_one_key_and_shows_nothing_of_it)
+{
+    struct crypto_key a, b;
+    char one[CRYPTO_FINGERPRINT_BYTES], two[CRYPTO_FINGERPRINT_BYTES], hex[17];
+
+    ck_assert_int_eq(crypto_key_create(&a), 0);
+    b = a;
+    crypto_key_fingerprint(&a, one);
+    crypto_key_fingerprint(&b, two);
+    ck_assert_str_eq(one, two);
+    ck_assert_uint_eq(strspn(one, "0123456789abcdef"), CRYPTO_FINGERPRINT_BYTES - 1);
+    for (unsigned i = 0; i < 8; i++)
+        snprintf(hex + 2 * i, 3, "%02x", a.secret[i]);
+    ck_assert_str_ne(one, hex);
+    b.secret[CRYPTO_KEY_BYTES - 1] ^= 1;
+    crypto_key_fingerprint(&b, two);
+    ck_assert_str_ne(one, two);
+}
+END_TEST
+
 START_TEST(role_names_go_both_ways)
 {
     enum crypto_role r;
@@ -144,4 +164,4 @@ END_TEST
 SUITE_MAIN("crypto", NULL, NULL, rfc_4231_vectors_of_keys_up_to_32_bytes,
            rfc_4231_vectors_of_the_long_key, comparison_sees_every_byte, random_bytes_differ,
            a_server_key_gives_the_key_of_every_role, no_other_key_gives_more_than_itself,
-           role_names_go_both_ways)
+           a_fingerprint_is_that_of_one_key_and_shows_nothing_of_it, role_names_go_both_ways)
