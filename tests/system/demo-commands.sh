@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# demo up twice, two demos side by side, down and up with the data, purge that leaves nothing.
+# demo up twice, after a kill and beside what hangs, two demos side by side, down and up with the data, purge that leaves nothing.
 . "$(dirname "$0")/lib.sh"
 cluster_up --oss 2
 echo data >"$M/f" && head -c 5000000 /dev/urandom >"$M/big"
@@ -8,6 +8,24 @@ sum=$(sha256sum <"$M/big")
 pid=$(daemon_pid mds)
 expect "up a second time" "$ADMIN" -q demo up --dir "$C"
 [ "$(daemon_pid mds)" = "$pid" ] || fail "the second up restarted the mds"
+# what up says is so when it says it: what was killed has been heard of again, and what was found has answered
+for d in oss1 mds; do
+    kill_daemon $d && start_again
+    expect "all is well after $d was killed" "$ADMIN" -q status
+done
+mount=$(pgrep -f "aifs-mount .* $M ")
+[ "$("$ADMIN" --json demo status --dir "$C" | jq -r '.items[] | select(.daemon == "mount1") | "\(.pid) \(.log)"')" = "$mount $C/mount1.log" ] || fail "the process and log of a mount: $("$ADMIN" demo status --dir "$C")"
+for d in "oss1 $(daemon_pid oss1) $C/oss1/log" "$M $mount $C/mount1.log"; do
+    read -r name hung log <<<"$d"
+    kill -STOP "$hung"
+    refuse "$name hangs" 3 "$name .process $hung. does not answer: see $log" "$ADMIN" --timeout 3s demo up --dir "$C"
+    kill -CONT "$hung"
+done
+kill -STOP "$(daemon_pid mds)"
+refuse "the mds hangs" 7 "the metadata server is process $(daemon_pid mds); see $C/mds/log" "$ADMIN" --timeout 3s demo up --dir "$C"
+kill -CONT "$(daemon_pid mds)"
+expect "nothing hangs any more" "$ADMIN" -q demo up --dir "$C"
+pid=$(daemon_pid mds)
 refuse "another shape" 5 'oss' "$ADMIN" demo up --dir "$C" --oss 3
 mkdir "$T/mnt-b"
 expect "a second demo beside it" "$ADMIN" -q demo up --dir "$T/b" --oss 1 --mount "$T/mnt-b"
@@ -120,6 +138,7 @@ grep -q "warning: $T/outside, a target that was added to oss1, .*: it stays, wit
 [ -s "$T/outside/target" ] || fail "purge takes a directory that is not the demo's"
 # Servers that insist on a transport, which these commands do not use.
 expect "targets in a shared folder" "$ADMIN" -q demo up --dir "$T/b" --oss 1 --net shm --targets-dir "$T/used" --mount "$T/made"
+expect "they are asked all the same" "$ADMIN" -q demo up --dir "$T/b"
 echo mine >"$T/b/file"
 expect "purge" "$ADMIN" -q demo down --dir "$T/b" --purge
 [ "$(cat "$T/used/file" "$T/b/file")" = $'mine\nmine' ] || fail "purge removes files of others"

@@ -35,6 +35,7 @@ enum admin_exit {
 struct admin {
     bool json, yes, no_header, raw, quiet;
     uint64_t timeout_ns;
+    bool timeout_told;  /* by --timeout or AIFS_TIMEOUT */
     const char *config; /* --config FILE or AIFS_CONFIG */
     const char *mds;    /* --mds, AIFS_MDS, or from the configuration */
     const char *key_file;

@@ -337,6 +337,8 @@ static int bring_up(struct admin *a, struct demo *d, const char *mount, struct o
     rc = demo_mount_again(d);
     if (rc == ADMIN_OK && mount)
         rc = demo_mount_add(d, mount, NULL);
+    if (rc == ADMIN_OK)
+        rc = demo_mounts_answer(d, o, demo_patience_ns(a));
     return rc == ADMIN_OK && partial ? ADMIN_PARTIAL : rc;
 }
 
@@ -521,7 +523,7 @@ static uint16_t port_of(const char *dir, pid_t pid, uint16_t known)
 static bool status_rows(const struct demo *d, struct out *o)
 {
     static const char *const words[] = {"unmounted", "mounted", "dead"};
-    char name[32], path[PATH_MAX];
+    char name[32], path[PATH_MAX], log[PATH_MAX + 8];
     bool all = true;
 
     for (unsigned i = 0; i <= d->oss; i++) {
@@ -538,29 +540,33 @@ static bool status_rows(const struct demo *d, struct out *o)
         port = port_of(path, pid, i ? d->oss_port[i - 1] : d->mds_port);
         port ? out_number(o, port) : out_none(o);
         out_text(o, path);
+        snprintf(log, sizeof log, "%s/log", path);
+        out_text(o, log);
     }
     for (unsigned i = 0; i < d->n_mounts; i++) {
         const char *at = d->mounts[i].path;
         enum demo_mount_state state = demo_mount_state(at);
+        pid_t pid;
 
         all = all && state == DEMO_MOUNTED;
         snprintf(name, sizeof name, "mount%u", d->mounts[i].number);
         out_text(o, name);
+        pid = state == DEMO_MOUNTED ? demo_mount_pid(at) : 0;
         out_text(o, words[state]);
-        out_none(o);
+        pid ? out_number(o, (uint64_t)pid) : out_none(o);
         out_none(o);
         out_text(o, at);
+        snprintf(log, sizeof log, "%s/mount%u.log", d->dir, d->mounts[i].number);
+        out_text(o, log);
     }
     return all;
 }
 
 int cmd_demo_status(struct admin *a, int argc, char **argv)
 {
-    static const struct out_column columns[] = {{"DAEMON", OUT_TEXT, NULL},
-                                                {"STATE", OUT_TEXT, NULL},
-                                                {"PID", OUT_COUNT, NULL},
-                                                {"PORT", OUT_COUNT, NULL},
-                                                {"PATH", OUT_TEXT, NULL}};
+    static const struct out_column columns[] = {
+        {"DAEMON", OUT_TEXT, NULL}, {"STATE", OUT_TEXT, NULL}, {"PID", OUT_COUNT, NULL},
+        {"PORT", OUT_COUNT, NULL},  {"PATH", OUT_TEXT, NULL},  {"LOG", OUT_TEXT, NULL}};
     const char *dir = NULL;
     const struct admin_option options[] = {{"dir", 0, &dir, NULL}};
     struct demo *d = calloc(1, sizeof *d);

@@ -61,8 +61,11 @@ struct demo_count {
     unsigned refused; /* as far as a server has said so since it was started */
 };
 
-/* Until the metadata server has seen every target. ADMIN_PARTIAL: all but those that it refuses,
- * ADMIN_FAILED: not in time; o has got warnings that say why. */
+/* How long what was found running may take to answer. */
+uint64_t demo_patience_ns(const struct admin *a);
+/* Until every server has answered and the metadata server has heard of every target, from its
+ * server as it runs now. ADMIN_PARTIAL: all but those that it refuses, or whose server does not
+ * answer; ADMIN_FAILED: not in time; o has got warnings that say why. */
 int demo_wait_online(struct admin *a, const struct demo *d, struct out *o,
                      struct demo_count *ret_count) MUST_USE;
 /* A place where aifs-admin finds clusters of this machine without being told: /run/aifs/admin.d

@@ -17,10 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "tools/admin/admin.h"
 #include "tools/admin/proc.h"
 
 #define ANSWER_MS 2000
+#define LEAST_NS  (500 * NS_PER_MS) /* for each, however long others have taken */
 
 /* What the kernel answers for a daemon that has died (the last two: only just now, with a ring). */
 static bool says_dead(int err)
@@ -47,31 +49,59 @@ static bool is_mounted(const char *path)
     return found;
 }
 
+enum answer { ANSWERS, SAYS_DEAD, SILENT };
+
 /* A child asks: one that is alive but waits for its servers does not answer. */
-static bool is_dead(const char *path)
+static enum answer ask_mount(const char *path, uint64_t limit_ns)
 {
+    uint64_t end = clock_mono_ns(clock_real()) + limit_ns;
     struct statfs s;
-    int status = 0, waited = 0;
+    int status = 0;
     pid_t child = fork();
 
     if (child == 0)
         _exit(statfs(path, &s) != 0 && says_dead(errno));
     if (child < 0)
-        return false;
+        return SILENT;
     while (waitpid(child, &status, WNOHANG) == 0) {
-        if (waited++ == ANSWER_MS / 10) {
+        if (clock_mono_ns(clock_real()) >= end) {
             kill(child, SIGKILL);
             waitpid(child, &status, 0);
-            return false;
+            return SILENT;
         }
         poll(NULL, 0, 10);
     }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 1 ? SAYS_DEAD : ANSWERS;
 }
 
 enum demo_mount_state demo_mount_state(const char *path)
 {
-    return !is_mounted(path) ? DEMO_UNMOUNTED : is_dead(path) ? DEMO_DEAD : DEMO_MOUNTED;
+    if (!is_mounted(path))
+        return DEMO_UNMOUNTED;
+    return ask_mount(path, ANSWER_MS * NS_PER_MS) == SAYS_DEAD ? DEMO_DEAD : DEMO_MOUNTED;
+}
+
+pid_t demo_mount_pid(const char *path)
+{
+    return proc_find("aifs-mount", path);
+}
+
+int demo_mounts_answer(const struct demo *d, struct out *o, uint64_t patience_ns)
+{
+    uint64_t now = clock_mono_ns(clock_real()), end = now + patience_ns;
+    int rc = ADMIN_OK;
+
+    for (unsigned i = 0; i < d->n_mounts; i++) {
+        const struct demo_mount *m = &d->mounts[i];
+
+        now = clock_mono_ns(clock_real());
+        if (ask_mount(m->path, MAX(end > now ? end - now : 0, LEAST_NS)) == ANSWERS)
+            continue;
+        out_warning(o, "the mount %s (process %d) does not answer: see %s/mount%u.log", m->path,
+                    (int)demo_mount_pid(m->path), d->dir, m->number);
+        rc = ADMIN_PARTIAL;
+    }
+    return rc;
 }
 
 /* Makes the mount point when there is none; what a dead mount leaves there counts as one. */

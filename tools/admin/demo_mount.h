@@ -4,6 +4,8 @@
 #ifndef AIFS_TOOLS_ADMIN_DEMO_MOUNT_H
 #define AIFS_TOOLS_ADMIN_DEMO_MOUNT_H
 
+#include <sys/types.h>
+
 #include "tools/admin/admin.h"
 #include "tools/admin/demo.h"
 
@@ -13,6 +15,9 @@ enum demo_mount_state {
     DEMO_DEAD,    /* its daemon has died */
 };
 enum demo_mount_state demo_mount_state(const char *path);
+pid_t demo_mount_pid(const char *path); /* of its daemon; 0: there is none */
+/* Waits until each has answered. ADMIN_PARTIAL: o tells of those that have not in time. */
+int demo_mounts_answer(const struct demo *d, struct out *o, uint64_t patience_ns);
 int demo_mount_add(struct demo *d, const char *path, const char *options);
 int demo_mount_again(struct demo *d); /* those remembered that are not mounted or dead */
 int demo_umount_one(struct demo *d, const char *path);

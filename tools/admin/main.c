@@ -161,6 +161,7 @@ static int global_options(struct admin *a, int argc, char **argv)
     for (; i < argc; i++)
         argv[left++] = argv[i];
     a->timeout_ns = 5 * NS_PER_S;
+    a->timeout_told = timeout != NULL;
     if (timeout && (text_parse_duration(timeout, &a->timeout_ns) < 0 || a->timeout_ns == 0)) {
         admin_error("--timeout \"%s\" is not a time to wait (5s, 500ms)", timeout);
         return -1;

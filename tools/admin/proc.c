@@ -6,6 +6,7 @@
  */
 #include "tools/admin/proc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -153,6 +154,40 @@ pid_t proc_running(const char *dir)
             return pid;
     }
     return 0;
+}
+
+static bool is_called(const char *line, size_t len, const char *program, const char *argument)
+{
+    const char *end = line + len, *base = strrchr(line, '/');
+    bool found = false;
+
+    if (strcmp(base ? base + 1 : line, program) != 0)
+        return false;
+    for (const char *at = line; at < end && !found; at += strlen(at) + 1)
+        found = !strcmp(at, argument);
+    return found;
+}
+
+pid_t proc_find(const char *program, const char *argument)
+{
+    char line[8192];
+    pid_t found = 0;
+    struct dirent *e;
+    DIR *proc = opendir("/proc");
+
+    while (proc && !found && (e = readdir(proc))) {
+        pid_t pid = (pid_t)atoi(e->d_name);
+        ssize_t n = pid > 1 ? read_line(pid, line, sizeof line - 1) : 0;
+
+        if (n <= 0)
+            continue;
+        line[n] = '\0';
+        if (is_called(line, (size_t)n, program, argument))
+            found = pid;
+    }
+    if (proc)
+        closedir(proc);
+    return found;
 }
 
 static bool wait_gone(int pidfd, pid_t pid, unsigned timeout_ms)

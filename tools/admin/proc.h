@@ -19,6 +19,8 @@ int proc_start(const char *const *argv, const char *dir, const char *log_path,
 /* The pid in dir/run/pid, or in dir/run/started, if that process lives and its command line
  * contains dir; else 0. */
 pid_t proc_running(const char *dir);
+/* The process of a program of this name with this argument; 0: there is none. */
+pid_t proc_find(const char *program, const char *argument);
 /* SIGTERM, after patience_ms SIGKILL; true when it is gone. */
 bool proc_stop(const char *dir, unsigned patience_ms);
 /* Waits until dir/run/<file> exists and holds something, or the process is gone: -ESRCH,
