@@ -7,7 +7,8 @@
  *
  * link up -> empty directories formatted -> NODE_REGISTER -> fences durable, target numbers stored
  * -> ready -> HEARTBEAT ... The metadata server may ask for a new registration at any time. While
- * it is away nothing changes: clients go on.
+ * it is away nothing changes: clients go on. A server that the cluster has never taken and whose
+ * directories are all away does not register: it would be a second one, without targets.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,6 +263,18 @@ static void cluster_beat(struct oss_cluster *c)
     rpc_peer_call(c->mds, &c->call);
 }
 
+/* The cluster does not know it, and it has nothing to tell of itself: what it had in the place of
+ * its targets was refused and is away, most likely because a disk was mounted over it. Who it is
+ * stands on that disk and is read at the next start; until then it would be another server. */
+static bool is_nobody(const struct oss_cluster *c)
+{
+    bool all_away = c->oss->n_targets > 0;
+
+    for (uint32_t i = 0; i < c->oss->n_targets; i++)
+        all_away = all_away && c->oss->targets[i].away;
+    return all_away && !c->node_id;
+}
+
 static void cluster_next(struct oss_cluster *c)
 {
     if (c->calling || c->oss->stopping)
@@ -270,6 +283,8 @@ static void cluster_next(struct oss_cluster *c)
         cluster_retry(c);
     else if (oss_targets_format_next(c->oss))
         cluster_turn(c, 0); /* each takes its time */
+    else if (is_nobody(c))
+        cluster_retry(c);
     else if (c->want_register || !c->registered)
         cluster_register(c);
     else

@@ -59,6 +59,11 @@ static void went_away(struct oss_target *t)
             "%s, which was given up: its directory %s is elsewhere, or gone. What is there now "
             "is looked at when this server starts again",
             name_of(t, name), chunk_store_path(t->store));
+    else if (t->instead_of)
+        LOG_WARN("oss",
+                 "%s: something else is there now than the new target that was refused. If it is "
+                 "the disk of target %u: start this server again, which serves it then",
+                 chunk_store_path(t->store), t->instead_of);
     else
         LOG_ERROR("oss",
                   "%s: its directory %s was renamed or removed, or its disk is gone: it is not "

@@ -124,6 +124,22 @@ start_without oss2
 nothing() { "$ADMIN" --json status | jq -e '.warnings | any(startswith("server oss2 is there, but without any of its targets"))'; }
 wait_for 60 nothing || fail "status does not tell of a server without targets: $("$ADMIN" --json status | jq -c .warnings)"
 
+# they come back while it runs: it does not become another server, says that it has to be started again, and is itself then
+mkdir "$T/empty" && for t in t1 t2; do mv "$C/oss2/$t" "$T/empty" && mv "$T/disks/$t" "$C/oss2/$t"; done
+again() { for t in t1 t2; do grep -q "$C/oss2/$t: something else is there now than the new target that was refused.*start this server again" "$C/oss2/log" || return 1; done; }
+wait_for 60 again || fail "the server does not say that it has to be started again: $(tail -3 "$C/oss2/log")"
+refuse "target list" 3 "lived at $C/oss2/t[12] on oss2 .*start the server again" "$ADMIN" target list
+silent() { "$ADMIN" --json status | jq -e '.warnings | any(startswith("server oss2: not heard of"))'; }
+wait_for 60 silent || fail "a server that is nobody: $("$ADMIN" --json status | jq -c .warnings)"
+kill_daemon oss2 TERM
+start_without oss2
+wait_for 60 healthy || fail "the disks are back: $("$ADMIN" status)"
+[ "$("$ADMIN" --json node list | jq -c '[.items[].alias] | sort')" = '["mds1","oss1","oss2"]' ] || fail "there is a server too many: $("$ADMIN" node list)"
+kill_daemon oss2 TERM
+for t in t1 t2; do mv "$C/oss2/$t" "$T/disks" && mv "$T/empty/$t" "$C/oss2/$t"; done
+start_without oss2
+wait_for 60 nothing || fail "status does not tell of it the second time: $("$ADMIN" --json status | jq -c .warnings)"
+
 # they are lost: it begins anew, and is the same server
 for lost in $("$ADMIN" --json target list | jq -r '.items[] | select(.node == "oss2" and .state != "given-up") | .id'); do
     given() { "$ADMIN" target replace "$lost" --yes; } # not before it counts as offline

@@ -125,19 +125,21 @@ void cluster_target_missing(struct out *o, const struct cluster *c, const struct
                         t->id, (int)r->path.len, (const char *)r->path.data, (int)r->alias.len,
                         (const char *)r->alias.data);
         else if (r->instead_of == t->id)
-            out_warning(
-                o,
-                "target %u lived at %.*s on %.*s and is not there, but a new target, which "
-                "was refused: is its disk mounted? If it is lost: aifs-admin target replace %u",
-                t->id, (int)r->path.len, (const char *)r->path.data, (int)r->alias.len,
-                (const char *)r->alias.data, t->id);
+            out_warning(o,
+                        "target %u lived at %.*s on %.*s and is not there, but a new target, which "
+                        "was refused: is its disk mounted? Mount it, and start the server again if "
+                        "it runs; "
+                        "if it is lost: aifs-admin target replace %u",
+                        t->id, (int)r->path.len, (const char *)r->path.data, (int)r->alias.len,
+                        (const char *)r->alias.data, t->id);
     }
     node = map_node(c->map, t->node);
     if (!cluster_target_refused(c, t) && !t->given_up && node && t->state != MAP_TARGET_ONLINE &&
         cluster_node_up(cluster_node_live(c, t->node)) && !cluster_target_live(c, t->id, &from))
         out_warning(o,
                     "target %u lived at %s on %s and is not there: was its directory renamed, is "
-                    "its disk gone? The log of the server tells",
+                    "its disk gone? The log of the server tells. When it is there again it serves, "
+                    "or does after a restart of the server if that was started without it",
                     t->id, t->path[0] ? t->path : "a path that is not known", node->alias);
 }
 
