@@ -15,7 +15,8 @@
  * Failure: a caller that was interrupted while its question was on the way gets the answer, if it
  * comes soon; a lock granted to a caller that has left is released again, and what its owner asks
  * for meanwhile goes to the server after that (core.locks_behind): else the release would take the
- * lock that the owner was granted next, and nobody would know. With the session the
+ * lock that the owner was granted next, and nobody would know. A close that was interrupted, as one
+ * by a process that ends is, releases what its owner has all the same, later. With the session the
  * locks are lost: the files they were held through give EIO from then on (file.c).
  */
 #include "client/core/core_int.h"
@@ -153,6 +154,18 @@ void locks_release(struct core_file *f)
 
 static void lock_ask(struct core_req *q);
 
+/* Who closes waits no more, and nobody closes once more: it is released all the same. */
+static void closed_early(const struct core_req *q)
+{
+    const struct core *c = q->p.core;
+    const struct mds_op *op = q->p.op;
+    bool goes_on = op && !op->failed && (op->slot >= 0 || op->carried);
+
+    holders_free(q->p.inode, &q->p.lock, true);
+    if (!goes_on && q->p.file->session_epoch == c->session.epoch && c->session.id && !c->forced)
+        unlock_send(q->p.core, q->p.inode->ino, &q->p.lock);
+}
+
 static void lock_end(struct core_req *q, int status)
 {
     struct core_inode *i = q->p.inode;
@@ -162,6 +175,8 @@ static void lock_end(struct core_req *q, int status)
         c->n_lock_waits--;
     if (q->p.op_holder)
         q->p.op_holder->asks--;
+    if (q->p.n2 && (status == -EINTR || status == -AIFS_ETIMEOUT))
+        closed_early(q);
     file_idle(q->p.file);
     req_end(q, status);
     inode_put(i);

@@ -83,6 +83,34 @@ START_TEST(so_is_who_is_interrupted_behind_a_request_of_the_same_owner)
 }
 END_TEST
 
+/* Nobody closes once more: another process may have the file open for long. */
+START_TEST(who_is_interrupted_while_it_closes_keeps_no_lock)
+{
+    const struct msg_lock l = {
+        .kind = MSG_LOCK_RECORD, .type = MSG_LOCK_WRITE, .owner = 7, .end = 9};
+    struct bed_op o;
+
+    bed.cluster.locks_refused = false;
+    bed_op_init(&o);
+    core_lock(c, &o.q, f, &l, false);
+    ck_assert_int_eq(bed_wait(&bed, &o), 0);
+    ck_assert(core_owns_locks(f, 7));
+    ck_assert_uint_eq(told(RPC_OP_LOCK), 1);
+    bed.cluster.mds_hold = true;
+    bed_spin(&bed, 16 * NS_PER_S); /* the session is believed no more */
+    bed_op_init(&o);
+    core_unlock_owner(c, &o.q, f, 7);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    ck_assert(!o.done);
+    interrupt(&o);
+    fake_mds_release(&bed.cluster);
+    bed_spin(&bed, 5 * NS_PER_S);
+    ck_assert_uint_eq(told(RPC_OP_LOCK), 2);
+    ck_assert(!core_owns_locks(f, 7));
+}
+END_TEST
+
 SUITE_MAIN("client-locks", setup, teardown,
            who_waited_and_is_interrupted_is_taken_out_of_the_servers_list,
-           so_is_who_is_interrupted_behind_a_request_of_the_same_owner)
+           so_is_who_is_interrupted_behind_a_request_of_the_same_owner,
+           who_is_interrupted_while_it_closes_keeps_no_lock)
