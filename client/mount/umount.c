@@ -5,9 +5,9 @@
  * for the end of the connection, which is the end of the daemon. The daemon listens at an abstract
  * socket that is named after the device number of its mount and the time. The next mount may get
  * that number as soon as the kernel has forgotten this one, while this daemon still writes back (it
- * listens no more, when it has noticed): the helper takes the latest of /proc/net/unix. The daemon
- * says nothing there, unless it gives up: one line then, and the helper's status is 64 (the file
- * system is unmounted, its data is not all on the servers).
+ * listens no more, when it has noticed): the helper takes the latest of /proc/net/unix that is
+ * root's or of its own user. The daemon says nothing there, unless it gives up: one line then, and
+ * the helper's status is 64 (the file system is unmounted, its data is not all on the servers).
  *
  * Fails as umount(2) does, and names processes that use it. A daemon that cannot be reached, or
  * takes too long, is not an error: the file system is unmounted.
@@ -32,6 +32,7 @@
 #define SILENT_S    3 /* then it says what it waits for */
 #define USERS_SHOWN 8
 #define NAME_BYTES  64
+#define NAMES_TRIED 256
 #define ACCEPTS     0x10000u /* __SO_ACCEPTCON of the kernel */
 
 /* What the names of all begin with that had this number; 16 hexadecimal digits follow. */
@@ -110,41 +111,61 @@ static const char *listener_in(char *line)
     return at + 1;
 }
 
-/* Of the daemon that has mounted last what has this number; false: of none. */
-static bool find_socket(unsigned major, unsigned minor, char ret_name[NAME_BYTES])
+/* The latest name of those that had this number, but before that of the last time, if there was
+ * one; false: there is none. */
+static bool find_socket(unsigned major, unsigned minor, char name[NAME_BYTES])
 {
-    char begin[NAME_BYTES], line[256];
+    char begin[NAME_BYTES], line[256], found[NAME_BYTES] = "";
     size_t n = name_of_mount(begin, major, minor);
     FILE *f = fopen("/proc/net/unix", "re");
 
-    ret_name[0] = '\0';
     while (f && fgets(line, sizeof(line), f)) {
-        const char *name = listener_in(line);
+        const char *at = listener_in(line);
 
-        if (name && strncmp(name, begin, n) == 0 && strlen(name) == n + 16 &&
-            strcmp(name, ret_name) > 0)
-            memcpy(ret_name, name, n + 17);
+        if (at && strncmp(at, begin, n) == 0 && strlen(at) == n + 16 && strcmp(at, found) > 0 &&
+            (!name[0] || strcmp(at, name) < 0))
+            memcpy(found, at, n + 17);
     }
     if (f)
         fclose(f);
-    return ret_name[0];
+    memcpy(name, found, NAME_BYTES);
+    return name[0];
+}
+
+/* Anybody may listen at any abstract name. */
+static bool is_trusted(int fd)
+{
+    struct ucred by;
+    socklen_t len = sizeof(by);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &by, &len) == 0 &&
+           (by.uid == 0 || by.uid == geteuid());
+}
+
+static int connect_to(const char *name)
+{
+    struct sockaddr_un a;
+    socklen_t len = socket_name(name, &a);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd >= 0 && (connect(fd, (struct sockaddr *)&a, len) != 0 || !is_trusted(fd))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
 }
 
 static int connect_daemon(const char *dir)
 {
-    char name[NAME_BYTES];
-    struct sockaddr_un a;
+    char name[NAME_BYTES] = "";
     struct mountinfo info;
-    int fd;
+    int fd = -1;
 
-    if (mountinfo_find(dir, &info) != 1 || strcmp(info.type, "fuse.aifs") != 0 ||
-        !find_socket(info.major, info.minor, name))
+    if (mountinfo_find(dir, &info) != 1 || strcmp(info.type, "fuse.aifs") != 0)
         return -1;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&a, socket_name(name, &a)) != 0) {
-        close(fd);
-        return -1;
-    }
+    for (unsigned i = 0; fd < 0 && i < NAMES_TRIED && find_socket(info.major, info.minor, name);
+         i++)
+        fd = connect_to(name);
     return fd;
 }
 
