@@ -9,7 +9,8 @@
  * ended: when its caller is about to end, it is cancelled.
  *
  * A process that ends closes what it has open, and no signal can reach it any more: such a close is
- * cancelled within 200 ms, and what was written goes on to the servers. Nobody hears of its outcome.
+ * cancelled within 200 ms; what was written goes on to the servers, and nobody hears of its
+ * outcome.
  *
  * Fails: a caller that cannot be seen (in a PID namespace that is not below ours) is taken to end
  * by a signal, and not to be ending.
