@@ -203,18 +203,6 @@ static void batch_refuse(struct mds_op *o, int status)
     op_reply(o, status, NULL);
 }
 
-/* What was made ahead, by who is alone with the directory, is nobody else's business either. */
-static uint8_t batch_keep_alone(struct mds_op *o, const struct shard_item *i, uint64_t dir)
-{
-    const struct msg_create_req *msg = i->msg;
-
-    if (op_made_alone(o, i->op, msg, i->result_ino))
-        return RPC_FLAG_ALONE;
-    if (msg->ino)
-        (void)o->mds->session_ops->alone_entry(o->mds, o->req->header.session, dir, i->result_ino);
-    return 0;
-}
-
 /* What its client may go on believing: as in the header of an answer of its own. */
 static void batch_keep(struct mds_op *o, uint8_t *kept)
 {
@@ -239,7 +227,7 @@ static void batch_keep(struct mds_op *o, uint8_t *kept)
         if ((i->result & SHARD_R_CREATED) &&
             s->watch(o->mds, session, i->result_ino, NULL, false)) {
             kept[k] |= RPC_FLAG_KEPT_INODE;
-            kept[k] |= batch_keep_alone(o, i, dir);
+            kept[k] |= op_made_alone(o, i->op, i->msg, i->result_ino) ? RPC_FLAG_ALONE : 0;
         }
     }
 }

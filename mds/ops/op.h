@@ -91,7 +91,8 @@ void op_keep(struct mds_op *o, uint64_t ino, uint8_t flag, const struct msg_time
 void op_keep_size(struct mds_op *o, uint64_t ino);
 /* Of a directory that o has changed: what its answer tells may be believed (own). */
 void op_keep_dir(struct mds_op *o, uint64_t dir, uint8_t flag);
-/* MKDIR, whose session believes the new directory: it is alone with it, as it has asked. */
+/* Its session believes what it has made. MKDIR: it is alone with it, as it has asked. What was made
+ * ahead, by who is alone with the directory around it, is nobody else's business either. */
 bool op_made_alone(struct mds_op *o, unsigned op, const struct msg_create_req *req, uint64_t ino);
 /* OPEN without O_TRUNC, when its lease is granted: the reply, or the error. */
 int op_open_reply(struct mds_op *o, struct msg_inode_rep *ret_rep) MUST_USE;

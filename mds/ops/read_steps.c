@@ -38,8 +38,13 @@ void op_keep_dir(struct mds_op *o, uint64_t dir, uint8_t flag)
 
 bool op_made_alone(struct mds_op *o, unsigned op, const struct msg_create_req *req, uint64_t ino)
 {
-    return op == RPC_OP_MKDIR && req->alone &&
-           o->mds->session_ops->alone_dir(o->mds, o->req->header.session, ino);
+    const struct mds_session_ops *s = o->mds->session_ops;
+
+    if (op == RPC_OP_MKDIR && req->alone && s->alone_dir(o->mds, o->req->header.session, ino))
+        return true;
+    if (req->ino)
+        (void)s->alone_entry(o->mds, o->req->header.session, req->parent, ino);
+    return false;
 }
 
 /* A record of the inode as its data; absent: empty. */

@@ -342,6 +342,21 @@ static uint64_t alone_dir(unsigned client, const char *name)
     return dir;
 }
 
+/* What client 0 has made where it is alone; it is silent now. */
+static void has_to_wait_for(uint64_t ino, uint64_t dir)
+{
+    struct msg_ino_req req = {.ino = ino};
+
+    rig.client[0].mute = true;
+    rig_send(&rig, 1, 0, &held, RPC_OP_GETATTR, &req);
+    rig_settle(&rig);
+    ck_assert(!held.done);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_INVALIDATE, dir), 1);
+    rig_client_answer(&rig, 0);
+    ck_assert(rig_until(&rig, 20000, rig_is_done, &held));
+    ck_ok(held.status);
+}
+
 START_TEST(others_wait_for_who_has_made_a_file_where_it_is_alone)
 {
     uint64_t dir = alone_dir(0, "d");
@@ -349,20 +364,21 @@ START_TEST(others_wait_for_who_has_made_a_file_where_it_is_alone)
         {.op = RPC_OP_MKNOD, .parent = dir, .name = str("a"), .mode = 0600, .when_ns = 1},
         {.op = RPC_OP_MKNOD, .parent = dir, .name = str("b"), .mode = 0600, .when_ns = 1}};
     struct msg_batch_req req = {.n_items = 2, .items = items};
-    struct msg_ino_req other;
 
-    items[0].ino = other.ino = number(0, 0);
+    items[0].ino = number(0, 0);
     items[1].ino = number(0, 1);
-    other = (struct msg_ino_req){.ino = items[0].ino};
     ck_ok(rig_do(&rig, 0, RPC_OP_BATCH, &req, NULL));
-    rig.client[0].mute = true;
-    rig_send(&rig, 1, 0, &held, RPC_OP_GETATTR, &other);
-    rig_settle(&rig);
-    ck_assert(!held.done);
-    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_INVALIDATE, dir), 1);
-    rig_client_answer(&rig, 0);
-    ck_assert(rig_until(&rig, 20000, rig_is_done, &held));
-    ck_ok(held.status);
+    has_to_wait_for(items[0].ino, dir);
+}
+END_TEST
+
+START_TEST(others_wait_for_who_has_made_a_single_file_there)
+{
+    struct msg_create_req req = file_req("a", number(0, 0));
+
+    req.parent = alone_dir(0, "d");
+    ck_ok(rig_do(&rig, 0, RPC_OP_MKNOD, &req, NULL));
+    has_to_wait_for(req.ino, req.parent);
 }
 END_TEST
 
@@ -508,6 +524,7 @@ static void add(TCase *t)
     tcase_add_test(t, who_makes_a_directory_is_told_at_once_that_it_is_alone_there);
     tcase_add_test(t, a_creation_that_is_sent_again_after_a_restart_is_executed_once);
     tcase_add_test(t, others_wait_for_who_has_made_a_file_where_it_is_alone);
+    tcase_add_test(t, others_wait_for_who_has_made_a_single_file_there);
     tcase_add_test(t, after_a_restart_two_who_make_files_ahead_do_not_wait_for_each_other);
 }
 
