@@ -21,7 +21,7 @@ void work_begin(struct proc *p, enum op_kind kind, uint64_t ino)
 {
     p->op = work_record(p->client->index, kind);
     p->ghost = sim.history.next;
-    sim.history.next += kind == OP_APPEND ? 2 : kind == OP_WRITE;
+    sim.history.next += kind == OP_APPEND || kind == OP_WRITE ? 2 : 0;
     p->op->ino = ino;
     p->starts = sim_mds()->starts;
     p->was_lost = p->again = false;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/falloc.h>
 #include <string.h>
 
 #include "client/core/core.h"
@@ -132,6 +133,26 @@ static void record_bytes(const struct proc *p)
             record_ghost(p, OP_WRITE, p->ghost + 1, k);
 }
 
+/* Another client's hole at the same place, made while it was under way, may be behind its bytes and
+ * before its size: nobody could see the bytes, and they are gone. */
+static void record_hole(const struct proc *p)
+{
+    const struct op *o = p->op;
+    bool overtaken = false;
+
+    for (unsigned i = 0; i < sim.history.n; i++) {
+        const struct op *h = &sim.history.ops[i];
+
+        overtaken |= h->kind == OP_ALLOCATE && h->flags & FALLOC_FL_PUNCH_HOLE &&
+                     h->ino == o->ino && h->cell == o->cell && h->client != o->client &&
+                     (!h->answer || h->answer > o->call);
+    }
+    if (!overtaken)
+        return;
+    record_ghost(p, OP_ALLOCATE, p->ghost + 1, o->cell);
+    sim.history.ops[sim.history.n - 1].flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+}
+
 /* Names that change are not looked at one by one: any may be a name of the file. */
 static bool changes(const struct op *o, uint64_t ino)
 {
@@ -176,6 +197,8 @@ void work_finish(struct core_req *q, int status)
         record_ghost(p, o->kind, p->ghost, o->cell);
     if (o->kind == OP_APPEND && status == 0)
         record_bytes(p);
+    if (o->kind == OP_WRITE)
+        record_hole(p);
     if (o->kind == OP_READ || o->kind == OP_GETATTR)
         o->sealing |= sim_is_sealing(o->ino);
     if (o->kind == OP_GETATTR)

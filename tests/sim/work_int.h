@@ -38,7 +38,7 @@ struct proc {
     bool closing;
     bool again;     /* what it asked for had to be made once more */
     uint32_t ghost; /* APPEND, WRITE: a number of the sequence, for what it had to make again; the
-                       one behind it for the bytes of an APPEND */
+                       one behind it for the bytes of an APPEND, or for a hole where a WRITE was */
     uint64_t next_ns;
     unsigned starts;    /* of the metadata server, when the call began */
     uint64_t cancel_ns; /* LOCK: gives up waiting; 0: does not */
