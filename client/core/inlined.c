@@ -233,6 +233,7 @@ static void write_called(struct mds_op *op, int status)
     struct core_req *q = op->q;
     struct core_inode *i = op->inode;
     const struct msg_inode_rep *rep = op->call.rep;
+    uint64_t size = status ? 0 : rep->inode.attr.size;
 
     if (!status) {
         inode_merge(i, &rep->inode, true);
@@ -250,7 +251,7 @@ static void write_called(struct mds_op *op, int status)
         req_finish(q, status);
     } else {
         if (write_appends(q))
-            q->p.offset = i->attr.size - MIN(i->attr.size, (uint64_t)q->p.len);
+            q->p.offset = size - MIN(size, (uint64_t)q->p.len); /* not that of a newer answer */
         write_done(q);
     }
 }

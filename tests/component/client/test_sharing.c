@@ -355,6 +355,30 @@ START_TEST(appends_of_two_clients_never_overwrite_each_other)
 }
 END_TEST
 
+START_TEST(an_append_whose_answer_is_overtaken_tells_where_it_went)
+{
+    struct core_file *x, *y = bed_create(&bed, b, "log");
+    struct iovec iov = {data, 100};
+    struct bed_op append;
+    struct bed_late late;
+    uint64_t size;
+
+    x = bed_open(&bed, a, "log", O_WRONLY | O_APPEND, NULL);
+    bed_op_init(&append);
+    bed_answer_late(&late, 100 * NS_PER_MS);
+    core_write(a, &append.q, x, 0, &iov, 1, 100);
+    bed_spin(&bed, 20 * NS_PER_MS);
+    net_loop_set_policy(NULL, NULL);
+    ck_assert_int_eq(bed_write(&bed, b, y, 1000, data, 500), 0);
+    ck_assert_int_eq(bed_size(&bed, a, core_file_ino(x), &size), 0);
+    ck_assert(size == 1500 && !append.done);
+    ck_assert_int_eq(bed_wait(&bed, &append), 0);
+    ck_assert_uint_eq(append.q.out.write.offset, 0);
+    core_release(a, x);
+    core_release(b, y);
+}
+END_TEST
+
 START_TEST(readers_share_and_a_writer_takes_their_caches_away)
 {
     struct core_file *w = bed_create(&bed, a, "read"), *r1, *r2;
@@ -566,6 +590,7 @@ SUITE_MAIN("client-sharing", setup, teardown,
            an_answer_that_another_cut_overtakes_brings_no_old_size_back,
            an_append_that_a_cut_overtakes_goes_to_the_new_end_only,
            appends_of_two_clients_never_overwrite_each_other,
+           an_append_whose_answer_is_overtaken_tells_where_it_went,
            readers_share_and_a_writer_takes_their_caches_away,
            a_truncate_elsewhere_is_seen_by_a_reader,
            a_lease_goes_back_only_after_the_kernel_has_dropped_its_pages,
