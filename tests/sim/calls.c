@@ -24,6 +24,7 @@ void work_begin(struct proc *p, enum op_kind kind, uint64_t ino)
     sim.history.next += kind == OP_APPEND || kind == OP_WRITE ? 2 : 0;
     p->op->ino = ino;
     p->starts = sim_mds()->starts;
+    p->oss_starts = work_oss_starts();
     p->was_lost = p->again = false;
     p->busy = true;
     memset(&p->q, 0, sizeof p->q);

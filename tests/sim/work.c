@@ -133,6 +133,32 @@ static void record_bytes(const struct proc *p)
             record_ghost(p, OP_WRITE, p->ghost + 1, k);
 }
 
+unsigned work_oss_starts(void)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < SIM_OSS; i++)
+        n += sim_oss(i)->starts;
+    return n;
+}
+
+/* Sent again to a server that has restarted and has made two others since, it may be made once
+ * more (docs/posix.md). */
+static bool is_forgotten(const struct proc *p)
+{
+    unsigned n = 0;
+
+    if (p->oss_starts == work_oss_starts())
+        return false;
+    for (unsigned i = 0; i < sim.history.n; i++) {
+        const struct op *o = &sim.history.ops[i];
+
+        n += o != p->op && (o->kind == OP_WRITE || o->kind == OP_APPEND) && o->ino == p->op->ino &&
+             (!o->answer || o->answer > p->op->call);
+    }
+    return n > 1;
+}
+
 /* Another client's hole at the same place, made while it was under way, may be behind its bytes and
  * before its size: nobody could see the bytes, and they are gone. */
 static void record_hole(const struct proc *p)
@@ -193,7 +219,8 @@ void work_finish(struct core_req *q, int status)
         work_locks_take(p, status);
     work_locks_used(p, status);
     o->unknown = !is_definite(status);
-    if ((o->kind == OP_APPEND || o->kind == OP_WRITE) && (p->again || q->p.stale))
+    if ((o->kind == OP_APPEND || o->kind == OP_WRITE) &&
+        (p->again || q->p.stale || is_forgotten(p)))
         record_ghost(p, o->kind, p->ghost, o->cell);
     if (o->kind == OP_APPEND && status == 0)
         record_bytes(p);

@@ -40,9 +40,10 @@ struct proc {
     uint32_t ghost; /* APPEND, WRITE: a number of the sequence, for what it had to make again; the
                        one behind it for the bytes of an APPEND, or for a hole where a WRITE was */
     uint64_t next_ns;
-    unsigned starts;    /* of the metadata server, when the call began */
-    uint64_t cancel_ns; /* LOCK: gives up waiting; 0: does not */
-    struct fd *gave_up; /* LOCK: it asks for p->last again, at once */
+    unsigned starts;     /* of the metadata server, when the call began */
+    unsigned oss_starts; /* of all storage servers */
+    uint64_t cancel_ns;  /* LOCK: gives up waiting; 0: does not */
+    struct fd *gave_up;  /* LOCK: it asks for p->last again, at once */
     struct op last;
     uint64_t refused_by; /* LOCK, LOCK_TEST: stamp of what was in the way when it began */
     bool was_lost;       /* fd.lost, when the call began */
@@ -57,6 +58,7 @@ bool work_may_make(enum op_kind kind); /* one more; then it is made */
 struct op *work_record(unsigned client, enum op_kind kind);
 /* Is another process of the client changing its attributes? */
 bool work_is_changing(const struct proc *by, uint64_t ino);
+unsigned work_oss_starts(void);
 void work_finish(struct core_req *q, int status);
 struct proc *work_proc(unsigned i);
 bool work_is_ready(const struct proc *p); /* for another call */
