@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a caller is to end, from the masks of signals in /proc/PID/status, or ends already, from
- * the flags in /proc/PID/stat (proc(5)). The kernel's pid is that of the thread; reading these
- * files waits for nothing that the thread holds. */
+/* Whether a caller is to end, or ends already, from /proc/PID/status (proc(5)): the masks of
+ * signals, and whether it has memory. The kernel's pid is that of the thread; reading this file
+ * waits for nothing that the thread holds. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/fuse/channel.h"
-
-#define EXITING 0x4u /* PF_EXITING of the kernel */
 
 #define BIT(sig) (1ull << ((sig)-1))
 
@@ -54,18 +52,23 @@ bool channel_req_ends(const struct channel_req *q)
     return pending & BIT(SIGKILL) || pending & ~(masks[2] | masks[3] | masks[4] | HARMLESS);
 }
 
+/* Whoever ends has no memory any more when it closes its files, of which there are lines ("Vm...")
+ * before that of its threads. Not from /proc/PID/stat: that waits for an execve(2), which may be
+ * what waits for us (it closes files, too). */
 bool channel_req_exits(const struct channel_req *q)
 {
-    unsigned flags = 0;
-    char path[64], line[512]; /* up to the flags: two names and six numbers */
-    const char *after;
+    char path[64], line[64];
+    bool has_memory = false, seen = false;
     FILE *f;
 
-    snprintf(path, sizeof(path), "/proc/%u/stat", q->pid);
+    snprintf(path, sizeof(path), "/proc/%u/status", q->pid);
     f = fopen(path, "re");
     if (!f)
         return false;
-    after = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL; /* a name may have one too */
+    while (!seen && fgets(line, sizeof(line), f)) {
+        has_memory |= strncmp(line, "Vm", 2) == 0;
+        seen = strncmp(line, "Threads:", 8) == 0;
+    }
     fclose(f);
-    return after && sscanf(after, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & EXITING;
+    return seen && !has_memory;
 }
