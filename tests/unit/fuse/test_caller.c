@@ -27,6 +27,7 @@ static void start_child(void)
         signal(SIGALRM, handler);
         signal(SIGHUP, SIG_IGN);
         signal(SIGTERM, SIG_DFL); /* Check handles it */
+        signal(SIGQUIT, SIG_DFL); /* ignored in what a shell runs in the background */
         raise(SIGSTOP);
         _exit(0);
     }
