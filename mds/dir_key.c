@@ -40,14 +40,18 @@ static int line_read(const char *path, char line[LINE_BYTES])
 static int line_write(const char *path, const char *line)
 {
     AUTO_FREE char *fresh = mem_printf("%s.new", path);
-    size_t len = strlen(line);
+    char text[LINE_BYTES + 1];
+    int len = snprintf(text, sizeof(text), "%s\n", line);
+    ssize_t n;
 
     if (!fresh)
         return -ENOMEM;
     AUTO_CLOSE int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
 
-    if (fd < 0 || write(fd, line, len) != (ssize_t)len || write(fd, "\n", 1) != 1 ||
-        fsync(fd) < 0 || rename(fresh, path) < 0)
+    n = fd < 0 ? -1 : write(fd, text, (size_t)len);
+    if (n >= 0 && n < len) /* the disk is full */
+        return -ENOSPC;
+    if (n < 0 || fsync(fd) < 0 || rename(fresh, path) < 0)
         return -errno;
     return 0;
 }
