@@ -80,6 +80,8 @@ struct behind_inode { /* in struct core_inode */
     bool outgrows;  /* it is to be larger than what goes along: nothing does */
     bool coming;    /* a directory that is here only: until its own creation is answered */
     bool born;      /* a directory that was made ahead, by this client */
+    bool sized;     /* something is known of the files made in it: */
+    uint8_t large;  /* which of the last eight became large, a bit each (sizes.c) */
     struct mds_op *setting; /* what is set on such a one, until it is answered (setdir.c) */
     bool draining; /* it was answered without saying that we are alone with it: until what is in it
                     * is answered too */
@@ -192,6 +194,13 @@ void newdir_end_all(struct core *c);
 void newdir_answered(const struct mds_op *op, struct core_inode *around, struct core_inode *i,
                      int status);
 void newdir_step(struct core_inode *i); /* something in it is over */
+
+/* ---- how large files become (sizes.c) ---- */
+
+/* Nearly all files that were made lately in this directory, or around it, became too large for the
+ * metadata server to keep. */
+bool sizes_large(struct core_inode *dir);
+void sizes_closed(struct core_file *f);
 
 /* ---- what is set on them (setdir.c) ---- */
 

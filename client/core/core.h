@@ -417,7 +417,8 @@ struct core_stats {
     uint64_t removal_waits;      /* how often something waited for such an answer */
     uint64_t removals_refused;   /* the server did not execute them after all */
     uint64_t created_ahead, creations_under_way, creations_refused; /* the same of files made */
-    uint64_t set_ahead; /* changes of attributes that go along with a creation, or behind it */
+    uint64_t created_large; /* not ahead, since those before it became large */
+    uint64_t set_ahead;     /* changes of attributes that go along with a creation, or behind it */
     uint64_t sets_refused;
 };
 bool core_holds_writes(const struct core *c); /* not yet durable */

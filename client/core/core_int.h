@@ -266,6 +266,7 @@ struct core_file {
     unsigned busy;                             /* requests */
     bool released, wrote, reopening, creating; /* creating: the server has not heard of it */
     bool judged;                   /* whether it is read whole tells of its neighbours */
+    bool made;                     /* by its opener: how large it is when closed does the same */
     uint64_t bytes_read, wrote_to; /* wrote_to: the end of its last write */
     struct list lock_holders;
     bool locks_lost; /* they went with an earlier session: this file is of no use any more */

@@ -454,7 +454,7 @@ static void fill(struct core_inode *i, const struct core_inode *dir, const struc
 /* It is written here under a lease that nobody has given, and nobody else can ask for. */
 static void fill_open(struct core_inode *i, struct core_file *f, struct core_opened *ret_opened)
 {
-    f->creating = true;
+    f->creating = f->made = true;
     i->lease = MSG_LEASE_WRITE;
     i->lease_seq = 0;
     i->data_change = i->attr.change;
@@ -512,6 +512,11 @@ bool creating_try(struct mds_op *op)
     if (op->failed || !q || !dir || !dir->behind.own || (opens && q->p.n1 & NOT_AHEAD) ||
         !fits(op, dir))
         return false;
+    if (opens && sizes_large(dir)) {
+        c->stats.created_large += !op->large; /* it may come here again */
+        op->large = true;
+        return false;
+    }
     ino = next_number(c, dir->ino);
     i = ino ? inode_get(c, ino) : NULL;
     if (!i)

@@ -200,6 +200,7 @@ void core_release(struct core *c, struct core_file *f)
     struct core_inode *i = inode_ref(f->inode);
 
     f->released = true;
+    sizes_closed(f);
     if (f->creating)
         creating_closed(i);
     preread_released(f);
@@ -390,6 +391,8 @@ static void open_answered(struct mds_op *op, int status)
             i->lease = MSG_LEASE_NONE; /* goes with that close */
     }
     q->out.opened.file = f;
+    if (f)
+        f->made = created && op->may_ahead;
     inode_entry(i, &q->entry);
     q->entry.entry_valid_ns = core_name_valid_ns(c, believed);
     if (f && leftover) {

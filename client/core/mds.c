@@ -57,7 +57,7 @@ struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
     op->sent = op->failed = op->hung_logged = op->writes_back = false;
     op->alone = op->carried = false;
     op->may_ahead = op->ahead = op->for_room = op->flies = op->unsure = op->loaded = false;
-    op->held = false;
+    op->held = op->large = false;
     op->only_epoch = 0;
     list_init(&op->members);
     return op;
@@ -357,7 +357,7 @@ void mds_fail_all(struct core *c)
         if (op->sent) {
             rpc_call_cancel(&op->call);
         } else if (!op->carried) { /* else it ends with its carrier */
-            op->held = false;
+            op->held = op->large = false;
             list_remove(&op->wait);
             reactor_timer_start(c->reactor, &op->timer, 0);
         }

@@ -69,6 +69,7 @@ struct mds_op {
      * counted as a message of removals under way */
     bool may_ahead, ahead, for_room, flies;
     bool unsure;         /* it is not known whether we are alone with what it removes */
+    bool large;          /* not ahead: what it makes will probably become large (sizes.c) */
     bool loaded;         /* creating.c: what was written goes along */
     bool held;           /* gather.c: until its file is closed, or for a moment */
     uint32_t only_epoch; /* of this session alone; 0: of any */

@@ -53,6 +53,8 @@ static const struct {
     FIELD("created_ahead_total", created_ahead,
           "Files and directories made before the server had them"),
     FIELD("creations_under_way", creations_under_way, "Of these, what the server has not answered"),
+    FIELD("created_large_total", created_large,
+          "Files not made ahead since those before them became large"),
     FIELD("set_ahead_total", set_ahead,
           "Attributes set that went along with a creation, or behind"),
     FIELD("sets_refused_total", sets_refused, "Attributes set ahead that were not"),

@@ -61,7 +61,7 @@ START_TEST(of_a_file_that_grows_at_once_nothing_goes_along)
 
     cr_begin();
     bed_pattern(bytes, sizeof bytes, 0, 3);
-    for (unsigned k = 2; k < 12; k++) { /* the first on a target asks for room */
+    for (unsigned k = 2; k < 8; k++) { /* the first on a target asks for room */
         struct core_file *f = cr_make_ahead(cr_name(k));
 
         cr_put(f);
