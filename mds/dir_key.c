@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file `key.id`: one line of cluster and fingerprint, written beside its name and renamed. */
+/* The file `key.id`: one line of cluster and fingerprint. */
 #include "mds/dir_key.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 
@@ -39,21 +40,10 @@ static int line_read(const char *path, char line[LINE_BYTES])
 
 static int line_write(const char *path, const char *line)
 {
-    AUTO_FREE char *fresh = mem_printf("%s.new", path);
     char text[LINE_BYTES + 1];
     int len = snprintf(text, sizeof(text), "%s\n", line);
-    ssize_t n;
 
-    if (!fresh)
-        return -ENOMEM;
-    AUTO_CLOSE int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-
-    n = fd < 0 ? -1 : write(fd, text, (size_t)len);
-    if (n >= 0 && n < len) /* the disk is full */
-        return -ENOSPC;
-    if (n < 0 || fsync(fd) < 0 || rename(fresh, path) < 0)
-        return -errno;
-    return 0;
+    return file_replace(path, text, (size_t)len, 0640);
 }
 
 void dir_key_check(const char *dir, const struct crypto_key *key, const char *key_file)

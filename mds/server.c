@@ -21,6 +21,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/err.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/rt/notify.h"
 #include "common/stat/metrics_http.h"
@@ -215,21 +216,20 @@ static void make_advertise(struct mds_server *s, uint16_t port)
 static int write_run_file(const char *dir, const char *name, unsigned long value)
 {
     AUTO_FREE char *path = mem_printf("%s/%s", dir, name);
-    AUTO_FREE char *fresh = mem_printf("%s/%s.new", dir, name);
-    FILE *f;
+    char text[24];
+    int rc, len = snprintf(text, sizeof(text), "%lu\n", value);
 
-    if (!path || !fresh)
+    if (!path)
         return -ENOMEM;
     if (mkdir(dir, 0755) < 0 && errno != EEXIST) {
+        rc = -errno;
         LOG_ERROR(TAG, "%s: %m", dir);
-        return -errno;
+        return rc;
     }
-    f = fopen(fresh, "we");
-    if (!f || fprintf(f, "%lu\n", value) < 0 || fclose(f) != 0 || rename(fresh, path) < 0) {
-        LOG_ERROR(TAG, "%s: %m", path);
-        return -errno;
-    }
-    return 0;
+    rc = file_replace(path, text, (size_t)len, 0644);
+    if (rc < 0)
+        LOG_ERROR(TAG, "%s: %s", path, strerror(-rc));
+    return rc;
 }
 
 static void remove_run_files(const char *dir)

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/fault/fault.h"
 #include "common/net/device.h"
@@ -108,17 +109,14 @@ static int start_log(struct server *v)
 
 static int write_run_file(struct server *v, const char *name, const char *text)
 {
-    char path[4096], tmp[4096 + 8];
-    FILE *f;
+    char path[4096], line[160];
+    int rc, len = snprintf(line, sizeof line, "%s\n", text);
 
     snprintf(path, sizeof path, "%s/%s", v->oss.run_dir, name);
-    snprintf(tmp, sizeof tmp, "%s.new", path);
-    f = fopen(tmp, "we");
-    if (!f || fprintf(f, "%s\n", text) < 0 || fclose(f) || rename(tmp, path) < 0) {
-        snprintf(v->err, sizeof v->err, "%s: %s", path, strerror(errno));
-        return -EIO;
-    }
-    return 0;
+    rc = file_replace(path, line, (size_t)len, 0644);
+    if (rc)
+        snprintf(v->err, sizeof v->err, "%s: %s", path, err_text(rc));
+    return rc;
 }
 
 static void remove_run_file(struct server *v, const char *name)

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "oss/oss.h"
 
 #define ADDED_FILE "added"
@@ -283,7 +285,7 @@ static bool is_open_at(const struct oss *o, const char *path)
 }
 
 /* What was added and was not there at start: it may come back. */
-static void remember_absent(const struct oss *o, const char *added, FILE *to)
+static void remember_absent(const struct oss *o, const char *added, struct strbuf *to)
 {
     char line[PATH_MAX];
     FILE *f = fopen(added, "re");
@@ -291,7 +293,7 @@ static void remember_absent(const struct oss *o, const char *added, FILE *to)
     while (f && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = 0;
         if (!is_configured(o, line) && !is_open_at(o, line))
-            fprintf(to, "%s\n", line);
+            strbuf_printf(to, "%s\n", line);
     }
     if (f)
         fclose(f);
@@ -299,28 +301,21 @@ static void remember_absent(const struct oss *o, const char *added, FILE *to)
 
 int oss_targets_remember(struct oss *o)
 {
-    char path[PATH_MAX], tmp[PATH_MAX + 8];
-    FILE *f;
-    int rc = 0;
+    char path[PATH_MAX];
+    struct strbuf text;
+    int rc;
 
     if (chunk_store_is_away(o->targets[0].store)) /* whatever is there is not ours */
         return -AIFS_ENOTARGET;
     snprintf(path, sizeof path, "%s/" ADDED_FILE, chunk_store_path(o->targets[0].store));
-    snprintf(tmp, sizeof tmp, "%s.new", path);
-    f = fopen(tmp, "we");
-    if (!f)
-        return -errno;
+    strbuf_init(&text);
     for (uint32_t i = 1; i < o->n_targets; i++)
         if (!is_configured(o, chunk_store_path(o->targets[i].store)))
-            fprintf(f, "%s\n", chunk_store_path(o->targets[i].store));
-    remember_absent(o, path, f);
-    if (fflush(f) || fsync(fileno(f)) < 0)
-        rc = -errno;
-    if (fclose(f) && !rc)
-        rc = -errno;
-    if (!rc && rename(tmp, path) < 0)
-        rc = -errno;
-    return rc ? rc : super_sync_dir(chunk_store_path(o->targets[0].store));
+            strbuf_printf(&text, "%s\n", chunk_store_path(o->targets[i].store));
+    remember_absent(o, path, &text);
+    rc = strbuf_failed(&text) ? -ENOMEM : file_replace(path, text.data, text.len, 0644);
+    strbuf_fini(&text);
+    return rc;
 }
 
 /* The first formatted target says who we are, before new ones are formatted. */

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/err.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/crypto/crypto.h"
 
@@ -128,35 +128,6 @@ int crypto_key_load(const char *path, struct crypto_key *ret_key, char *err, siz
     return wrong ? -AIFS_ECONFIG : 0;
 }
 
-static int write_all(int fd, const char *data, size_t len)
-{
-    while (len) {
-        ssize_t n = write(fd, data, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        data += n;
-        len -= (size_t)n;
-    }
-    return fsync(fd) < 0 ? -errno : 0;
-}
-
-static int sync_parent(const char *path)
-{
-    char copy[PATH_MAX];
-    AUTO_CLOSE int fd = -1;
-
-    if (strlen(path) >= sizeof copy)
-        return -ENAMETOOLONG;
-    strcpy(copy, path);
-    fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) < 0)
-        return -errno;
-    return 0;
-}
-
 static size_t format_line(const struct crypto_key *key, char line[LINE_BYTES])
 {
     char cluster[UUID_TEXT_BYTES];
@@ -178,10 +149,12 @@ int crypto_key_save(const char *path, const struct crypto_key *key)
 
     if (fd < 0)
         return -errno;
-    rc = write_all(fd, line, format_line(key, line));
+    rc = file_write_all(fd, line, format_line(key, line));
     OPENSSL_cleanse(line, sizeof line);
+    if (!rc && fsync(fd) < 0)
+        rc = -errno;
     if (!rc)
-        rc = sync_parent(path);
+        rc = file_sync_parent(path);
     if (rc) {
         errno = -rc;
         LOG_ERROR("key", "cannot write %s: %m", path);

@@ -19,6 +19,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/err.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 
 char *shard_path(const char *dir, uint32_t id)
@@ -57,17 +58,10 @@ static int dir_is_free(const char *dir)
     return rc;
 }
 
-static int sync_dir(const char *dir)
-{
-    AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 static int node_write(const char *dir)
 {
     AUTO_FREE char *path = mem_printf("%s/node", dir);
-    char text[UUID_TEXT_BYTES + 1];
+    char text[UUID_TEXT_BYTES];
     struct uuid id;
     int rc = path ? uuid_random(&id) : -ENOMEM;
 
@@ -75,13 +69,7 @@ static int node_write(const char *dir)
         return rc;
     uuid_format(&id, text);
     text[UUID_TEXT_BYTES - 1] = '\n';
-    AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-
-    if (fd < 0)
-        return -errno;
-    if (write(fd, text, UUID_TEXT_BYTES) != UUID_TEXT_BYTES || fsync(fd) < 0)
-        return -errno;
-    return 0;
+    return file_replace(path, text, UUID_TEXT_BYTES, 0640);
 }
 
 static int format_shard(const char *path, uint32_t id, const struct shard_format *f,
@@ -124,7 +112,7 @@ int shard_make(const char *dir, uint32_t id, const struct shard_format *f,
         rc = format_shard(fresh, id, f, exec);
     if (rc == 0 && rename(fresh, path) < 0)
         rc = -errno;
-    return rc < 0 ? rc : sync_dir(dir);
+    return rc < 0 ? rc : file_sync_dir(dir);
 }
 
 int shard_dir_lock(const char *dir, int *ret_fd)

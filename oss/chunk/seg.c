@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "common/base/err.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
-#include "oss/chunk/super.h"
 
 static uint32_t slots_per_file(unsigned class)
 {
@@ -79,7 +79,10 @@ static int seg_file_create(struct seg_set *s, unsigned class, uint32_t n)
     snprintf(dir, sizeof dir, "%s/seg", s->dir);
     if (fsync(s->classes[class - CHUNK_CLASS_MIN].files[n]->file.fd) < 0)
         return -errno;
-    return super_sync_dir(dir);
+    rc = file_sync_dir(dir);
+    if (rc)
+        LOG_ERROR(s->tag, "%s: cannot sync the directory: %s", dir, err_text(rc));
+    return rc;
 }
 
 static bool lives_on_tmpfs(const char *dir)

@@ -17,26 +17,10 @@
 #include "common/base/cleanup.h"
 #include "common/base/crc.h"
 #include "common/base/err.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 
 #define SUPER_BYTES_MAX 1024
-
-static int super_sync_fd(int fd, const char *dir)
-{
-    if (fd < 0 || fsync(fd) < 0) {
-        int rc = -errno;
-        LOG_ERROR("target", "%s: cannot sync the directory: %m", dir);
-        return rc;
-    }
-    return 0;
-}
-
-int super_sync_dir(const char *dir)
-{
-    AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    return super_sync_fd(fd, dir);
-}
 
 static int super_parse(char *text, struct super *ret_super, char *err, size_t err_len)
 {
@@ -91,19 +75,6 @@ int super_load(const char *dir, struct super *ret_super, char *err, size_t err_l
     return super_parse(text, ret_super, err, err_len);
 }
 
-static int super_write_all(int fd, const char *text, size_t len)
-{
-    while (len) {
-        ssize_t n = write(fd, text, len);
-
-        if (n < 0)
-            return -errno;
-        text += n;
-        len -= (size_t)n;
-    }
-    return fsync(fd) < 0 ? -errno : 0;
-}
-
 static int super_text(const struct super *s, char *text, size_t size)
 {
     char target[UUID_TEXT_BYTES], cluster[UUID_TEXT_BYTES], node[UUID_TEXT_BYTES];
@@ -121,21 +92,12 @@ static int super_text(const struct super *s, char *text, size_t size)
 int super_save_at(int dir_fd, const char *dir, const struct super *s)
 {
     char text[SUPER_BYTES_MAX];
-    int len = super_text(s, text, sizeof text), rc;
+    int len = super_text(s, text, sizeof text);
+    int rc = file_replace_at(dir_fd, "target", text, (size_t)len, 0640);
 
-    {
-        AUTO_CLOSE int fd =
-            openat(dir_fd, "target.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-
-        rc = fd < 0 ? -errno : super_write_all(fd, text, (size_t)len);
-    }
-    if (!rc && renameat(dir_fd, "target.new", dir_fd, "target") < 0)
-        rc = -errno;
-    if (rc) {
+    if (rc)
         LOG_ERROR("target", "%s/target: cannot write the superblock: %s", dir, err_text(rc));
-        return rc;
-    }
-    return super_sync_fd(dir_fd, dir);
+    return rc;
 }
 
 int super_save(const char *dir, const struct super *s)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The superblock of a target: the text file `target` in its directory, and the lock file `lock`
- * that keeps two servers apart. Written to a temporary name, synced, renamed, and the directory
- * synced. Blocking; at start and when the cluster gives the target its number.
+ * that keeps two servers apart. Replaced as a whole (common/base/file.h). Blocking; at start and
+ * when the cluster gives the target its number.
  */
 #ifndef AIFS_OSS_CHUNK_SUPER_H
 #define AIFS_OSS_CHUNK_SUPER_H
@@ -41,6 +41,5 @@ int super_format(const char *dir, const struct uuid *cluster, const struct uuid 
                  const char *pool, char *err, size_t err_len) MUST_USE;
 /* Takes the lock file; -EBUSY when another process has it. Released by closing the descriptor. */
 int super_lock(const char *dir, int *ret_fd) MUST_USE;
-int super_sync_dir(const char *dir) MUST_USE;
 
 #endif

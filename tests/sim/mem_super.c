@@ -27,9 +27,3 @@ int super_format(const char *dir, const struct uuid *cluster, const struct uuid 
     *s = (struct super){.cluster = *cluster, .node = *node, .pool = "default"};
     return uuid_random(&s->target);
 }
-
-int super_sync_dir(const char *dir)
-{
-    (void)dir;
-    return 0;
-}

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of a demo: its description, keys and the daemons' configuration files. Every file is
- * written beside its name and renamed, so that a stop in between leaves the old one. */
+/* The folder of a demo: its description, keys and the daemons' configuration files, each replaced
+ * as a whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/crc.h"
 #include "common/base/err.h"
+#include "common/base/file.h"
 #include "common/crypto/crypto.h"
 #include "tools/admin/demo.h"
 
@@ -22,24 +24,18 @@ static int make_dir(const char *path)
 
 PRINTF_LIKE(3, 4) static int write_file(const char *dir, const char *name, const char *fmt, ...)
 {
-    char path[PATH_MAX], temporary[PATH_MAX];
+    char path[PATH_MAX], *text = NULL;
     va_list ap;
-    FILE *f;
-    int rc = 0;
+    int len, rc;
 
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    snprintf(temporary, sizeof temporary, "%s/%s.new", dir, name);
-    f = fopen(temporary, "we");
-    if (!f)
-        return -errno;
     va_start(ap, fmt);
-    if (vfprintf(f, fmt, ap) < 0)
-        rc = -errno;
+    len = vasprintf(&text, fmt, ap);
     va_end(ap);
-    if (fclose(f) != 0)
-        rc = -errno;
-    if (rc == 0 && rename(temporary, path) != 0)
-        rc = -errno;
+    if (len < 0)
+        return -ENOMEM;
+    rc = file_replace(path, text, (size_t)len, 0644);
+    free(text);
     return rc;
 }
 

@@ -12,27 +12,11 @@
 #include "common/base/bytes.h"
 #include "common/base/crc.h"
 #include "common/base/err.h"
+#include "common/base/file.h"
 #include "common/base/text.h"
 #include "mds/store/dump_fmt.h"
 #include "tools/admin/admin.h"
 #include "tools/admin/dump_stream.h"
-
-static int write_all(int fd, const void *data, size_t len)
-{
-    const char *at = data;
-
-    while (len > 0) {
-        ssize_t n = write(fd, at, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        at += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
 
 static int dump_identity(struct admin *a, struct uuid *ret_fs)
 {
@@ -94,7 +78,7 @@ int dump_stream(struct admin *a, dump_page_fn *page, void *arg, uint64_t *ret_re
 
 static int to_file(void *arg, const void *page, uint32_t len)
 {
-    int rc = write_all(*(int *)arg, page, len);
+    int rc = file_write_all(*(int *)arg, page, len);
 
     return rc < 0 ? admin_fail(rc, "dump: cannot write") : ADMIN_OK;
 }
@@ -106,7 +90,7 @@ static int write_header(int fd, const struct uuid *fs)
     memcpy(h.fs, fs->b, sizeof h.fs);
     h.created_ns = (int64_t)htole64((uint64_t)clock_wall_ns(clock_real()));
     h.crc = htole32(crc32c(&h, sizeof h));
-    return write_all(fd, &h, sizeof h);
+    return file_write_all(fd, &h, sizeof h);
 }
 
 static int write_trailer(int fd, uint64_t records)
@@ -116,7 +100,7 @@ static int write_trailer(int fd, uint64_t records)
     le32_store(t, DUMP_END);
     le64_store(t + 8, records);
     le32_store(t + 4, crc32c(t + 8, 8));
-    return write_all(fd, t, sizeof t);
+    return file_write_all(fd, t, sizeof t);
 }
 
 int cmd_mds_dump(struct admin *a, int argc, char **argv)
@@ -153,6 +137,12 @@ int cmd_mds_dump(struct admin *a, int argc, char **argv)
         rc = admin_fail(-errno, "cannot write %s", to_stdout ? "the dump" : argv[0]);
     if (rc == ADMIN_OK && !to_stdout && (fsync(fd) != 0 || rename(temporary, argv[0]) != 0))
         rc = admin_fail(-errno, "%s", argv[0]);
+    if (rc == ADMIN_OK && !to_stdout) {
+        int synced = file_sync_parent(argv[0]);
+
+        if (synced < 0)
+            rc = admin_fail(synced, "cannot sync the directory of %s", argv[0]);
+    }
     if (!to_stdout) {
         close(fd);
         if (rc != ADMIN_OK)

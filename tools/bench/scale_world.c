@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "tools/admin/proc.h"
 #include "tools/bench/scale.h"
 
@@ -80,18 +81,6 @@ static int furnish(void)
     return command("ip link set lo up");
 }
 
-static int write_all(int fd, const void *data, size_t len)
-{
-    for (size_t done = 0; done < len;) {
-        ssize_t n = write(fd, (const char *)data + done, len - done);
-
-        if (n <= 0)
-            return -EIO;
-        done += (size_t)n;
-    }
-    return 0;
-}
-
 static int read_all(int fd, void *data, size_t len)
 {
     for (size_t done = 0; done < len;) {
@@ -114,7 +103,7 @@ static void first_process(struct bench *b, int (*fn)(struct bench *b, void *arg)
     if (rc == 0)
         rc = fn(b, arg);
     fflush(NULL);
-    if (write_all(told, b, sizeof *b) < 0)
+    if (file_write_all(told, b, sizeof *b) < 0)
         rc = 1;
     _exit(rc);
 }
