@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The metadata server is down: calls that wait for it go on through signals that their process handles, and end with a process that a signal ends.
+# The metadata server is down: calls that wait for it go on through signals that their process handles, and end with a process that a signal ends; execve(2), which closes files, too.
 . "$(dirname "$0")/lib.sh"
 cluster_up --oss 1
 cat >"$T/calls.py" <<'P'
@@ -25,19 +25,48 @@ def started(call, first=lambda: None):
             os._exit(code)
     return pid
 
-def waits(pid):
-    """In a call that goes on although a signal has come: only one that ends it would wake it."""
+def executing(name):
+    """A process that becomes another program once the gate is open, and for that closes a file with data that no server takes.
+    Only /proc/PID/status may be read of it: who asks for anything that depends on its memory waits as it does."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            libc.prctl(1, signal.SIGKILL)
+            os.close(gate[1])
+            signal.signal(signal.SIGURG, lambda *a: None)
+            fd = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC)
+            os.write(fd, b"x" * 100000)
+            os.fsync(fd)
+            os.write(written[1], b"x")
+            os.read(gate[0], 1)
+            os.write(fd, b"y" * 100000)
+            os.execv("/bin/true", ["true"])
+        finally:
+            os._exit(100)
+    return pid
+
+def waiting(pid, sig):
+    """Its status in a call that goes on although a signal has come (only one that ends it would wake it), else None."""
     with open(f"/proc/{pid}/status") as f:
         status = dict(line.split(":\t", 1) for line in f)
     assert status["State"][0] != "Z", "not any more"
-    return status["State"][0] == "D" and int(status["ShdPnd"], 16) >> signal.SIGALRM - 1 & 1
+    return status if status["State"][0] == "D" and int(status["ShdPnd"], 16) >> sig - 1 & 1 else None
+
+def waits(pid):
+    return waiting(pid, signal.SIGALRM) is not None
+
+def waits_in_execve(pid):
+    """With the memory of another program, which is not loaded yet. The signal comes from here: timers do not outlive an execve(2)."""
+    os.kill(pid, signal.SIGURG)
+    status = waiting(pid, signal.SIGURG)
+    return status and int(status["VmSize"].split()[0]) < 1000
 
 def poll_of(fd):
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return poll
 
-def comes_to_wait(pid, what):
+def comes_to_wait(pid, what, waits=waits):
     """Nothing tells of it; if it ends instead, that is looked at at once."""
     fd, end = os.pidfd_open(pid), time.monotonic() + 100
     while not waits(pid):
@@ -81,22 +110,32 @@ calls = { # those that a signal ends hold nothing open, which they would have to
     "chmod": started(lambda: libc.chmod(b"changed/f", 0o600)),
 }
 ending = {signal.SIGTERM: started(lambda: libc.unlink(b"ended/f")), signal.SIGKILL: started(lambda: libc.unlink(b"killed/f"))}
-assert poll_of(written[0]).poll(100000), "nothing is written"
+program = executing("goes-on")
+ending_programs = {signal.SIGTERM: executing("ended-program"), signal.SIGKILL: executing("killed-program")}
+for _ in range(4):
+    assert poll_of(written[0]).poll(100000), "nothing is written"
+    os.read(written[0], 1)
 say("kill")
 os.close(gate[0])
 os.close(gate[1])
 for what, pid in [*calls.items(), *ending.items()]:
     comes_to_wait(pid, what)
-for sig, pid in ending.items(): # the kernel tells the mount of the first signal only, and that was another
+for pid in [program, *ending_programs.values()]:
+    comes_to_wait(pid, "execve", waits_in_execve)
+for sig, pid in [*ending.items(), *ending_programs.items()]: # the kernel tells the mount of the first signal only, and that was another
     os.kill(pid, sig)
     got = outcome(pid, f"a process that got {sig.name}")
     assert got == -sig, f"who got {sig.name} ends with {got}"
 for what, pid in calls.items():
     assert waits(pid), f"{what} has ended without the server"
+assert waits_in_execve(program), "execve has ended without the server"
 say("start")
 for what, pid in calls.items():
     got = outcome(pid, what)
     assert got == 0, f"{what} is {errno.errorcode.get(got, got)} because of a signal"
+got = outcome(program, "execve")
+assert got == 0, f"a program whose files were closed late ends with {got}"
+assert [os.stat(name).st_size for name in ("goes-on", "ended-program", "killed-program")] == [200000] * 3, "what was written is not there"
 there = [os.listdir(name) for name in ("opened", "renamed", "removed", "made")]
 assert list(map(sorted, there)) == [["f", "new"], ["g"], [], ["d", "f"]], there
 print("done", flush=True)
