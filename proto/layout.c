@@ -41,17 +41,22 @@ static uint64_t layout_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+const struct map_pool *layout_pool_default(const struct cluster_map *m)
+{
+    const struct map_pool *p =
+        map_pool_by_name(m, LAYOUT_POOL_DEFAULT, (uint32_t)strlen(LAYOUT_POOL_DEFAULT));
+
+    return p || m->n_pools == 0 ? p : &m->pools[0];
+}
+
 static const struct map_pool *layout_pool(const struct cluster_map *m,
                                           const struct msg_stripe *const *s, unsigned n)
 {
-    const struct map_pool *p;
-
     for (unsigned i = 0; i < n; i++) {
         if (s[i]->pool.len)
             return map_pool_by_name(m, s[i]->pool.data, s[i]->pool.len);
     }
-    p = map_pool_by_name(m, LAYOUT_POOL_DEFAULT, (uint32_t)strlen(LAYOUT_POOL_DEFAULT));
-    return p || m->n_pools == 0 ? p : &m->pools[0];
+    return layout_pool_default(m);
 }
 
 /* What a stripe asks for; each field from the first of s that has it. */

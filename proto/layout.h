@@ -40,6 +40,8 @@ static inline uint32_t layout_table_index(const struct msg_layout *l, uint64_t c
 const struct map_chain *layout_chain(const struct msg_layout *l, const struct cluster_map *m,
                                      uint64_t chunk);
 
+/* Of whoever asks for none: the one called default, or the oldest. NULL: there is no pool. */
+const struct map_pool *layout_pool_default(const struct cluster_map *m);
 /* A new file's layout: what was asked over what is inherited over the defaults; start chosen by the
  * caller's seed (the inode number), so that equal inputs give equal layouts. */
 int layout_make(const struct cluster_map *m, const struct msg_stripe *asked,

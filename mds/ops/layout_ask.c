@@ -171,8 +171,8 @@ int op_layout_print(struct mds *m, const struct mds_inode *in, char *out, size_t
                                     .chunk_bytes = in->stripe.chunk_bytes,
                                     .stripe_count = in->stripe.stripe_count,
                                     .copies = MAX(in->stripe.copies, 1u)};
-            if (!l.pool && map->n_pools)
-                l.pool = map->pools[0].id;
+            if (!l.pool && (pool = layout_pool_default(map)))
+                l.pool = pool->id;
             if (!l.chunk_bytes)
                 l.chunk_bytes = LAYOUT_CHUNK_DEFAULT;
             table = " table=0";

@@ -417,6 +417,25 @@ START_TEST(layouts_are_asked_for_in_words)
 }
 END_TEST
 
+START_TEST(a_directory_without_a_wish_tells_of_the_default_pool_even_when_that_is_empty)
+{
+    static const struct cluster_map none;
+    struct cluster_map *map = map_copy(&none), *was = srv.map;
+    uint32_t pool;
+
+    ck_assert_ptr_nonnull(map);
+    ck_ok(map_add_pool(map, "archive", &pool));
+    srv.map = map;
+    ck_assert_str_eq(xattr_of(ROOT, "aifs.layout"),
+                     "pool=archive chunk=1048576 count=0 copies=1 table=0");
+    ck_ok(map_add_pool(map, "default", &pool));
+    ck_assert_str_eq(xattr_of(ROOT, "aifs.layout"),
+                     "pool=default chunk=1048576 count=0 copies=1 table=0");
+    srv.map = was;
+    map_put(map);
+}
+END_TEST
+
 START_TEST(lists_of_attributes_hide_what_is_not_for_all)
 {
     struct msg_xattr_req x = {.ino = ROOT, .name = str("user.a"), .value = str("1")};
@@ -488,6 +507,7 @@ static Suite *serve_suite(void)
     tcase_add_test(t, a_writers_size_is_asked_for);
     tcase_add_test(t, symlinks_bring_their_target);
     tcase_add_test(t, layouts_are_asked_for_in_words);
+    tcase_add_test(t, a_directory_without_a_wish_tells_of_the_default_pool_even_when_that_is_empty);
     tcase_add_test(t, lists_of_attributes_hide_what_is_not_for_all);
     tcase_add_test(t, requests_without_session_or_slot_are_refused);
     tcase_add_test(t, statfs_counts_inodes);
