@@ -95,5 +95,12 @@ named "$one"
 "$ADMIN" target add --node "$one" --path "$T/e2" | grep -q "on oss1 is target" || fail "a number does not win over a name"
 named oss1
 refuse "a name of two" 5 "2 servers are called oss1: say the number" "$ADMIN" target add --node oss1 --path "$T/e3"
+for cmd in "net show" version "top --once --by server"; do
+    # shellcheck disable=SC2086
+    said=$("$ADMIN" $cmd)
+    for n in "$one" "$two"; do
+        grep -q "oss1 (node $n) " <<<"$said" || fail "$cmd does not tell servers of one name apart: $said"
+    done
+done
 refuse "a name of two" 5 "^  $two .127" "$ADMIN" node remove oss1
 expect "one of them" "$ADMIN" target add --node "$two" --path "$T/e3"

@@ -35,12 +35,12 @@ void cluster_put(struct cluster *c)
     c->map = NULL;
 }
 
-const char *cluster_node_name(const struct cluster *c, const struct map_node *n, char buf[96])
+const char *cluster_node_name(const struct cluster_map *map, const struct map_node *n, char buf[96])
 {
     unsigned same = 0;
 
-    for (uint32_t i = 0; i < c->map->n_nodes; i++)
-        same += !strcmp(c->map->nodes[i].alias, n->alias);
+    for (uint32_t i = 0; i < map->n_nodes; i++)
+        same += !strcmp(map->nodes[i].alias, n->alias);
     if (same > 1)
         snprintf(buf, 96, "%s (node %u)", n->alias, n->id);
     else
@@ -357,10 +357,11 @@ void cluster_warn(struct out *o, const struct cluster *c)
             out_warning(o,
                         "server %s is there, but without any of its targets, and is not let in: "
                         "what it offers in their place was refused",
-                        cluster_node_name(c, n, name));
+                        cluster_node_name(c->map, n, name));
         else if (n && !node_given_up(c, n) &&
                  (live->disconnected || live->seen_ns_ago > CLUSTER_MISSED_NS))
-            out_warning(o, "server %s: not heard of for %.1f s%s", cluster_node_name(c, n, name),
+            out_warning(o, "server %s: not heard of for %.1f s%s",
+                        cluster_node_name(c->map, n, name),
                         (double)live->seen_ns_ago / (double)NS_PER_S,
                         live->disconnected ? ", its connection is closed" : "");
     }
@@ -472,7 +473,7 @@ static int node_table(struct admin *a, const char *only)
         found = true;
         node_row(o, &c, n);
         if (n->type == MAP_NODE_OSS && !cluster_node_up(live) && !node_given_up(&c, n)) {
-            out_warning(o, "server %s is unreachable", cluster_node_name(&c, n, name));
+            out_warning(o, "server %s is unreachable", cluster_node_name(c.map, n, name));
             all_up = false;
         }
     }

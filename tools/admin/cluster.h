@@ -19,7 +19,8 @@ struct cluster {
 int cluster_get(struct admin *a, struct cluster *ret_cluster); /* enum admin_exit */
 void cluster_put(struct cluster *c);
 /* Its name, and its number where another one is called the same. */
-const char *cluster_node_name(const struct cluster *c, const struct map_node *n, char buf[96]);
+const char *cluster_node_name(const struct cluster_map *map, const struct map_node *n,
+                              char buf[96]);
 const struct msg_node_live *cluster_node_live(const struct cluster *c, uint32_t node);
 /* Heard of lately, and over a connection that is still open; live may be NULL. */
 bool cluster_node_up(const struct msg_node_live *live);

@@ -61,18 +61,18 @@ static int ask(struct rpc_sync *sync, const char *address, uint64_t timeout_ns, 
 }
 
 static bool address_row(const struct admin *a, struct rpc_sync *sync, struct out *o,
-                        const struct map_node *n, const char *address)
+                        const struct map_node *n, const char *name, const char *address)
 {
     char transport[16];
     uint64_t rtt_us = 0;
     int rc = ask(sync, address, a->timeout_ns, transport, &rtt_us);
 
-    out_text(o, n->alias);
+    out_text(o, name);
     out_text(o, n->type == MAP_NODE_MDS ? "mds" : "oss");
     out_text(o, address);
     out_text(o, rc ? "unreachable" : "up");
     if (rc) {
-        out_warning(o, "server %s does not answer at %s: %s", n->alias, address, err_text(rc));
+        out_warning(o, "server %s does not answer at %s: %s", name, address, err_text(rc));
         out_none(o);
         out_none(o);
     } else {
@@ -124,6 +124,7 @@ int cmd_net_show(struct admin *a, int argc, char **argv)
     struct rpc_sync *sync;
     struct out *o;
     bool found = false, all_up = true;
+    char name[96];
     int rc;
 
     if (argc > 1)
@@ -146,7 +147,8 @@ int cmd_net_show(struct admin *a, int argc, char **argv)
             continue;
         found = true;
         for (uint32_t k = 0; k < n->n_addresses; k++)
-            all_up = address_row(a, sync, o, n, n->addresses[k]) && all_up;
+            all_up = address_row(a, sync, o, n, cluster_node_name(map, n, name), n->addresses[k]) &&
+                     all_up;
     }
     if (only && !found) {
         admin_error("there is no server %s", only);

@@ -157,6 +157,7 @@ static void out_who(const struct top *t, struct out *o, const struct top_row *r)
 {
     const struct who *w = who_is(t, r->session);
     const struct map_node *n = &t->map->nodes[r->server];
+    char name[96];
 
     switch (t->by) {
     case TOP_BY_CLIENT:
@@ -170,7 +171,7 @@ static void out_who(const struct top *t, struct out *o, const struct top_row *r)
         out_number(o, r->n_clients);
         break;
     case TOP_BY_SERVER:
-        out_text(o, n->alias);
+        out_text(o, cluster_node_name(t->map, n, name));
         out_text(o, n->type == MAP_NODE_MDS ? "mds" : "oss");
         out_text(o, t->servers[r->server].status ? "unreachable" : "up");
         out_number(o, r->n_clients);
@@ -197,15 +198,17 @@ static void out_rates(const struct top *t, struct out *o, const struct top_row *
 
 static void warn(const struct top *t, struct out *o)
 {
+    char name[96];
+
     for (uint32_t i = 0; i < t->map->n_nodes; i++) {
         const struct server *s = &t->servers[i];
 
         if (s->status)
-            out_warning(o, "server %s does not answer: %s", t->map->nodes[i].alias,
-                        err_text(s->status));
+            out_warning(o, "server %s does not answer: %s",
+                        cluster_node_name(t->map, &t->map->nodes[i], name), err_text(s->status));
         else if (s->now.more)
             out_warning(o, "server %s has more connections than are counted here",
-                        t->map->nodes[i].alias);
+                        cluster_node_name(t->map, &t->map->nodes[i], name));
     }
 }
 

@@ -10,7 +10,7 @@ static const struct out_column columns[] = {{"COMPONENT", OUT_TEXT, NULL},
                                             {"VERSION", OUT_TEXT, NULL},
                                             {"WIRE", OUT_COUNT, NULL}};
 
-static bool server_row(struct admin *a, struct out *o, const struct map_node *n)
+static bool server_row(struct admin *a, struct out *o, const struct map_node *n, const char *name)
 {
     struct rpc_peer *peer = NULL;
     bool is_mds = n->type == MAP_NODE_MDS;
@@ -18,7 +18,7 @@ static bool server_row(struct admin *a, struct out *o, const struct map_node *n)
     const struct rpc_link *l = rc == 0 ? rpc_peer_link(is_mds ? a->mds_peer : peer) : NULL;
 
     out_text(o, is_mds ? "mds" : "oss");
-    out_text(o, n->alias);
+    out_text(o, name);
     if (l) {
         out_text(o, rpc_link_peer(l)->version);
         out_number(o, rpc_link_wire_version(l));
@@ -26,7 +26,7 @@ static bool server_row(struct admin *a, struct out *o, const struct map_node *n)
     }
     out_none(o);
     out_none(o);
-    out_warning(o, "server %s does not answer: %s", n->alias, err_text(rc ? rc : -AIFS_ECONN));
+    out_warning(o, "server %s does not answer: %s", name, err_text(rc ? rc : -AIFS_ECONN));
     return false;
 }
 
@@ -34,6 +34,7 @@ static int servers(struct admin *a, struct out *o)
 {
     struct cluster_map *map;
     bool all = true;
+    char name[96];
     int rc = admin_connect(a);
 
     if (rc == ADMIN_OK)
@@ -41,7 +42,7 @@ static int servers(struct admin *a, struct out *o)
     if (rc != ADMIN_OK)
         return rc;
     for (uint32_t i = 0; i < map->n_nodes; i++)
-        all = server_row(a, o, &map->nodes[i]) && all;
+        all = server_row(a, o, &map->nodes[i], cluster_node_name(map, &map->nodes[i], name)) && all;
     map_put(map);
     return all ? ADMIN_OK : ADMIN_PARTIAL;
 }
