@@ -228,6 +228,14 @@ static int64_t figure_misses(void *arg)
     return (int64_t)s.view_misses;
 }
 
+static int64_t figure_rolled(void *arg)
+{
+    struct shard_stats s;
+
+    shard_get_stats(arg, &s);
+    return (int64_t)s.rolled;
+}
+
 static const struct {
     const char *name, *help;
     int64_t (*fn)(void *arg);
@@ -237,6 +245,7 @@ static const struct {
     {"aifs_mds_queued", "Log entries waiting for the writer", figure_queued},
     {"aifs_mds_refused", "Log entries refused: queue full, store or disk out of room",
      figure_refused},
+    {"aifs_mds_listed_in_memory", "Pages of names that came without the store", figure_rolled},
     {"aifs_mds_cache_misses", "Reads of inodes and names that went to the store", figure_misses},
 };
 

@@ -2,8 +2,9 @@
 /*
  * READDIR: a page of a directory, with attributes if asked for.
  *
- * Happy path: one scan of the directory's entries from the cookie on, in the order of their hashes;
- * then the inodes in one sorted multi-get, because a directory's inodes are neighbours. Names with
+ * Happy path: one scan of the directory's entries from the cookie on, in the order of their hashes,
+ * without the store where only names are wanted and the writer has all of them in memory; then the
+ * inodes in one sorted multi-get, because a directory's inodes are neighbours. Names with
  * one hash (rare) come in the order of their ordinals, so that every cookie is a place to go on
  * from, whatever happened to the entry it was taken from. Failure modes: -ENOTDIR, -EACCES; -EINVAL
  * when not even one entry fits. An entry whose inode is missing or whose attributes somebody else
@@ -23,6 +24,7 @@
 #include "proto/dirent_fmt.h"
 
 #define READDIR_MIN_BYTES   512u
+#define READDIR_NAME_BYTES  40u         /* of an ordinary name in a page */
 #define READDIR_LARGE       4096u       /* entries of a directory, from which on its first page */
 #define READDIR_FIRST_BYTES (16u * KIB) /* of attributes is no longer than this */
 
@@ -130,30 +132,55 @@ static int group_begin(struct readdir_page *p)
     return group_add(p, &d, at + record_len(0, p->plus), w.name_len);
 }
 
-static int scan_one(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+static int name_one(void *arg, uint64_t hash, const struct mds_dirent *d, const void *name,
+                    uint32_t name_len)
 {
     struct readdir_page *p = arg;
-    const uint8_t *k = key;
-    struct mds_dirent d;
-    uint64_t hash;
     int rc;
 
-    if (key_len <= 15 || key_len > KEY_MAX_BYTES)
-        return -AIFS_ECORRUPT;
-    hash = (uint64_t)be16_load(k + 9) << 32 | be32_load(k + 11);
-    rc = rec_dirent_decode(value, len, &d);
-    if (rc < 0)
-        return rc;
     if (hash == p->hash) {
         rc = p->n_group ? 0 : group_begin(p);
-        return rc < 0 ? rc : group_add(p, &d, k + 15, (uint8_t)(key_len - 15));
+        return rc < 0 ? rc : group_add(p, d, name, (uint8_t)name_len);
     }
     rc = p->n_group ? group_flush(p) : 0;
     if (rc)
         return rc;
     p->hash = hash;
     p->hash_at = p->len;
-    return page_add(p, hash, &d, k + 15, (uint8_t)(key_len - 15));
+    return page_add(p, hash, d, name, (uint8_t)name_len);
+}
+
+static int scan_one(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+    const uint8_t *k = key;
+    struct mds_dirent d;
+    int rc;
+
+    if (key_len <= 15 || key_len > KEY_MAX_BYTES)
+        return -AIFS_ECORRUPT;
+    rc = rec_dirent_decode(value, len, &d);
+    if (rc < 0)
+        return rc;
+    return name_one(arg, (uint64_t)be16_load(k + 9) << 32 | be32_load(k + 11), &d, k + 15,
+                    (uint32_t)(key_len - 15));
+}
+
+/* The names that the page has room for; of those with attributes the inodes are looked for in the
+ * same state, which is the view's. */
+static int page_names(struct readdir_page *p, struct view *v, uint64_t dir)
+{
+    const uint64_t hash = p->cookie >> 16;
+    struct key prefix, from;
+    int rc = -ENOENT;
+
+    if (!p->plus)
+        rc = view_names(v, dir, hash, p->max / READDIR_NAME_BYTES, name_one, p);
+    if (rc == -ENOENT) {
+        key_number(&prefix, KEY_DIRENT, dir);
+        key_dirent_hash(&from, dir, hash);
+        rc = view_scan(v, &prefix, &from, scan_one, p);
+    }
+    return rc < 0 ? rc : 0;
 }
 
 static void attr_encode(const struct mds_inode *in, struct dirent_attr_wire *w)
@@ -219,8 +246,6 @@ static int page_attrs(struct readdir_page *p, struct view *v)
 
 int readdir_page_fill(struct readdir_page *p, struct view *v, uint64_t dir)
 {
-    uint64_t hash = p->cookie >> 16;
-    struct key prefix, from;
     int rc;
 
     p->max_count = p->max / record_len(1, p->plus) + 1;
@@ -228,9 +253,7 @@ int readdir_page_fill(struct readdir_page *p, struct view *v, uint64_t dir)
     p->entries = p->plus ? mem_array(p->max_count, sizeof(*p->entries)) : NULL;
     if (!p->data || (p->plus && !p->entries))
         return -ENOMEM;
-    key_number(&prefix, KEY_DIRENT, dir);
-    key_dirent_hash(&from, dir, hash);
-    rc = view_scan(v, &prefix, &from, scan_one, p);
+    rc = page_names(p, v, dir);
     if (rc == 0 && !p->full)
         rc = group_flush(p);
     if (rc >= 0 && p->full && p->count == 0)

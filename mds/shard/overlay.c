@@ -10,15 +10,14 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"
 
 #define HASH_SEED_GROUP  0x67726f7570ull
 #define HASH_SEED_RECORD 0x7265636full
-#define HASH_SEED_DIR    0x646972ull
 #define FLUSH_SORT_MIN   16u
+#define GROUP_BYTES      (sizeof(struct obj_group) + sizeof(struct overlay_at) + 64)
 
 int overlay_init(struct overlay *v, struct store *s, uint64_t limit_bytes)
 {
@@ -29,6 +28,7 @@ int overlay_init(struct overlay *v, struct store *s, uint64_t limit_bytes)
     v->limit_bytes = limit_bytes;
     list_init(&v->clean);
     list_init(&v->dirty);
+    list_init(&v->rolls);
     arena_init(&v->undo_arena, 0);
     rc = hmap_init(&v->map, 1024);
     if (rc < 0)
@@ -39,50 +39,6 @@ int overlay_init(struct overlay *v, struct store *s, uint64_t limit_bytes)
     return rc;
 }
 
-/* ---- directories ---- */
-
-static struct overlay_dir *dir_obtain(struct overlay *v, uint64_t ino)
-{
-    const uint64_t hash = hash_u64(ino ^ HASH_SEED_DIR);
-    struct overlay_dir *d;
-
-    for (struct hmap_node *n = hmap_first(&v->dirs, hash); n; n = hmap_next(n)) {
-        d = container_of(n, struct overlay_dir, node);
-        if (d->ino == ino) {
-            d->groups++;
-            return d;
-        }
-    }
-    d = mem_zalloc(sizeof(*d));
-    if (!d)
-        return NULL;
-    d->ino = ino;
-    d->groups = 1;
-    hmap_insert(&v->dirs, &d->node, hash);
-    return d;
-}
-
-static void dir_leave(struct overlay *v, struct overlay_dir *d)
-{
-    if (--d->groups > 0)
-        return;
-    hmap_remove(&v->dirs, &d->node);
-    mem_free(d);
-}
-
-void overlay_name_exists(struct obj_group *g, struct obj_name *n, bool exists)
-{
-    if (n->exists == exists)
-        return;
-    n->exists = exists;
-    if (exists)
-        g->dir->names++;
-    else
-        g->dir->names--;
-}
-
-/* ---- objects ---- */
-
 static void group_free(struct overlay *v, struct obj_group *g)
 {
     while (g->names) {
@@ -92,7 +48,7 @@ static void group_free(struct overlay *v, struct obj_group *g)
         g->names = n->next;
         mem_free(n);
     }
-    dir_leave(v, g->dir);
+    overlay_dir_leave(v, g);
 }
 
 static void obj_drop(struct overlay *v, struct obj *o)
@@ -158,7 +114,7 @@ static int inode_load(struct overlay *v, struct obj_inode *i)
     return rc;
 }
 
-static struct obj_inode *inode_have(const struct overlay *v, uint64_t ino)
+struct obj_inode *overlay_find_inode(const struct overlay *v, uint64_t ino)
 {
     for (struct hmap_node *n = hmap_first(&v->map, hash_near(ino, 0)); n; n = hmap_next(n)) {
         struct obj *o = container_of(n, struct obj, node);
@@ -172,7 +128,7 @@ static struct obj_inode *inode_have(const struct overlay *v, uint64_t ino)
 
 static int inode_find(struct overlay *v, uint64_t ino, bool load, struct obj_inode **ret_obj)
 {
-    struct obj_inode *i = inode_have(v, ino);
+    struct obj_inode *i = overlay_find_inode(v, ino);
     int rc;
 
     if (i) {
@@ -272,14 +228,6 @@ void overlay_pause(struct overlay *v)
     v->scan = NULL;
 }
 
-/* Every name of its directory is here, so that another group has none. */
-static bool dir_is_whole(const struct overlay *v, const struct overlay_dir *d)
-{
-    const struct obj_inode *i = inode_have(v, d->ino);
-
-    return i && i->exists && S_ISDIR(i->in.mode) && i->in.entries == d->names;
-}
-
 static int group_make(struct overlay *v, uint64_t parent, uint64_t name_hash, uint64_t hash,
                       struct obj_group **ret_obj)
 {
@@ -290,13 +238,13 @@ static int group_make(struct overlay *v, uint64_t parent, uint64_t name_hash, ui
         return -ENOMEM;
     g->parent = parent;
     g->hash = name_hash;
-    g->dir = dir_obtain(v, parent);
-    if (!g->dir) {
+    rc = overlay_dir_enter(v, g);
+    if (rc < 0) {
         mem_free(g);
-        return -ENOMEM;
+        return rc;
     }
-    obj_add(v, &g->o, OBJ_GROUP, hash, sizeof(*g) + 64);
-    rc = dir_is_whole(v, g->dir) ? 0 : group_load(v, g);
+    obj_add(v, &g->o, OBJ_GROUP, hash, GROUP_BYTES);
+    rc = overlay_dir_is_whole(v, g->dir) ? 0 : group_load(v, g);
     if (rc < 0) {
         obj_drop(v, &g->o);
         return rc;

@@ -44,16 +44,26 @@ struct obj_name { /* one directory entry */
     char name[];
 };
 
+struct overlay_at {
+    uint64_t hash;
+    struct obj_group *group;
+};
+
+struct overlay_roll;
+
 /*
- * What the overlay has of one directory. When that are as many names as the directory's inode says
- * that it has, a group that is not here is empty, and is not looked for in the store: so it is with
- * directories that were made a while ago, and filled since.
+ * What the overlay has of one directory (overlay_dir.c). When that are as many names as the
+ * directory's inode says that it has, a group that is not here is empty, and is not looked for in
+ * the store: so it is with directories that were made a while ago, and filled since. Such a one can
+ * be listed from here.
  */
 struct overlay_dir {
     struct hmap_node node;
     uint64_t ino;
-    uint64_t groups; /* that are here; with the last of them this goes */
-    uint64_t names;  /* in them, that exist */
+    uint64_t names;        /* that exist */
+    struct overlay_at *at; /* the groups that are here, in no order; with the last this goes */
+    uint32_t n, cap;
+    struct overlay_roll *roll; /* the same in their order, until one of them changes; or NULL */
 };
 
 struct obj_group {
@@ -61,6 +71,7 @@ struct obj_group {
     uint64_t parent, hash;
     struct overlay_dir *dir;
     struct obj_name *names;
+    uint32_t at; /* its place in dir->at */
 };
 
 struct obj_record {
@@ -77,6 +88,8 @@ struct overlay {
     struct store *store;
     struct hmap map;
     struct hmap dirs;        /* struct overlay_dir */
+    struct list rolls;       /* struct overlay_roll, most recently used last */
+    uint64_t rolled;         /* groups in them */
     struct store_iter *scan; /* for the groups that one batch loads */
     struct list clean;       /* most recently used last */
     struct list dirty;
@@ -110,6 +123,23 @@ overlay_add_name(struct overlay *v, struct obj_group *g, const void *name,
                  uint32_t name_len); /* not existing yet, touched; NULL: out of memory */
 /* Of a touched name: whether there is one. */
 void overlay_name_exists(struct obj_group *g, struct obj_name *n, bool exists);
+
+/* The directory of a group that has just been made, or goes. -ENOMEM */
+int overlay_dir_enter(struct overlay *v, struct obj_group *g) MUST_USE;
+void overlay_dir_leave(struct overlay *v, struct obj_group *g);
+bool overlay_dir_is_whole(const struct overlay *v, const struct overlay_dir *d);
+/* A name in it is about to change, or a group: what rested on them is forgotten. */
+void overlay_dir_changes(struct overlay *v, struct overlay_dir *d);
+/* What the overlay has of an inode, without loading; NULL: nothing. */
+struct obj_inode *overlay_find_inode(const struct overlay *v, uint64_t ino);
+/* The names of a directory in the order of their hashes, those from from_hash on, until fn returns
+ * nonzero (1: stop, else an error), which is returned; names with one hash come in any order. About
+ * `wanted` names are asked for at once: how much it may cost to put all of them in order depends on
+ * it. -ENOENT: not all of it is here, or something waits for its commit; ask the store. */
+typedef int overlay_name_fn(void *arg, uint64_t hash, const struct mds_dirent *d, const void *name,
+                            uint32_t name_len);
+int overlay_list(struct overlay *v, uint64_t dir, uint64_t from_hash, uint32_t wanted,
+                 overlay_name_fn *fn, void *arg) MUST_USE;
 /* Replaces the value; value NULL and exists false: deletes. */
 int overlay_set_record(struct overlay *v, struct obj_record *r, bool exists, const void *value,
                        uint32_t len) MUST_USE;

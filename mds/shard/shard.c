@@ -296,6 +296,7 @@ void shard_get_stats(struct shard *s, struct shard_stats *r)
                               .duplicates = s->n_duplicates,
                               .retries = s->n_retries,
                               .refused = s->n_refused,
+                              .rolled = s->n_rolled,
                               .exec_ns = s->exec_ns,
                               .commit_ns = s->commit_ns,
                               .view_hits = s->view.hits,

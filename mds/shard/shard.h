@@ -233,7 +233,7 @@ uint32_t shard_id(const struct shard *s);
 
 struct shard_stats {
     uint64_t entries, commits, duplicates, retries, refused, exec_ns, commit_ns, view_hits,
-        view_misses, queued;
+        view_misses, queued, rolled;
 };
 void shard_get_stats(struct shard *s, struct shard_stats *ret_stats);
 /* Nothing waits: every done() so far has run or been posted. Waits for a batch under way; not in

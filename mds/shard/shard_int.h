@@ -46,7 +46,8 @@ struct shard {
     atomic_int flow;        /* enum store_flow, as last seen */
     atomic_bool disk_low;   /* less than reserve_bytes free */
     atomic_bool disk_tight; /* less than SHARD_TIGHT times that */
-    _Atomic uint64_t n_entries, n_commits, n_duplicates, n_retries, n_refused, exec_ns, commit_ns;
+    _Atomic uint64_t n_entries, n_commits, n_duplicates, n_retries, n_refused, n_rolled, exec_ns,
+        commit_ns;
 };
 
 /* How much of the queue it takes. */

@@ -74,6 +74,7 @@ int overlay_touch_name(struct overlay *v, struct obj_group *g, struct obj_name *
     u->u.name.name = n;
     u->u.name.d = n->d;
     u->u.name.exists = n->exists;
+    overlay_dir_changes(v, g->dir);
     n->dirty = true;
     return 0;
 }

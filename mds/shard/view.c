@@ -180,6 +180,21 @@ int view_scan(struct view *v, const struct key *prefix, const struct key *from, 
     return rc < 0 ? rc : 0;
 }
 
+int view_names(struct view *v, uint64_t dir, uint64_t from_hash, uint32_t wanted, view_name_fn *fn,
+               void *arg)
+{
+    struct shard *s = v->shard;
+    int rc;
+
+    if (pthread_mutex_trylock(&s->writing) != 0)
+        return -ENOENT;
+    rc = overlay_list(&s->overlay, dir, from_hash, wanted, fn, arg);
+    pthread_mutex_unlock(&s->writing);
+    if (rc != -ENOENT)
+        atomic_fetch_add_explicit(&s->n_rolled, 1, memory_order_relaxed);
+    return rc;
+}
+
 #define VIEW_INODES_PIECE 64
 
 /* The cache agrees with a counted snapshot as long as that is the newest. Nothing is put in: a walk

@@ -54,6 +54,13 @@ typedef int view_scan_fn(void *arg, const void *key, size_t key_len, const void 
                          size_t value_len);
 int view_scan(struct view *v, const struct key *prefix, const struct key *from, view_scan_fn *fn,
               void *arg) MUST_USE;
+/* Names of a directory from what the writer has in memory, as overlay_list() (overlay.h), under its
+ * lock, for which nobody waits: fn does not block. What it tells is the newest committed state,
+ * which may be newer than the view. -ENOENT: ask the store. */
+typedef int view_name_fn(void *arg, uint64_t hash, const struct mds_dirent *d, const void *name,
+                         uint32_t name_len);
+int view_names(struct view *v, uint64_t dir, uint64_t from_hash, uint32_t wanted, view_name_fn *fn,
+               void *arg) MUST_USE;
 /* Several inodes at once: sorted by number is fastest. ret_found[i]: it exists. */
 int view_inodes(struct view *v, uint32_t n, const uint64_t *inos, struct mds_inode *ret_inodes,
                 bool *ret_found) MUST_USE;

@@ -133,8 +133,20 @@ START_TEST(an_empty_directory_has_an_empty_page)
 }
 END_TEST
 
+static uint64_t listed_in_memory(void)
+{
+    struct shard_stats s;
+
+    shard_get_stats(bed.shard, &s);
+    return s.rolled;
+}
+
 START_TEST(what_stays_is_listed_once_while_others_come_and_go)
 {
+    static const struct {
+        uint32_t max;
+        bool plus;
+    } how[] = {{1024, true}, {1024, false}, {2048, false}}; /* 1024: too little for a roll */
     uint64_t d = fill(ROOT, 500);
     unsigned seed = 7, n = 500;
     bool more = true;
@@ -142,7 +154,9 @@ START_TEST(what_stays_is_listed_once_while_others_come_and_go)
 
     memset(&all, 0, sizeof(all));
     while (more) {
-        more = page(d, 1024, true);
+        ck_assert(shard_is_idle(bed.shard)); /* the writer has let go of its lock */
+        more = page(d, how[_i].max, how[_i].plus);
+        ck_assert_uint_eq(listed_in_memory(), _i < 2 ? 0 : all.pages < 6 ? all.pages : 0);
         for (unsigned i = 0; i < 5; i++) { /* odd numbers of the first 500 go, new ones come */
             unsigned victim = 1 + 2 * ((unsigned)rand_r(&seed) % 250);
 
@@ -162,6 +176,102 @@ START_TEST(what_stays_is_listed_once_while_others_come_and_go)
         ck_assert_uint_eq(all.seen[i], 1);
     for (unsigned i = 1; i < n; i++)
         ck_assert_uint_le(all.seen[i], 1);
+}
+END_TEST
+
+/* The listing of d by its cookies, which hold the hashes of the names. */
+static unsigned list_all(uint64_t d, uint32_t max, uint64_t *cookies, unsigned n)
+{
+    unsigned got = 0;
+
+    ck_assert(shard_is_idle(bed.shard)); /* the writer has let go of its lock */
+    memset(&all, 0, sizeof(all));
+    for (bool more = true; more; got++) {
+        struct readdir_page p = {.cookie = all.last, .max = max};
+        struct view v;
+
+        view_pin(bed.shard, &v);
+        ck_ok(readdir_page_fill(&p, &v, d));
+        view_unpin(&v);
+        for (uint32_t at = 0; at < p.len; at += le16_load(p.data + at + 16)) {
+            all.last = le64_load(p.data + at + 8);
+            ck_assert_uint_lt(all.count, n);
+            cookies[all.count++] = all.last;
+        }
+        more = p.full;
+        readdir_page_fini(&p);
+    }
+    ck_assert_uint_eq(all.count, n);
+    return got;
+}
+
+START_TEST(names_come_without_the_store_in_the_same_order)
+{
+    enum { N = 3000 };
+    static uint64_t memory[N], store[N];
+    uint64_t d = fill(ROOT, N);
+    unsigned pages = list_all(d, 16384, memory, N);
+
+    ck_assert_uint_gt(pages, 3);
+    ck_assert_uint_eq(listed_in_memory(), pages);
+    bed_stop(&bed);
+    bed_start(&bed);
+    ck_assert_uint_eq(list_all(d, 16384, store, N), pages);
+    ck_assert_uint_eq(listed_in_memory(), 0);
+    ck_assert_mem_eq(memory, store, sizeof memory);
+}
+END_TEST
+
+START_TEST(names_that_hash_to_one_place_come_in_order_too)
+{
+    enum { N = 200 };
+    static uint64_t cookies[N];
+    uint64_t d = bed_dir(&bed, ROOT, "d");
+    unsigned n = 0;
+    char name[16];
+
+    for (unsigned i = 0; n < N; i++) {
+        uint64_t hash = key_name_hash(name, (uint32_t)snprintf(name, sizeof(name), "f%u", i));
+
+        if (hash >> (KEY_HASH_BITS - 7) == 5) {
+            bed_file(&bed, d, name);
+            n++;
+        }
+    }
+    (void)list_all(d, 65536, cookies, N);
+    ck_assert_uint_gt(listed_in_memory(), 0);
+    for (unsigned i = 1; i < N; i++)
+        ck_assert_uint_lt(cookies[i - 1], cookies[i]);
+}
+END_TEST
+
+START_TEST(a_listing_in_memory_tells_what_has_changed_since_its_last_page)
+{
+    uint64_t d = fill(ROOT, 300);
+    char name[16];
+
+    memset(&all, 0, sizeof(all));
+    ck_assert(shard_is_idle(bed.shard)); /* the writer has let go of its lock */
+    ck_assert(page(d, 4096, false));
+    ck_assert_uint_eq(listed_in_memory(), 1);
+    for (unsigned i = 0; i < 300; i++) { /* all that is still to come goes, but for one */
+        snprintf(name, sizeof(name), "f%u", i);
+        if (!all.seen[i] && i != 299)
+            ck_ok(bed_name(&bed, RPC_OP_UNLINK, d, name));
+    }
+    if (!all.seen[299])
+        ck_ok(bed_rename(&bed, d, "f299", d, "f1000", 0));
+    ck_assert(shard_is_idle(bed.shard));
+    while (page(d, 4096, false))
+        ;
+    for (unsigned i = 0; i < 299; i++)
+        ck_assert_uint_le(all.seen[i], 1);
+    ck_assert_uint_eq(listed_in_memory(), all.pages);
+    ck_assert_uint_le(all.seen[1000], 1); /* it may have got a place that was behind us */
+    memset(&all, 0, sizeof(all));
+    while (page(d, 4096, false))
+        ;
+    ck_assert_uint_eq(all.seen[299] + all.seen[1000], 1);
 }
 END_TEST
 
@@ -267,6 +377,10 @@ START_TEST(a_hundred_thousand_entries_in_one_directory)
     ck_assert_uint_eq(all.count, N);
     ck_assert_uint_eq(all.attrs, N);
     ck_assert_uint_le(all.pages, 20);
+    memset(&all, 0, sizeof(all));
+    while (page(d, 1u << 20, false))
+        ;
+    ck_assert_uint_eq(all.count, N);
     ck_assert_int_eq(bed_name(&bed, RPC_OP_RMDIR, ROOT, "big"), -ENOTEMPTY);
 }
 END_TEST
@@ -312,7 +426,10 @@ static Suite *readdir_suite(void)
     tcase_add_loop_test(t, every_entry_comes_once_whatever_the_size_of_the_page, 0, 4);
     tcase_add_test(t, the_first_page_of_attributes_of_a_large_directory_is_short);
     tcase_add_test(t, an_empty_directory_has_an_empty_page);
-    tcase_add_test(t, what_stays_is_listed_once_while_others_come_and_go);
+    tcase_add_loop_test(t, what_stays_is_listed_once_while_others_come_and_go, 0, 3);
+    tcase_add_test(t, names_come_without_the_store_in_the_same_order);
+    tcase_add_test(t, names_that_hash_to_one_place_come_in_order_too);
+    tcase_add_test(t, a_listing_in_memory_tells_what_has_changed_since_its_last_page);
     tcase_add_test(t, names_with_one_hash_come_in_the_order_of_their_ordinals);
     tcase_add_test(t, attributes_are_of_the_state_that_is_listed_though_the_cache_knows_newer);
     tcase_add_test(t, a_hundred_thousand_entries_in_one_directory);
