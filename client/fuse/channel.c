@@ -23,6 +23,7 @@
 #include "common/base/mem.h"
 
 #define READS_PER_TURN 32
+#define TURN_BYTES     (256u * KIB) /* then what is to be sent for them goes */
 #define MAX_REQUESTS   8192u
 #define IDLE_REQUESTS  256u
 #define TAG            "fuse"
@@ -75,6 +76,7 @@ void channel_abandon(struct channel *c)
     if (c->gone)
         return;
     c->gone = true;
+    reactor_timer_cancel(c->o.reactor, &c->more);
     if (c->watch.added)
         reactor_watch_remove(c->o.reactor, &c->watch);
     if (c->o.ops->gone)
@@ -98,15 +100,15 @@ static void channel_resume(struct channel *c)
         c->paused = false;
 }
 
-/* One message; false when there is none, or no more will come. */
-static bool receive_one(struct channel *c)
+/* One message: its length; 0 when there is none, or no more will come. */
+static size_t receive_one(struct channel *c)
 {
     struct channel_buf *b = c->n_requests < c->o.max_requests ? buf_get(c) : NULL;
     int n;
 
     if (!b) {
         channel_pause(c);
-        return false;
+        return 0;
     }
     c->message_buf = b;
     n = c->transport->receive(c);
@@ -116,21 +118,42 @@ static bool receive_one(struct channel *c)
     c->message_buf = NULL;
     if (n < 0 && n != -EAGAIN && n != -EINTR)
         channel_abandon(c);
-    return n >= 0 && !c->gone && !c->paused;
+    if (n < 0 || c->gone || c->paused)
+        return 0;
+    return MAX((size_t)n, 1u); /* a request that had ended has no length */
+}
+
+/* A large WRITE ends the turn: what it sends leaves with the next one, which reads on behind that,
+ * without a look at anything that would let others have the core. Were all that writers bring taken
+ * first, servers would wait for it, and then have it all at once. */
+static void receive(struct channel *c)
+{
+    size_t bytes = 0, n = 1;
+
+    for (int i = 0; i < READS_PER_TURN && n && bytes < TURN_BYTES; i++) {
+        n = receive_one(c);
+        bytes += n;
+    }
+    if (n && bytes >= TURN_BYTES)
+        reactor_timer_start(c->o.reactor, &c->more, reactor_now_ns(c->o.reactor));
+}
+
+static void receive_more(struct reactor_timer *t)
+{
+    struct channel *c = container_of(t, struct channel, more);
+
+    if (!c->paused)
+        receive(c);
 }
 
 static void channel_readable(struct reactor_watch *w, uint32_t events)
 {
     struct channel *c = container_of(w, struct channel, watch);
 
-    if (c->paused && (events & (EPOLLERR | EPOLLHUP))) {
+    if (c->paused && (events & (EPOLLERR | EPOLLHUP)))
         channel_abandon(c);
-        return;
-    }
-    for (int i = 0; i < READS_PER_TURN; i++) {
-        if (!receive_one(c))
-            return;
-    }
+    else
+        receive(c);
 }
 
 void channel_tell_ready(struct channel *c)
@@ -321,6 +344,7 @@ int channel_open(const struct channel_options *options, struct channel **ret_cha
     c->o.max_requests = c->o.max_requests ? c->o.max_requests : MAX_REQUESTS;
     list_init(&c->requests);
     list_init(&c->idle);
+    reactor_timer_init(&c->more, receive_more);
     c->mountpoint = mem_strdup(options->mountpoint);
     rc = c->mountpoint ? bufs_create(c) : -ENOMEM;
     if (rc == 0)
@@ -350,6 +374,7 @@ void channel_close(struct channel *c)
 
     if (!c)
         return;
+    reactor_timer_cancel(c->o.reactor, &c->more);
     if (c->mounted && !c->gone) {
         if (c->watch.added)
             reactor_watch_remove(c->o.reactor, &c->watch);

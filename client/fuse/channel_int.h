@@ -87,6 +87,7 @@ struct channel {
     const struct channel_transport *transport;
     char *mountpoint;
     struct reactor_watch watch;
+    struct reactor_timer more; /* large messages have ended a turn: on with the next */
     bool paused, gone, mounted, ready_told;
     bool killpriv;             /* the kernel leaves clearing set-id bits to us */
     uint32_t proto_minor;      /* of the kernel */
