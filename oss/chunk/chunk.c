@@ -13,6 +13,8 @@
 #include "common/base/mem.h"
 #include "oss/chunk/store_int.h"
 
+#define WHOLE_RECORDS 8u /* looked at to see that all of an inode is in memory */
+
 static uint64_t chunk_hash(uint64_t ino, uint64_t index)
 {
     return hash_u64(hash_u64(ino) ^ index);
@@ -144,14 +146,44 @@ static int chunk_fill(struct chunk_store *s, struct chunk *c, const struct chunk
     return 0;
 }
 
+/* A file that is being written: has it anything but what is in memory? Then its next chunks need
+ * not be looked for one by one. c is not loaded yet. */
+static int inode_look(struct chunk_store *s, const struct chunk *c)
+{
+    struct chunk_inode *i = c->inode;
+    uint8_t from[CHUNK_KEY_MAX], to[CHUNK_KEY_MAX];
+    size_t from_len = chunk_key_chunk(from, i->ino, 0);
+    size_t to_len = chunk_key_chunk(to, i->ino, UINT64_MAX);
+    struct index_scan scan;
+    struct chunk_key k;
+    bool all = true;
+    unsigned n = 0;
+    int rc;
+
+    i->looked = true;
+    stat_inc(&s->n_loads);
+    index_scan_start_range(&s->index, &scan, from, from_len, to, to_len);
+    for (; all && index_scan_valid(&scan); index_scan_next(&scan))
+        all = n++ < WHOLE_RECORDS && chunk_key_parse(scan.key, scan.key_len, &k) == 0 &&
+              k.chunk != c->index && chunk_find(s, i->ino, k.chunk);
+    rc = index_scan_end(&s->index, &scan);
+    i->whole = all && !rc;
+    return rc;
+}
+
 static int chunk_load(struct chunk_store *s, struct chunk *c)
 {
     uint8_t key[CHUNK_KEY_MAX];
     size_t key_len = chunk_key_chunk(key, c->inode->ino, c->index), len;
     struct chunk_record r;
     char *value;
-    int rc = index_get(&s->index, key, key_len, &value, &len);
+    int rc = c->inode->missed && !c->inode->looked ? inode_look(s, c) : 0;
 
+    if (rc || c->inode->whole)
+        return rc;
+    stat_inc(&s->n_loads);
+    rc = index_get(&s->index, key, key_len, &value, &len);
+    c->inode->missed |= rc == -ENOENT;
     if (rc)
         return rc == -ENOENT ? 0 : rc;
     rc = chunk_record_decode(key, key_len, value, len, &r);
@@ -242,6 +274,7 @@ void chunk_drop(struct chunk_store *s, struct chunk *c)
     struct chunk_inode *i = c->inode;
 
     ASSERT(!c->refs && !c->committing && list_empty(&c->holds) && list_empty(&c->waiting));
+    i->whole &= !c->on_disk && !s->failed;
     s->cached_bytes -= sizeof *c + (c->cap_blocks ? arrays_bytes(c->cap_blocks) : 0);
     s->dirty_bytes -= c->dirty_bytes;
     if (c->slot.class && !slot_equal(c->slot, c->disk_slot))

@@ -60,6 +60,7 @@ int index_open(struct index *x, const char *dir, const char *tag, const struct i
     index_set_options(x, o);
     x->ro = rocksdb_readoptions_create();
     x->ro_scan = rocksdb_readoptions_create();
+    x->ro_range = rocksdb_readoptions_create();
     rocksdb_readoptions_set_fill_cache(x->ro_scan, 0);
     x->wo = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(x->wo, 1);
@@ -83,6 +84,7 @@ void index_close(struct index *x)
         rocksdb_cache_destroy(x->cache);
         rocksdb_readoptions_destroy(x->ro);
         rocksdb_readoptions_destroy(x->ro_scan);
+        rocksdb_readoptions_destroy(x->ro_range);
         rocksdb_writeoptions_destroy(x->wo);
     }
     memset(x, 0, sizeof *x);
@@ -123,6 +125,15 @@ void index_scan_start(struct index *x, struct index_scan *s, const uint8_t *key,
 {
     index_uncounted();
     s->it = rocksdb_create_iterator(x->db, x->ro_scan);
+    rocksdb_iter_seek(s->it, (const char *)key, key_len);
+}
+
+void index_scan_start_range(struct index *x, struct index_scan *s, const uint8_t *key,
+                            size_t key_len, const uint8_t *end, size_t end_len)
+{
+    index_uncounted();
+    rocksdb_readoptions_set_iterate_upper_bound(x->ro_range, (const char *)end, end_len);
+    s->it = rocksdb_create_iterator(x->db, x->ro_range);
     rocksdb_iter_seek(s->it, (const char *)key, key_len);
 }
 

@@ -27,7 +27,7 @@ struct index {
     rocksdb_options_t *options;
     rocksdb_block_based_table_options_t *table;
     rocksdb_cache_t *cache;
-    rocksdb_readoptions_t *ro, *ro_scan;
+    rocksdb_readoptions_t *ro, *ro_scan, *ro_range;
     rocksdb_writeoptions_t *wo;
 };
 
@@ -48,6 +48,9 @@ struct index_scan {
     size_t key_len, value_len;
 };
 void index_scan_start(struct index *x, struct index_scan *s, const uint8_t *key, size_t key_len);
+/* Ends before the key end, without a look at what is there; both keys stay where they are. */
+void index_scan_start_range(struct index *x, struct index_scan *s, const uint8_t *key,
+                            size_t key_len, const uint8_t *end, size_t end_len);
 /* From the last key that is not above key, backwards with index_scan_prev(). */
 void index_scan_start_back(struct index *x, struct index_scan *s, const uint8_t *key,
                            size_t key_len);

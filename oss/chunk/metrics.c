@@ -32,6 +32,8 @@ void chunk_metrics_start(struct chunk_store *s)
                           "writes copied into a mapped slot");
     stat_counter_register(&s->n_map_looks, "aifs_oss_mapping_looks_total", s->labels,
                           "slots looked at to let go of their mapping");
+    stat_counter_register(&s->n_loads, "aifs_oss_index_reads_total", s->labels,
+                          "chunks looked for in the index");
     stat_gauge_register(&s->g_used, "aifs_oss_used_bytes", s->labels, "slots in use");
     stat_gauge_register(&s->g_free, "aifs_oss_free_bytes", s->labels, "room for new data");
     stat_gauge_register(&s->g_dirty, "aifs_oss_dirty_bytes", s->labels, "unstable data");
@@ -56,12 +58,12 @@ void chunk_metrics_update(struct chunk_store *s)
 
 void chunk_metrics_stop(struct chunk_store *s)
 {
-    struct stat_item *all[] = {&s->n_commits.stat, &s->n_syncs.stat,    &s->n_errors.stat,
-                               &s->n_logged.stat,  &s->n_folded.stat,   &s->n_moves.stat,
-                               &s->n_copied.stat,  &s->g_used.stat,     &s->g_free.stat,
-                               &s->g_dirty.stat,   &s->g_log.stat,      &s->n_placed.stat,
-                               &s->g_ready.stat,   &s->g_mapped.stat,   &s->n_here.stat,
-                               &s->n_mapped.stat,  &s->n_map_looks.stat};
+    struct stat_item *all[] = {&s->n_commits.stat, &s->n_syncs.stat,     &s->n_errors.stat,
+                               &s->n_logged.stat,  &s->n_folded.stat,    &s->n_moves.stat,
+                               &s->n_copied.stat,  &s->g_used.stat,      &s->g_free.stat,
+                               &s->g_dirty.stat,   &s->g_log.stat,       &s->n_placed.stat,
+                               &s->g_ready.stat,   &s->g_mapped.stat,    &s->n_here.stat,
+                               &s->n_mapped.stat,  &s->n_map_looks.stat, &s->n_loads.stat};
 
     for (unsigned i = 0; s->counted && i < ARRAY_LEN(all); i++)
         stat_unregister(all[i]);

@@ -507,6 +507,7 @@ void chunk_store_stat(struct chunk_store *s, struct chunk_stat *ret_stat)
         .syncs = stat_value(&s->n_syncs),
         .mapped_writes = stat_value(&s->n_mapped),
         .mapped_looks = stat_value(&s->n_map_looks),
+        .index_reads = stat_value(&s->n_loads),
         .mapped_bytes = s->mapped_bytes,
         .failed = s->failed != 0,
     };

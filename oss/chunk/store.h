@@ -230,6 +230,7 @@ struct chunk_stat {
     uint64_t mapped_writes; /* copied into mapped slots */
     uint64_t mapped_bytes;  /* of slots that payloads can land in; counted as used only with data */
     uint64_t mapped_looks;  /* slots looked at for what may be let go of the mapping */
+    uint64_t index_reads;   /* chunks looked for in the index */
     bool failed;
 };
 void chunk_store_stat(struct chunk_store *s, struct chunk_stat *ret_stat);

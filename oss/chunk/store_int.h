@@ -30,6 +30,8 @@ struct chunk_inode {
     uint64_t gen;      /* largest truncate generation applied or written with */
     uint64_t gen_done; /* largest applied: what its record says */
     bool tombstone;
+    bool missed, looked; /* a chunk was asked for that it does not have; and another */
+    bool whole;          /* each chunk that has a record is in memory */
     uint32_t refs;
     uint32_t shared; /* operations inside the gate */
     bool exclusive, granting;
@@ -212,7 +214,7 @@ struct chunk_store {
     struct chunk_op close_op;
 
     struct stat_counter n_commits, n_syncs, n_errors, n_logged, n_folded, n_moves, n_copied,
-        n_placed, n_mapped, n_map_looks, n_here;
+        n_placed, n_mapped, n_map_looks, n_here, n_loads;
     struct stat_gauge g_used, g_free, g_dirty, g_log, g_ready, g_mapped;
     char labels[64];
     bool counted; /* registered */

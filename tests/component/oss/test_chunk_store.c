@@ -504,25 +504,93 @@ START_TEST(its_number_is_written_into_its_own_directory_wherever_that_is)
 }
 END_TEST
 
-SUITE_MAIN("chunk store", setup, target_teardown,
-           a_damaged_block_is_an_error_and_its_neighbours_are_not,
-           a_damaged_block_is_never_merged_into_a_new_one,
-           a_damaged_block_does_not_keep_a_truncate_from_happening,
-           data_that_arrived_damaged_is_refused,
-           a_small_overwrite_costs_a_log_record_and_not_a_chunk,
-           a_large_overwrite_takes_a_new_slot_and_gives_the_old_one_back,
-           the_log_is_folded_and_stays_within_its_bound,
-           a_full_target_says_so_early_and_overwriting_and_deleting_still_work,
-           a_full_file_system_is_met_before_the_index_runs_out_of_room,
-           a_truncate_is_applied_once_and_older_requests_are_refused,
-           a_destroyed_inode_stays_dead_over_a_restart, a_tombstone_is_forgotten_after_its_time,
-           a_seal_commits_and_reports_how_far_the_data_reaches,
-           the_verifier_changes_with_every_start, a_failed_sync_fails_the_store_and_reads_go_on,
-           a_failed_write_is_an_error_and_the_old_data_stays, a_format_from_the_future_is_refused,
-           a_damaged_superblock_is_refused,
-           a_target_of_another_cluster_or_open_elsewhere_is_refused,
-           a_directory_with_something_in_it_is_not_formatted,
-           chunks_are_listed_in_order_and_in_pages, many_stable_writes_share_a_commit,
-           a_long_queue_behind_a_truncate_is_served_without_deep_recursion,
-           unstable_data_is_committed_in_the_background, requests_out_of_bounds_are_refused,
-           its_number_is_written_into_its_own_directory_wherever_that_is)
+/* ---- what is looked for in the index ---- */
+
+static void write_chunks(uint64_t ino, uint64_t from, uint64_t to)
+{
+    for (uint64_t k = from; k < to; k++)
+        ck_assert_int_eq(rig_write(&rig, ino, k, 0, 0, data + k * 4096, 64 * KIB, true), 0);
+}
+
+static void expect_chunks(uint64_t ino, uint64_t from, uint64_t to)
+{
+    for (uint64_t k = from; k < to; k++) {
+        ck_assert_int_eq(rig_read(&rig, ino, k, 0, 0, got, 64 * KIB), 0);
+        ck_assert_mem_eq(got, data + k * 4096, 64 * KIB);
+    }
+}
+
+START_TEST(chunks_of_a_file_that_is_written_are_not_looked_for_one_by_one)
+{
+    uint64_t before;
+
+    rig_open(&rig);
+    write_chunks(6, 0, 4);
+    before = target_stat().index_reads;
+    write_chunks(5, 0, 32);
+    ck_assert_uint_eq(target_stat().index_reads - before, 2);
+    expect_chunks(5, 0, 32);
+    ck_assert_uint_eq(target_stat().index_reads - before, 2);
+    rig_reopen(&rig);
+    expect_chunks(5, 0, 32);
+    expect_chunks(6, 0, 4);
+}
+END_TEST
+
+/* The inode stays, for the sake of a chunk that is not committed. */
+START_TEST(a_chunk_that_left_memory_is_looked_for_again)
+{
+    rig.options.cache_bytes = 4 * KIB;
+    rig_open(&rig);
+    write_chunks(5, 0, 3);
+    ck_assert_int_eq(rig_write(&rig, 5, 9, 0, 0, data, 4096, false), 0);
+    write_chunks(6, 0, 24);
+    ck_assert_int_eq(rig_write(&rig, 5, 1, 0, 4096, data, 10, false), 0);
+    ck_assert_int_eq(rig_read(&rig, 5, 1, 0, 4106, got, 60000), 0);
+    ck_assert_mem_eq(got, data + 4096 + 4106, 60000);
+    expect_chunks(5, 0, 1);
+    expect_chunks(5, 2, 3);
+}
+END_TEST
+
+START_TEST(chunks_from_before_a_restart_are_looked_for)
+{
+    for (uint64_t k = 0; k < 4; k++) { /* behind one or two that are not there */
+        rig_open(&rig);
+        write_chunks(5 + k, k, k + 1 + k % 2);
+        rig_reopen(&rig);
+        ck_assert_int_eq(rig_write(&rig, 5 + k, 20, 0, 0, data, 4096, false), 0);
+        if (k % 2)
+            ck_assert_int_eq(rig_write(&rig, 5 + k, 21, 0, 0, data, 4096, false), 0);
+        ck_assert_int_eq(rig_write(&rig, 5 + k, k, 0, 60 * KIB, data, 10, false), 0);
+        ck_assert_int_eq(rig_read(&rig, 5 + k, k, 0, 0, got, 60 * KIB), 0);
+        ck_assert_mem_eq(got, data + k * 4096, 60 * KIB);
+        expect_chunks(5 + k, k + 1, k + 1 + k % 2);
+        rig_close(&rig);
+    }
+    rig_open(&rig);
+}
+END_TEST
+
+SUITE_MAIN(
+    "chunk store", setup, target_teardown, a_damaged_block_is_an_error_and_its_neighbours_are_not,
+    a_damaged_block_is_never_merged_into_a_new_one,
+    a_damaged_block_does_not_keep_a_truncate_from_happening, data_that_arrived_damaged_is_refused,
+    a_small_overwrite_costs_a_log_record_and_not_a_chunk,
+    a_large_overwrite_takes_a_new_slot_and_gives_the_old_one_back,
+    the_log_is_folded_and_stays_within_its_bound,
+    a_full_target_says_so_early_and_overwriting_and_deleting_still_work,
+    a_full_file_system_is_met_before_the_index_runs_out_of_room,
+    a_truncate_is_applied_once_and_older_requests_are_refused,
+    a_destroyed_inode_stays_dead_over_a_restart, a_tombstone_is_forgotten_after_its_time,
+    a_seal_commits_and_reports_how_far_the_data_reaches, the_verifier_changes_with_every_start,
+    a_failed_sync_fails_the_store_and_reads_go_on,
+    a_failed_write_is_an_error_and_the_old_data_stays, a_format_from_the_future_is_refused,
+    a_damaged_superblock_is_refused, a_target_of_another_cluster_or_open_elsewhere_is_refused,
+    a_directory_with_something_in_it_is_not_formatted, chunks_are_listed_in_order_and_in_pages,
+    many_stable_writes_share_a_commit,
+    a_long_queue_behind_a_truncate_is_served_without_deep_recursion,
+    unstable_data_is_committed_in_the_background, requests_out_of_bounds_are_refused,
+    its_number_is_written_into_its_own_directory_wherever_that_is,
+    chunks_of_a_file_that_is_written_are_not_looked_for_one_by_one,
+    a_chunk_that_left_memory_is_looked_for_again, chunks_from_before_a_restart_are_looked_for)
