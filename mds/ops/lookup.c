@@ -5,7 +5,8 @@
  * Happy path: a point view, the permission check, the reply. A file that somebody else is writing
  * under a lease is asked for its size and mtime first (glimpse). Failure modes: the errnos of
  * stat(2); while the writer is silent, or dead and its file not repaired, GETATTR waits, and LOOKUP
- * says that it does not know the size.
+ * says that it does not know the size. Of a file that is gone by then LOOKUP looks again what the
+ * name stands for: another one may have been moved there.
  */
 #include <sys/stat.h>
 
@@ -42,12 +43,30 @@ static void take_glimpse(const struct mds_glimpse *g, struct msg_attr *a)
         a->ctime = a->mtime; /* as it will be when it has been reported */
 }
 
+/* Nothing that was found for the first answer counts. */
+static void look_again(struct mds_op *o)
+{
+    struct rpc_req *req = o->req;
+
+    if (o->mds->dispatch->stopping) {
+        op_reply(o, -AIFS_EBUSY_SERVER, NULL);
+        return;
+    }
+    op_end(o);
+    req->reply_flags = 0;
+    mds_dispatch_read(req);
+}
+
 static void glimpse_done(struct mds_glimpse *g, int status)
 {
     struct mds_op *o = container_of(g, struct mds_op, glimpse);
 
     if (status == 0)
         status = attr_again(o);
+    if (status == -ENOENT && o->op == RPC_OP_LOOKUP) {
+        look_again(o);
+        return;
+    }
     if (status == 0)
         take_glimpse(g, &o->rep.inode.attr);
     op_reply(o, status, status ? NULL : &o->rep);

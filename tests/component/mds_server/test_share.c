@@ -191,6 +191,31 @@ START_TEST(a_stat_from_elsewhere_asks_the_writer_and_leaves_its_lease)
 }
 END_TEST
 
+/* The name has never been missing. */
+START_TEST(a_name_that_is_replaced_while_its_writer_is_asked_is_what_it_is_by_then)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t old = rep->inode.attr.ino, open_id = rep->open_id, new = make("g");
+    struct msg_name_req look = {.parent = KEY_ROOT_INO, .name = str("f")};
+    struct msg_rename_req move = {
+        .parent = KEY_ROOT_INO, .name = str("g"), .new_parent = KEY_ROOT_INO, .new_name = str("f")};
+    struct rig_call call = {0};
+
+    rig.client[0].glimpse_mute = true;
+    rig_send(&rig, 1, 0, &call, RPC_OP_LOOKUP, &look);
+    rig_settle(&rig);
+    ck_assert(!call.done);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_GLIMPSE, old), 1);
+    rig_close_file(&rig, 0, old, open_id);
+    ck_ok(rig_do(&rig, 0, RPC_OP_RENAME, &move, NULL));
+    rig_client_answer(&rig, 0);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    ck_assert_uint_eq(((const struct msg_inode_rep *)call.c.rep)->inode.attr.ino, new);
+    rig_forget(&call);
+}
+END_TEST
+
 START_TEST(a_repeated_open_is_the_same_open)
 {
     uint64_t ino = make("f"), open_id;
@@ -497,6 +522,7 @@ static void add(TCase *t)
     tcase_add_test(t, reports_and_closes_do_not_wait_for_a_recall);
     tcase_add_test(t, a_writer_writes_a_small_file_back_while_others_wait_for_it);
     tcase_add_test(t, a_stat_from_elsewhere_asks_the_writer_and_leaves_its_lease);
+    tcase_add_test(t, a_name_that_is_replaced_while_its_writer_is_asked_is_what_it_is_by_then);
     tcase_add_test(t, an_open_that_fails_after_it_has_waited_leaves_nothing);
     tcase_add_test(t, a_repeated_open_is_the_same_open);
     tcase_add_test(t, a_repeated_create_is_the_same_open);
