@@ -107,7 +107,7 @@ struct core_options {
     uint64_t readahead_bytes; /* upper bound per open file. 0: computed from stripes and memory */
     bool read_only;
     bool ahead;         /* removals may be answered ahead (core_req.ahead); the default */
-    bool create_ahead;  /* so may creations; not the default */
+    bool create_ahead;  /* so may creations; the default of a mount, not here */
     bool relatime;      /* reading moves atime, by the rule of proto/atime.h; else it never does */
     bool no_dir_time;   /* not that of directories */
     bool readers_cache; /* readers of files not opened with O_DIRECT keep what they have read: the
