@@ -51,9 +51,9 @@ prepare() {
     done
     roots=("$C/mds/data" "$C/oss1/t1" "$C/oss2/t1")
     mkfifo "$T/now"
-    cut 0
+    cut_power 0
 }
-cut() { # SEED: what a disk would hold
+cut_power() { # SEED: what a disk would hold
     local r
     for r in "${roots[@]}"; do
         "$tools/powercut-apply" "$r" "$r.shadow" "$1" || fail "powercut-apply"
@@ -113,7 +113,7 @@ rounds() { # STATE N [VAR=VALUE]: 0 if the oracle was content every time, else 1
             early=$((early + 1))
         fi
         kill_all
-        cut "$(((SEED + i) * (i % 3)))" # every third time nothing unsynced survives
+        cut_power "$(((SEED + i) * (i % 3)))" # every third time nothing unsynced survives
     done
 }
 # shellcheck disable=SC2317 # called by wait_for

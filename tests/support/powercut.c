@@ -109,6 +109,12 @@ static const char *tracked_path(int fd, char *buf, size_t len)
     return buf + root_len;
 }
 
+static void give_up(const char *what, const char *path)
+{
+    fprintf(stderr, "powercut: %s %s: %m\n", what, path);
+    abort();
+}
+
 static struct file *file_get(ino_t ino)
 {
     for (unsigned i = 0; i < MAX_FILES; i++) {
@@ -183,7 +189,7 @@ static void copy_range(int from, int to, uint64_t start, uint64_t end)
         if (n <= 0)
             return;
         if (real_pwrite(to, buf, (size_t)n, (off_t)start) != n)
-            abort();
+            give_up("write", shadow);
         start += (uint64_t)n;
     }
 }
@@ -216,10 +222,10 @@ static void sync_file(int fd, ino_t ino)
     data_path(path, sizeof path, ino);
     to = real_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (from < 0 || to < 0)
-        abort();
+        give_up("open", path);
     pthread_mutex_lock(&lock);
     if (fstat(from, &st) != 0)
-        abort();
+        give_up("stat", path);
     f = file_get(ino);
     for (unsigned i = 0; i < f->n_ranges; i++)
         copy_range(from, to, f->ranges[i].start, f->ranges[i].end);
@@ -227,12 +233,28 @@ static void sync_file(int fd, ino_t ino)
     if (f->is_mapped)
         copy_all(from, to);
     if (real_ftruncate(to, st.st_size) != 0)
-        abort();
+        give_up("truncate", path);
     pthread_mutex_unlock(&lock);
     close(from);
     close(to);
 }
 
+/* `name` becomes another name of `data` in one step: whoever is killed here loses no durable name.
+ */
+static void link_durable(const char *data, const char *name)
+{
+    char made[PATH_MAX];
+    struct stat of_data, of_name;
+
+    if (stat(data, &of_data) == 0 && stat(name, &of_name) == 0 && of_data.st_ino == of_name.st_ino)
+        return;
+    snprintf(made, sizeof made, "%.2000s/made", shadow);
+    unlink(made);
+    if (link(data, made) != 0 || rename(made, name) != 0)
+        give_up("link", name);
+}
+
+/* Under the lock: two threads that sync one directory would be in each other's way. */
 static void sync_names(const char *live, const char *rel)
 {
     char dir[PATH_MAX], name[PATH_MAX + 256], data[PATH_MAX];
@@ -271,9 +293,7 @@ static void sync_names(const char *live, const char *rel)
             fd = real_open(data, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
             if (fd >= 0)
                 close(fd);
-            unlink(name);
-            if (link(data, name) != 0)
-                abort();
+            link_durable(data, name);
         }
     }
     if (d)
@@ -288,10 +308,13 @@ static void made_durable(int fd)
     int saved = errno;
 
     if (rel && !drop_sync && fstat(fd, &st) == 0) {
-        if (S_ISDIR(st.st_mode))
+        if (S_ISDIR(st.st_mode)) {
+            pthread_mutex_lock(&lock);
             sync_names(path, rel);
-        else if (S_ISREG(st.st_mode))
+            pthread_mutex_unlock(&lock);
+        } else if (S_ISREG(st.st_mode)) {
             sync_file(fd, st.st_ino);
+        }
     }
     errno = saved;
 }
