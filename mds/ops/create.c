@@ -132,6 +132,7 @@ static int create_existing(struct txn *t, struct shard_entry *e, const struct ms
         rc = exec_open_trunc(t, e, ino, &req->cred);
     if (rc == 0)
         rc = exec_mark_writer(t, e, ino);
+    e->result_ino = ino; /* for a repeat of this request */
     return rc < 0 ? rc : exec_reply_inode(t, e, ino, req->flags & MSG_CREATE_OPEN, ret_rep);
 }
 

@@ -51,19 +51,36 @@ static bool see_file(struct mds_op *o, struct view *v, uint64_t ino, struct mds_
 
 /* This very request was executed before: an open in its kept answer must be known to the session
  * module, whatever the state would say to a new request. */
-static bool is_repeat(const struct mds_op *o, struct view *v)
+static bool find_repeat(const struct mds_op *o, struct view *v, struct slot_rec *ret_rec)
 {
     const struct rpc_header *h = &o->req->header;
-    struct slot_rec rec;
     const void *value;
     uint32_t len;
     struct key k;
 
     key_slot(&k, h->session, h->slot);
-    if (view_record(v, &k, &o->req->arena, &value, &len) < 0 || len < sizeof(rec))
+    if (view_record(v, &k, &o->req->arena, &value, &len) < 0 || len < sizeof(*ret_rec))
         return false;
-    memcpy(&rec, value, sizeof(rec));
-    return le32toh(rec.sequence) == h->slot_sequence;
+    memcpy(ret_rec, value, sizeof(*ret_rec));
+    return le32toh(ret_rec->sequence) == h->slot_sequence;
+}
+
+static bool is_repeat(const struct mds_op *o, struct view *v)
+{
+    struct slot_rec rec;
+
+    return find_repeat(o, v, &rec);
+}
+
+/* What an earlier sending of this CREATE has made or found, by whatever name it goes now: others
+ * may have opened it since a restart, and give back their leases first. 0: nothing. */
+static uint64_t find_repeated(const struct mds_op *o, struct view *v)
+{
+    struct slot_rec rec;
+
+    if (!(o->req->header.flags & RPC_FLAG_RESENT) || !find_repeat(o, v, &rec) || rec.status)
+        return 0;
+    return le64toh(rec.ino);
 }
 
 /* Whether there is one, or why not, is for execution to say. */
@@ -108,10 +125,12 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
         (req->open_flags & O_ACCMODE) | (req->flags & MSG_CREATE_TRUNC ? O_TRUNC : 0);
     bool unnamed = req->flags & MSG_CREATE_UNNAMED;
     bool found = req->flags & MSG_CREATE_FOUND;
-    uint64_t ino = unnamed ? 0
-                   : found ? find_name(v, req->parent, &req->name)
-                           : find_new_name(o, v, req->parent, &req->name);
+    uint64_t ino = find_repeated(o, v);
     struct mds_inode in;
+
+    if (!ino && !unnamed)
+        ino = found ? find_name(v, req->parent, &req->name)
+                    : find_new_name(o, v, req->parent, &req->name);
 
     o->entry.check_resolved = true;
     o->entry.resolved[0] = ino;

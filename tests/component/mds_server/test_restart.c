@@ -258,6 +258,52 @@ START_TEST(a_create_whose_answer_was_lost_with_the_server_is_answered_again)
 }
 END_TEST
 
+/* Sent before; its link broke. */
+static void send_over_a_new_link(unsigned client, struct rig_call *call, unsigned op,
+                                 const void *req)
+{
+    rig_send_again(&rig, client, 1, call, op, req);
+    rpc_link_close(rpc_peer_link(rig.client[client].mds), -AIFS_ECONN);
+}
+
+START_TEST(a_create_answered_again_takes_the_lease_of_who_has_found_the_file_by_a_new_name)
+{
+    struct msg_create_req req = {.parent = KEY_ROOT_INO,
+                                 .name = str("f"),
+                                 .mode = 0100666,
+                                 .flags = MSG_CREATE_OPEN,
+                                 .open_flags = O_RDWR};
+    struct msg_rename_req rename = {
+        .parent = KEY_ROOT_INO, .name = str("f"), .new_parent = KEY_ROOT_INO, .new_name = str("g")};
+    struct rig_call call = {0};
+    const struct msg_inode_rep *rep;
+    uint64_t ino, open_id;
+    const void *any;
+
+    ck_ok(rig_do(&rig, 0, RPC_OP_CREATE, &req, &any));
+    rep = any;
+    ino = rep->inode.attr.ino;
+    open_id = rep->open_id;
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 0, 0, 0, 0, MSG_LEASE_NONE, 0)); /* it has had no answer */
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(rig_do(&rig, 1, RPC_OP_RENAME, &rename, NULL));
+    rep = rig_open_file(&rig, 1, ino, O_RDWR);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    rig.client[1].release_size = 60000;
+    send_over_a_new_link(0, &call, RPC_OP_CREATE, &req);
+    ck_assert(rig_until(&rig, 5000, rig_is_done, &call));
+    ck_ok(call.status);
+    rep = call.c.rep;
+    ck_assert_uint_eq(rep->open_id, open_id);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
+    rig_forget(&call);
+    ck_assert_uint_eq(rig_client_count(&rig.client[1], RPC_OP_RECALL, ino), 1);
+    rep = rig_open_file(&rig, 1, ino, O_RDWR); /* it is known that two have it open */
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
+}
+END_TEST
+
 START_TEST(a_server_whose_disk_is_full_starts_and_lets_files_be_removed)
 {
     struct msg_create_req req = {.parent = KEY_ROOT_INO, .name = str("g"), .mode = 0100666};
@@ -408,6 +454,8 @@ static void add(TCase *t)
     tcase_add_test(t, a_renewal_without_memory_is_no_end_of_the_session);
     tcase_add_test(t, a_reclaim_without_memory_can_be_sent_again);
     tcase_add_test(t, a_create_whose_answer_was_lost_with_the_server_is_answered_again);
+    tcase_add_test(t,
+                   a_create_answered_again_takes_the_lease_of_who_has_found_the_file_by_a_new_name);
 }
 
 static void add_crashes(TCase *t)
