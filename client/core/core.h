@@ -157,6 +157,9 @@ struct core_opened {
     bool keep_cache;      /* pages cached at an earlier open are still right */
     bool attr_changed;    /* attributes differ from those the last core_entry told */
     bool locks_seen;      /* record locks are used on it here: the kernel should send FLUSH */
+    bool fresh;           /* nothing of it was cached before, and its attributes are as told */
+    uint32_t whole; /* so many bytes, all of it, are asked for already, and the kernel, which has
+                       none, may be given them with the answer: core_give_whole(); or 0 */
 };
 
 struct core_dirent {
@@ -329,6 +332,9 @@ void core_fsync(struct core *c, struct core_req *q, struct core_file *f,
                 bool data_only); /* flush + durable */
 /* Directories: what was removed ahead has been executed, and an error of that is told, once. */
 void core_fsync_ino(struct core *c, struct core_req *q, uint64_t ino);
+/* The kernel is to be given what was just read of f, all of it, in advance: may it? Nobody else has
+ * the inode open here, and it is under a lease, so it is right until that is recalled. */
+bool core_give_whole(struct core_file *f);
 /* The last reference is gone, and with it the locks set through f. Returns at once: the close goes
  * to the server in a batch. Requests on f must be done. */
 void core_release(struct core *c, struct core_file *f);

@@ -385,7 +385,7 @@ void inline_write_direct(struct core_req *q);
 /* Asks for a write lease that lasts for this request; then resume. */
 void inline_lease(struct core_req *q, void (*resume)(struct core_req *q));
 void read_will_need(const struct core_file *f, uint64_t start, uint64_t end); /* advice */
-void preread_opened(struct core_file *f, bool kernel_has_it);
+void preread_opened(struct core_file *f, struct core_opened *opened);         /* opened.whole */
 void preread_released(const struct core_file *f);
 void direct_read(struct core_req *q);
 void direct_write(struct core_req *q);

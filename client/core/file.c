@@ -227,6 +227,8 @@ static void opened_inode(struct core_inode *i, const struct msg_inode *m,
         i->told_change != m->attr.change || atime_is_before(i->told_atime, m->attr.atime);
     ret_opened->keep_cache =
         i->lease != MSG_LEASE_NONE || (i->data_change && i->data_change == m->attr.change);
+    ret_opened->fresh = !ret_opened->attr_changed && i->lease == MSG_LEASE_NONE && !i->data_change;
+    ret_opened->whole = 0;
     lease_reply(i, m);
     if (m->has_data)
         inline_load(i, m);
@@ -322,7 +324,7 @@ static void open_serve(struct core_req *q)
         open_truncate(q);
         return;
     }
-    preread_opened(q->out.opened.file, q->out.opened.keep_cache);
+    preread_opened(q->out.opened.file, &q->out.opened);
     req_finish(q, 0);
 }
 
@@ -334,6 +336,7 @@ static void open_held_over(struct core_req *q)
     q->out.opened.lease = i->lease;
     q->out.opened.keep_cache = false;
     q->out.opened.attr_changed = true;
+    q->out.opened.fresh = false;
     inode_entry(i, &q->entry);
     q->entry.entry_valid_ns = name_valid_ns;
     open_serve(q);

@@ -6,7 +6,9 @@
  * Happy path: a small file of a directory whose files are read whole is asked for when its OPEN has
  * been answered, while the kernel wakes the reader and the reader asks; its READ then finds the
  * data here or on its way. It counts as read ahead until the reader has come, and for no longer
- * than the file is open.
+ * than the file is open. Of a file that the kernel has nothing of, and that nobody else has open
+ * here, the data may go along with the answer to the open, and no READ comes (client/fuse/give.c);
+ * of what was not seen to be read so nothing is learned, but for one of PREREAD_LOOK.
  *
  * Not done: for large files (read-ahead sees to them, from their first read on), where the kernel
  * may still have the pages, in programs that use libaifs (they say what they want), and while what
@@ -17,27 +19,44 @@
 #define PREREAD_BYTES CORE_LARGE_BYTES /* larger files are not */
 #define PREREAD_SURE  2                /* so many more were read whole than not */
 #define PREREAD_MOST  8
+#define PREREAD_LOOK  8 /* one of so many is not given to the kernel, so that its reads are seen */
 
 static struct core_inode *directory_of(const struct core_inode *i)
 {
     return i->parent ? inode_find(i->core, i->parent) : NULL;
 }
 
-void preread_opened(struct core_file *f, bool kernel_has_it)
+void preread_opened(struct core_file *f, struct core_opened *opened)
 {
     const struct core_inode *i = f->inode;
     struct core *c = i->core;
     const struct core_inode *dir = directory_of(i);
     uint64_t size = i->attr.size;
 
-    if (!c->o.readers_cache || !dir || kernel_has_it || i->lease == MSG_LEASE_NONE || i->in_line ||
-        (f->flags & O_ACCMODE) != O_RDONLY || f->flags & O_DIRECT || !size || size > PREREAD_BYTES)
+    if (!c->o.readers_cache || !dir || opened->keep_cache || i->lease == MSG_LEASE_NONE ||
+        i->in_line || (f->flags & O_ACCMODE) != O_RDONLY || f->flags & O_DIRECT || !size ||
+        size > PREREAD_BYTES)
         return;
     f->judged = true;
     if (dir->read_whole < PREREAD_SURE || c->ahead_bytes + size > c->max_ahead)
         return;
     c->stats.prereads++;
     read_will_need(f, 0, size);
+    if (opened->fresh && c->stats.prereads % PREREAD_LOOK)
+        opened->whole = (uint32_t)size;
+}
+
+static bool is_sole(const struct core_file *f)
+{
+    const struct list *all = &f->inode->files;
+
+    return all->next == &f->link && all->prev == &f->link;
+}
+
+bool core_give_whole(struct core_file *f)
+{
+    f->judged = false; /* nobody can see what is read of it */
+    return is_sole(f) && f->inode->lease != MSG_LEASE_NONE && f->bytes_read >= f->inode->attr.size;
 }
 
 void preread_released(const struct core_file *f)

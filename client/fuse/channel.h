@@ -268,6 +268,9 @@ bool channel_req_exits(const struct channel_req *q);
 /* The kernel asks for attributes before it uses them again. At once, on the reactor: it takes no
  * lock that a request could hold. */
 void channel_expire_attr(struct channel *c, uint64_t node);
+/* The beginning of node's contents goes into the page cache. At once, on the reactor: nothing of it
+ * may be asked for by a READ that has not been answered. */
+int channel_store(struct channel *c, uint64_t node, const struct iovec *data, int n);
 
 /* ---- notifications, any thread. Bounded queue: -EAGAIN when full ---- */
 

@@ -17,6 +17,8 @@
 #include "common/base/mem.h"
 #include "common/rt/thread.h"
 
+#define STORE_PIECES 20
+
 static int notice_write(const struct channel *c, int32_t code, struct iovec *iov, int n)
 {
     struct wire_out_header h = {.len = sizeof(h), .error = code};
@@ -187,6 +189,21 @@ void channel_expire_attr(struct channel *c, uint64_t node)
     if (rc != 0 && rc != -ENOENT && rc != -ENODEV)
         LOG_WARN("fuse", "the kernel keeps attributes of inode %llu: %s", (unsigned long long)node,
                  strerror(-rc));
+}
+
+int channel_store(struct channel *c, uint64_t node, const struct iovec *data, int n)
+{
+    struct wire_store_out out = {.ino = node};
+    struct iovec iov[2 + STORE_PIECES];
+
+    if (n > STORE_PIECES)
+        return -EINVAL;
+    iov[1] = (struct iovec){&out, sizeof(out)};
+    for (int i = 0; i < n; i++) {
+        iov[2 + i] = data[i];
+        out.size += (uint32_t)data[i].iov_len;
+    }
+    return notice_write(c, WIRE_NOTIFY_STORE, iov, 2 + n);
 }
 
 static int notifier_start(struct channel *c, struct channel_notifier *t, const char *name)

@@ -202,6 +202,7 @@ void fs_events(struct fs *fs, struct core_events *ret_events)
     fs->setid_epoch = 1;
     fs_raced_init(fs);
     fs_signals_init(fs);
+    fs_give_init(fs);
     *ret_events = (struct core_events){.inval_inode = on_inval_inode,
                                        .inval_entry = on_inval_entry,
                                        .inval_attr = on_inval_attr,
@@ -260,6 +261,7 @@ static void on_gone(void *user)
 
     fs_raced_end(fs);
     fs_signals_end(fs);
+    fs_give_end(fs);
     if (fs->gone)
         fs->gone(fs);
 }
@@ -291,6 +293,8 @@ void fs_stats_register(struct fs *fs)
                           "Opens and other calls by a name that somebody replaced meanwhile");
     stat_counter_register(&fs->signals, "aifs_fuse_signals_total", NULL,
                           "FUSE requests whose caller got a signal while they were under way");
+    stat_counter_register(&fs->gifts, "aifs_fuse_contents_with_open_total", NULL,
+                          "Small files whose contents the kernel was given with their OPEN");
 }
 
 void fs_stats_unregister(struct fs *fs)
@@ -301,4 +305,5 @@ void fs_stats_unregister(struct fs *fs)
     stat_unregister(&fs->dir_drops.stat);
     stat_unregister(&fs->raced_calls.stat);
     stat_unregister(&fs->signals.stat);
+    stat_unregister(&fs->gifts.stat);
 }

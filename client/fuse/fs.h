@@ -51,6 +51,9 @@ struct fs {
     struct list heeded; /* struct op whose caller got a signal, or may be ending */
     struct reactor_timer signal_timer;
     struct stat_counter signals;
+    struct list giving; /* struct op, an OPEN whose contents are to go with it */
+    struct reactor_timer give_timer;
+    struct stat_counter gifts;
     bool ended; /* no more requests come */
     struct stat_histogram latency[CHANNEL_N_OPS];
     struct stat_counter errors;
@@ -78,6 +81,9 @@ void fs_raced_end(struct fs *fs); /* lets go of all */
 
 void fs_signals_init(struct fs *fs);
 void fs_signals_end(struct fs *fs); /* looks at no caller any more */
+
+void fs_give_init(struct fs *fs);
+void fs_give_end(struct fs *fs); /* what waits for contents goes on, as long as they take */
 
 /* An open file or directory; fh of the channel is its address. */
 struct fs_file {
@@ -144,6 +150,10 @@ struct op {
     struct core_req *waiting; /* what a signal cancels: req, or the page of a directory */
     struct list heeded;       /* fs.heeded */
     bool signalled;           /* its caller, while it waits */
+    struct fs_file *given;    /* OPEN: give.c */
+    uint32_t given_bytes, given_flags;
+    uint64_t give_until_ns;
+    struct list giving;
 };
 
 /*
@@ -159,6 +169,9 @@ void op_go_on(struct op *o, void (*run)(struct op *o), void (*finish)(struct op 
  * the caller is unprivileged (setid.c). */
 void op_start_change(struct channel_req *q, uint64_t fh, uint64_t node, bool unprivileged,
                      void (*run)(struct op *o), void (*finish)(struct op *o, int status));
+/* From within the finish() of an OPEN, instead of a reply: it comes with all of the contents, so
+ * many bytes, when they are here soon (give.c). flags: channel_reply_open() */
+void op_give(struct op *o, struct fs_file *f, uint32_t bytes, uint32_t flags);
 /* From now on, while o waits: a signal cancels it when that is for its caller to decide (a wait for
  * a lock), or when that ends its caller, now or later; and a close by a caller that is ending. */
 void op_heed(struct op *o);

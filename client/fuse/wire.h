@@ -67,6 +67,7 @@ enum wire_opcode {
 enum wire_notice {
     WIRE_NOTIFY_INVAL_INODE = 2,
     WIRE_NOTIFY_INVAL_ENTRY = 3,
+    WIRE_NOTIFY_STORE = 4,
     WIRE_NOTIFY_INC_EPOCH = 8, /* 7.44 */
 };
 
@@ -347,6 +348,11 @@ struct wire_inval_inode_out {
     int64_t off, len;
 };
 
+struct wire_store_out { /* the data follows */
+    uint64_t ino, off;
+    uint32_t size, padding;
+};
+
 struct wire_inval_entry_out { /* the name follows, with its NUL */
     uint64_t parent;
     uint32_t namelen, flags;
@@ -407,6 +413,7 @@ WIRE_IS(wire_create_out, 144);
 WIRE_IS(wire_statfs_out, 80);
 WIRE_IS(wire_dirent, 24);
 WIRE_IS(wire_inval_inode_out, 24);
+WIRE_IS(wire_store_out, 24);
 WIRE_IS(wire_inval_entry_out, 16);
 WIRE_IS(wire_ring_header, 288);
 WIRE_IS(wire_ring_cmd, 24);

@@ -49,7 +49,10 @@ static void finish(struct op *o, int status)
     if (opened.attr_changed) /* what is open shows what others had written before */
         channel_expire_attr(o->q->channel, o->q->node);
     flags = fs_open_flags(&opened, o->q->open.flags);
-    channel_reply_open(op_end(o, 0), (uintptr_t)f, flags);
+    if (opened.whole)
+        op_give(o, f, opened.whole, flags);
+    else
+        channel_reply_open(op_end(o, 0), (uintptr_t)f, flags);
 }
 
 void op_open(struct channel_req *q)

@@ -315,6 +315,11 @@ void core_read_done(struct core_req *q UNUSED)
     fake.read_done++;
 }
 
+bool core_give_whole(struct core_file *f UNUSED)
+{
+    return fake.may_give;
+}
+
 void core_write_from(struct core *c UNUSED, struct core_req *q, struct core_file *f UNUSED,
                      uint64_t at, const struct iovec *iov, struct buf *room UNUSED)
 {
@@ -408,6 +413,7 @@ void channel_reply_attr(struct channel_req *q UNUSED, const struct msg_attr *a, 
 void channel_reply_open(struct channel_req *q UNUSED, uint64_t fh, uint32_t flags)
 {
     fake.reply_fh = fh;
+    fake.reply_flags = flags;
     reply("open %#x", flags);
 }
 
@@ -506,6 +512,13 @@ int channel_notify_inode(struct channel *c UNUSED, uint64_t node UNUSED, int64_t
     fake.notify_done = done;
     fake.notify_arg = arg;
     return fake.notify_status;
+}
+
+int channel_store(struct channel *c UNUSED, uint64_t node UNUSED, const struct iovec *data UNUSED,
+                  int n UNUSED)
+{
+    fake.stored += fake.store_status == 0;
+    return fake.store_status;
 }
 
 void channel_expire_attr(struct channel *c UNUSED, uint64_t node UNUSED)

@@ -24,6 +24,10 @@ struct fake {
     char reply[256]; /* "err -5", "entry 9", "open 0x5" */
     unsigned replies;
     uint64_t reply_fh;
+    uint32_t reply_flags; /* of an OPEN */
+    bool may_give;        /* the contents of any file, to the kernel */
+    unsigned stored;
+    int store_status;
     char names[8192];  /* of a directory reply: "a@cookie " */
     unsigned dir_room; /* entries that fit */
     int n_groups;      /* of the caller */
