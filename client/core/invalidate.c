@@ -8,7 +8,9 @@
  * The kernel takes the directory's lock to forget a name, and holds that lock during every change
  * of our own in it, which may itself be waiting for the server. So the answer does not wait for the
  * kernel while such a change is under way, nor longer than INVALIDATE_WAIT_NS, because the
- * notification may stand behind one that does (docs/adr: the window that remains).
+ * notification may stand behind one that does. The kernel is told then that all names are old,
+ * which takes no lock, if it may have been promised this one; an older kernel cannot be told
+ * (docs/adr: the window that remains).
  *
  * Removals that were answered ahead in or of the inode are another matter: until they have been
  * executed there is no answer, whatever else is to be said (behind.h).
@@ -25,8 +27,15 @@ struct invalidation {
     struct rpc_req *req; /* NULL: answered */
     uint64_t ino, since_ns;
     unsigned left; /* notifications the kernel has not confirmed */
+    bool believed; /* it may have been promised what they are about */
     bool due;      /* to be answered when the removals under way have been */
 };
+
+static void kernel_forgets_names(struct core *c)
+{
+    if (c->o.events.inval_all)
+        c->o.events.inval_all(c->o.events.arg);
+}
 
 static bool removals_under_way(const struct core *c, uint64_t ino)
 {
@@ -45,6 +54,14 @@ static void answer(struct core *c, struct invalidation *v)
     v->req = NULL;
     if (req)
         rpc_reply(req, 0, &(struct msg_empty){0});
+}
+
+static void answer_early(struct core *c, struct invalidation *v)
+{
+    if (v->believed && v->left)
+        kernel_forgets_names(c);
+    v->believed = false;
+    answer(c, v);
 }
 
 static void end_if_over(struct invalidation *v)
@@ -89,12 +106,6 @@ void core_inval_entry_done(struct core *c, void *token)
 {
     if (token)
         put(c, token);
-}
-
-static void kernel_forgets_names(struct core *c)
-{
-    if (c->o.events.inval_all)
-        c->o.events.inval_all(c->o.events.arg);
 }
 
 static void kernel_forgets_name(struct core *c, struct invalidation *v, const char *name,
@@ -155,7 +166,7 @@ void invalidate_begin_change(struct core *c, uint64_t dir)
         struct invalidation *v = list_entry(l, struct invalidation, link);
 
         if (v->ino == dir)
-            answer(c, v);
+            answer_early(c, v);
     }
 }
 
@@ -167,8 +178,16 @@ void invalidate_tick(struct core *c, uint64_t now)
         struct invalidation *v = list_entry(l, struct invalidation, link);
 
         if (now - v->since_ns >= INVALIDATE_WAIT_NS)
-            answer(c, v);
+            answer_early(c, v);
     }
+}
+
+/* May the kernel go on using what is to be forgotten, without asking here? */
+static bool kernel_believes(struct core *c, const struct core_inode *dir,
+                            const struct msg_invalidate_req *m)
+{
+    return m->whole || !dir || dir->kernel_has_more || c->names_forgotten || !session_believed(c) ||
+           names_get(c, m->ino, m->name.data, m->name.len);
 }
 
 static void drop_own(struct core *c, struct core_inode *i, const struct msg_invalidate_req *m)
@@ -195,6 +214,8 @@ static void handle_invalidate(struct rpc_req *req)
     struct core_inode *i = inode_find(c, m.ino);
     struct invalidation *v = FAULT("client.invalidate.memory") ? NULL : mem_zalloc(sizeof *v);
 
+    if (v)
+        v->believed = kernel_believes(c, i, &m);
     c->stats.invalidations++;
     relist_forget(c, 0);
     drop_own(c, i, &m);
@@ -222,7 +243,7 @@ static void handle_invalidate(struct rpc_req *req)
     else if (m.name.len && c->o.events.inval_entry)
         kernel_forgets_name(c, v, m.name.data, m.name.len);
     if (v->left > 1 && is_changing(c, m.ino))
-        answer(c, v);
+        answer_early(c, v);
     put(c, v);
 }
 

@@ -200,9 +200,123 @@ START_TEST(one_listed_name_that_the_server_takes_back_is_asked_for_again)
 }
 END_TEST
 
+/* ---- what the kernel is to forget, and cannot at once ---- */
+
+static void *tokens[NAMES]; /* of what it has not confirmed */
+static unsigned n_tokens, n_all;
+
+static bool inval_entry(void *arg, uint64_t ino, const char *name, uint32_t len, void *token)
+{
+    (void)arg;
+    (void)ino;
+    (void)name;
+    (void)len;
+    ck_assert_uint_lt(n_tokens, NAMES);
+    tokens[n_tokens++] = token;
+    return true;
+}
+
+static void inval_all(void *arg)
+{
+    (void)arg;
+    n_all++;
+}
+
+static void remount_as_kernel(void)
+{
+    struct core_options o;
+
+    core_options_default(&o);
+    o.events.inval_entry = inval_entry;
+    o.events.inval_all = inval_all;
+    bed_unmount(&bed, c, false, 0);
+    c = bed_mount(&bed, &o);
+    make_names();
+    list_all(NAMES);
+    n_tokens = n_all = 0;
+}
+
+static void confirm(void)
+{
+    while (n_tokens)
+        core_inval_entry_done(c, tokens[--n_tokens]);
+}
+
+static void begin_change(struct bed_op *op)
+{
+    bed.cluster.mds_hold = true;
+    bed_op_init(op);
+    core_mkdir(c, &op->q, 1, "d", 1, 0755, NULL);
+    bed_spin(&bed, 10 * NS_PER_MS);
+}
+
+static void end_change(struct bed_op *op)
+{
+    bed.cluster.mds_hold = false;
+    fake_mds_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, op), 0);
+}
+
+/* Its change holds the lock that the kernel takes to forget a name. */
+START_TEST(a_name_that_the_kernel_cannot_forget_now_is_old_with_all_others)
+{
+    struct bed_op op;
+    bool answered;
+
+    remount_as_kernel();
+    begin_change(&op);
+    fake_invalidate(&bed.cluster, 1, "other", &answered); /* it has been told of no such name */
+    fake_run_until(&bed.cluster, &answered);
+    ck_assert_uint_eq(n_all, 0);
+    fake_invalidate(&bed.cluster, 1, "n2", &answered);
+    fake_run_until(&bed.cluster, &answered);
+    ck_assert_uint_eq(n_tokens, 2);
+    ck_assert_uint_eq(n_all, 1);
+    end_change(&op);
+    confirm();
+    ck_assert_uint_eq(n_all, 1);
+}
+END_TEST
+
+START_TEST(so_is_one_that_it_could_not_forget_before_a_change_began)
+{
+    struct bed_op op;
+    bool answered;
+
+    remount_as_kernel();
+    fake_invalidate(&bed.cluster, 1, "n2", &answered);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    ck_assert(!answered);
+    ck_assert_uint_eq(n_all, 0);
+    begin_change(&op);
+    fake_run_until(&bed.cluster, &answered);
+    ck_assert_uint_eq(n_all, 1);
+    end_change(&op);
+    confirm();
+}
+END_TEST
+
+START_TEST(what_the_kernel_has_forgotten_in_time_leaves_it_all_others)
+{
+    bool answered;
+
+    remount_as_kernel();
+    fake_invalidate(&bed.cluster, 1, "n2", &answered);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    ck_assert(!answered);
+    confirm();
+    fake_run_until(&bed.cluster, &answered);
+    bed_spin(&bed, NS_PER_S);
+    ck_assert_uint_eq(n_all, 0);
+}
+END_TEST
+
 SUITE_MAIN("client-names", setup, teardown, what_an_older_server_does_not_take_together_goes_alone,
            of_two_changes_of_a_name_at_a_time_the_later_answer_is_not_believed,
            nor_when_what_the_earlier_one_said_is_forgotten,
            names_that_were_listed_and_never_asked_for_are_forgotten_with_their_directory,
            names_that_were_listed_are_known_whether_they_are_there_or_not,
-           one_listed_name_that_the_server_takes_back_is_asked_for_again)
+           one_listed_name_that_the_server_takes_back_is_asked_for_again,
+           a_name_that_the_kernel_cannot_forget_now_is_old_with_all_others,
+           so_is_one_that_it_could_not_forget_before_a_change_began,
+           what_the_kernel_has_forgotten_in_time_leaves_it_all_others)
