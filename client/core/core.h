@@ -97,7 +97,8 @@ struct core_options {
     unsigned memory_threads; /* 1: memory for streams of writes is touched by a thread of its own;
                                 0: by the reactor */
     uint64_t warm_bytes; /* of it, for streams, at most an eighth: touched by core_create(), so that
-                            the first of them does not wait for fresh memory */
+                            the first of them does not wait for fresh memory; where that are 8 MiB
+                            and more, 1 MiB for listings as well */
     /* What is kept under a lease of the server is believed while that holds; the kernel is told to
      * ask again (here, not at the server) after so long at the latest. */
     uint64_t attr_ns, entry_ns, negative_ns; /* attributes, names, names that do not exist */

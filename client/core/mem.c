@@ -31,7 +31,11 @@
 #define SLABS_SMALL      4u /* with which a class that begins so comes to SLAB_BYTES, then as above */
 #define STREAM_CLASS     (MEM_CLASSES - 1)
 #define STREAM_BYTES     (16u * MIB)
-#define GROW_PAUSE_NS    (2 * NS_PER_MS)
+/* Listings need the two smallest sizes: the first slabs of these, where so much is taken for
+ * streams. */
+#define WARM_SMALL      2u
+#define WARM_SMALL_FROM (8u * MIB)
+#define GROW_PAUSE_NS   (2 * NS_PER_MS)
 static_assert(MEM_SLABS_MAX > SLABS_SMALL, "see mem_budget_init()");
 
 /* Requests that wait, for memory too, with their bytes in a buffer for streams. The others have
@@ -184,6 +188,9 @@ void mem_warm(struct core *c)
 
     while (k->bytes + next_slab(k) <= bytes && (b = class_grow(c, k)))
         buf_put(b);
+    for (unsigned i = 0; i < WARM_SMALL && bytes >= WARM_SMALL_FROM; i++)
+        if ((b = class_grow(c, &c->mem.cls[i])))
+            buf_put(b);
 }
 
 /* ---- more for streams, beside the reactor ---- */

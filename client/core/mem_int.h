@@ -46,7 +46,7 @@ struct core_mem {
 };
 
 int mem_budget_init(struct core *c) MUST_USE;
-void mem_warm(struct core *c); /* takes in advance what core_options.warm_bytes says */
+void mem_warm(struct core *c); /* touches in advance what core_options.warm_bytes says */
 void mem_budget_fini(struct core *c);
 struct buf *mem_get(struct core *c, uint32_t bytes, enum mem_how how); /* NULL: none now */
 struct buf *mem_page_get(struct core *c); /* for scattered blocks; NULL: none now */
