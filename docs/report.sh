@@ -21,7 +21,7 @@ done
 page=${page:-$root/docs/report.html}
 [ -x "$bench" ] || { echo "report.sh: there is no $bench: build first" >&2 && exit 1; }
 
-size=128Mi files=4000 steps=10 blocks=12 servers=1,2,4,8 clients=1,4 link=50000000 seconds=1 scale=16
+size=128Mi files=4000 steps=10 blocks=12 servers=1,2,4,8 clients=1,4 link=50000000 seconds=3 scale=16
 [ -z "$quick" ] || { runs=1 size=4Mi files=50 steps=2 blocks=2 servers=1,2 clients=1 link=40000000 seconds=0.1 scale=1000; }
 
 place=$(mktemp -d "/dev/shm/aifs-report.XXXXXX")
