@@ -31,17 +31,17 @@ static unsigned clip(const struct iovec *src, unsigned n_src, uint64_t from, uin
 }
 
 int cma_read(pid_t pid, const struct iovec *local, unsigned n_local, const struct iovec *remote,
-             unsigned n_remote, uint64_t len)
+             unsigned n_remote, uint64_t from, uint64_t len)
 {
-    uint64_t done = 0;
+    uint64_t done = from, end = from + len;
 
     if (FAULT("net.cma_read"))
         return -EPERM;
-    while (done < len) {
+    while (done < end) {
         struct iovec l[NET_IOV_MAX];
         struct iovec r[NET_IOV_MAX];
-        unsigned nl = clip(local, n_local, done, len - done, l);
-        unsigned nr = clip(remote, n_remote, done, len - done, r);
+        unsigned nl = clip(local, n_local, done, end - done, l);
+        unsigned nr = clip(remote, n_remote, done, end - done, r);
         ssize_t n = process_vm_readv(pid, l, nl, r, nr, 0);
 
         if (n < 0)

@@ -14,11 +14,12 @@
 #include "common/base/compiler.h"
 
 /*
- * Copies len bytes from the peer's remote iov to the local one; both must hold at least that much.
+ * Copies len bytes, from the given one on, of the peer's remote iov to the same place of the local
+ * one; both must hold at least that much.
  * All or an error: -ESRCH the process is gone, -EFAULT it has no such memory, -EPERM. The peer's
  * addresses come from the wire: a wrong one is the peer's error, never ours.
  */
 int cma_read(pid_t pid, const struct iovec *local, unsigned n_local, const struct iovec *remote,
-             unsigned n_remote, uint64_t len) MUST_USE;
+             unsigned n_remote, uint64_t from, uint64_t len) MUST_USE;
 
 #endif

@@ -76,6 +76,10 @@ struct net_rx {
     /* In: the bulk lands and received() runs before the transport does anything else, so that
      * memory given for it is not kept waiting by a slow or silent peer. */
     bool at_once;
+    /* Out, NULL unless head() sets it: called while the bulk lands at once, in parts: so many bytes
+     * are there, the last of them in the processor's cache. Not every transport does. */
+    void (*landed)(void *arg, uint32_t bytes);
+    void *landed_arg;
 };
 
 struct net_conn_ops {

@@ -295,7 +295,7 @@ static bool cookie_readable(const struct net_ucx *u)
     uint8_t got[OFFER_COOKIE_BYTES];
     struct iovec local = {got, sizeof got};
     struct iovec remote = {(void *)(uintptr_t)u->theirs.cookie_at, sizeof got};
-    int rc = cma_read((pid_t)u->theirs.pid, &local, 1, &remote, 1, sizeof got);
+    int rc = cma_read((pid_t)u->theirs.pid, &local, 1, &remote, 1, 0, sizeof got);
 
     if (rc < 0)
         LOG_DEBUG("net", "%s: cannot read process %u: %s", u->conn->describe, u->theirs.pid,

@@ -158,8 +158,9 @@ void chunk_report_damaged(const struct chunk_op *op, uint32_t offset)
 
 int chunk_check_sums(const struct chunk_op *op)
 {
-    const uint8_t *p = op->data;
-    uint32_t offset = op->offset, left = op->len, i = 0;
+    uint32_t done = chunk_place_checked(op), i = done / CHUNK_BLOCK;
+    uint32_t offset = op->offset + done, left = op->len - done;
+    const uint8_t *p = (const uint8_t *)op->data + done;
 
     while (op->crcs && left) {
         uint32_t n = MIN(left, CHUNK_BLOCK - offset % CHUNK_BLOCK);

@@ -234,6 +234,22 @@ bool chunk_store_place(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint
     return true;
 }
 
+void chunk_store_landed(struct chunk_place *p, uint32_t bytes)
+{
+    while (p->crcs && bytes - p->checked >= CHUNK_BLOCK &&
+           crc32c(p->data + p->checked, CHUNK_BLOCK) == p->crcs[p->checked / CHUNK_BLOCK])
+        p->checked += CHUNK_BLOCK;
+}
+
+uint32_t chunk_place_checked(const struct chunk_op *op)
+{
+    const struct chunk_place *p = op->place;
+
+    return p && p->crcs && p->crcs == op->crcs && p->data == op->data && !op->offset
+               ? MIN(p->checked, op->len)
+               : 0;
+}
+
 void chunk_store_unplace(struct chunk_place *p)
 {
     struct chunk_store *s = p->store;

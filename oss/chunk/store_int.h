@@ -327,6 +327,7 @@ int chunk_place_prepare(struct chunk_store *s, struct chunk_slot slot, uint8_t *
 void chunk_place_prepared(struct chunk_store *s, struct chunk_slot slot);
 /* May op, which holds its whole chunk or will, make its place the chunk's slot? */
 bool chunk_place_fits(const struct chunk_op *op);
+uint32_t chunk_place_checked(const struct chunk_op *op); /* its first bytes, while they landed */
 /* The place becomes op->write.slot, with the data in it. -EIO: a fault point. */
 int chunk_place_take(struct chunk_op *op) MUST_USE;
 void chunk_places_free(struct chunk_store *s);

@@ -90,6 +90,11 @@ static void write_repeated(struct oss_request *r)
     oss_reply(r, 0, &s->rep);
 }
 
+static void place_landed(void *arg, uint32_t bytes)
+{
+    chunk_store_landed(arg, bytes);
+}
+
 static void place_release(void *arg)
 {
     chunk_store_unplace(arg);
@@ -107,7 +112,10 @@ bool oss_place_write(struct oss *o, struct rpc_req *req)
     p = arena_zalloc(&req->arena, sizeof *p);
     if (!p || !chunk_store_place(t->store, m->ino, g->chunk, g->offset, g->len, p))
         return false;
-    req->placed = (struct rpc_placed){.data = p->data, .release = place_release, .arg = p};
+    if (m->n_crcs == crc_pieces(g->offset, g->len))
+        p->crcs = m->crcs;
+    req->placed = (struct rpc_placed){
+        .data = p->data, .landed = place_landed, .release = place_release, .arg = p};
     return true;
 }
 

@@ -183,6 +183,8 @@ static void req_land(struct req *r, struct net_rx *rx)
     if (!place || !rx->at_once || !place(&r->pub))
         return;
     rx->iov[0] = (struct iovec){r->pub.placed.data, r->pub.header.bulk_len};
+    rx->landed = r->pub.placed.landed;
+    rx->landed_arg = r->pub.placed.arg;
     r->pub.bulk = NULL;
     buf_put(bulk);
 }

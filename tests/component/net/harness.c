@@ -87,6 +87,15 @@ static void on_buf(struct buf_waiter *w, struct buf *b)
     net_conn_resume(e->conn);
 }
 
+static void on_landed(void *arg, uint32_t bytes)
+{
+    struct msg *m = arg;
+
+    MUST(bytes > m->landed && bytes <= m->bulk_len);
+    m->landed = bytes;
+    m->end->landings++;
+}
+
 static int on_head(struct net_conn *c, const void *head, uint32_t head_len, uint32_t bulk_len,
                    struct net_rx *rx)
 {
@@ -118,10 +127,15 @@ static int on_head(struct net_conn *c, const void *head, uint32_t head_len, uint
     memcpy(m->head, head, head_len);
     m->head_len = head_len;
     m->bulk_len = bulk_len;
+    m->landed = 0;
     m->hello = false;
     rx->token = m;
     if (bulk_len == 0)
         return 0;
+    if (e->head_calls % 2 == 0) {
+        rx->landed = on_landed;
+        rx->landed_arg = m;
+    }
     rx->iov[0] = (struct iovec){m->buf->data, bulk_len};
     rx->n_iov = 1;
     if (e->scatter && bulk_len > 4096) {
@@ -135,6 +149,7 @@ static int on_head(struct net_conn *c, const void *head, uint32_t head_len, uint
 
 static void check_msg(const struct msg *m)
 {
+    MUST(!m->landed || m->landed == m->bulk_len);
     MUST(le32_load(m->head + 12) == m->bulk_len);
     MUST(le32_load(m->head + 16) == m->head_len);
     if (m->bulk_len)

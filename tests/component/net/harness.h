@@ -40,6 +40,7 @@ struct msg {
     struct end *end;
     uint32_t bulk_len;
     uint32_t head_len;
+    uint32_t landed; /* told of so much of the bulk */
     bool hello;
     uint8_t *head; /* HEAD_ROOM bytes */
 };
@@ -63,6 +64,7 @@ struct end {
     uint8_t *heads;
     /* load */
     uint64_t to_send, sent, received, failed_rx, done_ok, done_failed, head_calls, received_calls;
+    uint64_t landings; /* told of */
     unsigned depth, in_flight;
     uint32_t max_bulk, fixed_bulk, fixed_head;
     uint32_t ask; /* send no bulk and ask for so much */

@@ -125,6 +125,42 @@ START_TEST(damaged_data_never_becomes_visible)
 }
 END_TEST
 
+/* In three parts, the last of which nobody tells of, with a byte wrong that is not the first. */
+static void land_in_parts(struct rig_op *o, uint32_t wrong)
+{
+    const uint32_t parts[] = {CB / 4 + 100, CB / 2};
+
+    target_write_init(o, 5, data + CB, CB);
+    ck_assert(rig_place(&rig, o));
+    o->place.crcs = o->op.crcs;
+    o->place.data[wrong] ^= wrong ? 1 : 0;
+    for (unsigned i = 0; i < ARRAY_LEN(parts); i++)
+        chunk_store_landed(&o->place, parts[i]);
+}
+
+START_TEST(damage_is_found_whenever_it_landed)
+{
+    static const uint32_t wrong[] = {1, CB / 4, CB / 2 - 1, CB / 2, CB - 1};
+    struct rig_op o;
+
+    log_set_level(LOG_LEVEL_ERROR);
+    rig_open(&rig);
+    target_warm(2);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
+    for (unsigned i = 0; i < ARRAY_LEN(wrong); i++) {
+        land_in_parts(&o, wrong[i]);
+        ck_assert_uint_eq(o.place.checked, MIN(wrong[i] / CHUNK_BLOCK * CHUNK_BLOCK, CB / 2));
+        ck_assert_int_eq(rig_run(&rig, &o), -AIFS_ECHECKSUM);
+        target_expect(5, data, CB);
+    }
+    land_in_parts(&o, 0);
+    ck_assert_uint_eq(o.place.checked, CB / 2);
+    ck_assert_int_eq(rig_run(&rig, &o), 0);
+    target_expect(5, data + CB, CB);
+    ck_assert_int_eq(rig_verify(&rig, 5, 0), 0);
+}
+END_TEST
+
 START_TEST(a_write_that_fails_behind_its_place_leaves_the_old_data)
 {
     rig_open(&rig);
@@ -360,6 +396,7 @@ int main(void)
                    parts_of_blocks_and_of_chunks_get_no_place,
                    a_torn_transfer_leaves_the_old_data_and_frees_its_slot,
                    a_slot_under_transfer_is_not_given_away, damaged_data_never_becomes_visible,
+                   damage_is_found_whenever_it_landed,
                    a_write_that_fails_behind_its_place_leaves_the_old_data,
                    a_chunk_that_has_grown_is_merged_from_the_place,
                    a_chunk_that_is_not_in_memory_is_merged_from_the_place,

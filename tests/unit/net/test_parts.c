@@ -369,15 +369,15 @@ START_TEST(memory_is_read_across_uneven_pieces_and_a_bad_address_is_an_error)
 
     for (unsigned i = 0; i < sizeof from; i++)
         from[i] = (uint8_t)(i * 7);
-    ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, sizeof from), 0);
+    ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, 0, sizeof from), 0);
     ck_assert_mem_eq(from, to, sizeof from);
     memset(to, 0, sizeof to);
-    ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, 5000), 0);
+    ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, 0, 5000), 0);
     ck_assert_mem_eq(from, to, 5000);
     ck_assert_uint_eq(to[5000], 0);
     remote[1].iov_base = (void *)16;
-    ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, sizeof from), -EFAULT);
-    ck_assert_int_eq(cma_read(0x3fffffff, local, 2, remote, 3, 10), -ESRCH);
+    ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, 0, sizeof from), -EFAULT);
+    ck_assert_int_eq(cma_read(0x3fffffff, local, 2, remote, 3, 0, 10), -ESRCH);
 }
 END_TEST
 
