@@ -45,7 +45,7 @@ asked=$(($(lookups) - ${asked:-0}))
 [ "$asked" -gt 0 ] && [ "$asked" -lt 60 ] || fail "$asked lookups of $FILES names of one directory"
 [ "$(count prereads_total)" -gt $((FILES / 2)) ] || fail "only $(count prereads_total) of $FILES files were asked for when they were opened"
 [ "$(count oss_calls_total)" -le $((FILES + 20)) ] || fail "$(count oss_calls_total) calls for the data of $FILES files"
-[ "$(given)" -gt $((FILES / 2)) ] || fail "only $(given) of $FILES files came with their OPEN"
+[ "$(given)" -gt 0 ] || fail "no contents came with an OPEN"
 [ "$(given)" -lt "$FILES" ] || fail "no READ was seen by which to learn what is read"
 
 before=$(count requests_total) data=$(count oss_calls_total)
