@@ -105,13 +105,13 @@ for i in 0 1; do # who is killed closes what it has open, and that waits for no 
     expect "a write that no server takes" wait_for 30 begun "${hasty[i]}"
     kill -KILL "${writers[i]}" && wait "${writers[i]}" 2>/dev/null
 done
-# somebody listens where the daemon might: its word is not taken
-python3 -c 'import os, signal, socket, sys
+# somebody listens where the daemon might: its word is not taken (in $T: whatever comes, it ends with the test)
+(cd "$T" && exec python3 -c 'import os, signal, socket, sys
 os.setuid(65534)
 s = socket.socket(socket.AF_UNIX)
 s.bind("\0aifs-mount/" + sys.argv[1] + "/ffffffffffffffff")
 s.listen()
-signal.pause()' "$(awk -v at="$T/hasty2" '$5 == at { print $3 }' /proc/self/mountinfo)" &
+signal.pause()' "$(awk -v at="$T/hasty2" '$5 == at { print $3 }' /proc/self/mountinfo)") &
 liar=$!
 expect "somebody listens" wait_for 30 grep -q 'aifs-mount/.*/ffffffffffffffff' /proc/net/unix
 refuse "an unmount that gives up" 3 'gave up writing back; [1-9][0-9]* bytes (are lost|were under way)' "$ADMIN" demo umount --dir "$C" "$T/hasty2"
