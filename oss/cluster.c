@@ -173,8 +173,8 @@ static void register_done(struct rpc_call *call, int status)
             LOG_WARN("oss", "registration with the metadata server: %s",
                      status == -EOPNOTSUPP ? "who answers is none: see oss.mds"
                      : status == -EEXIST
-                         ? "another server with this one's identity is connected: does it run "
-                           "twice, or are its targets copies?"
+                         ? "another server with this one's identity, or name and address, is "
+                           "connected: does it run twice, or are its targets copies?"
                          : err_text(status));
         rpc_call_fini(call);
         c->calling = false;

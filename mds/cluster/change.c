@@ -120,10 +120,8 @@ static bool text_equal(struct msg_bytes b, const char *text)
     return b.len == strlen(text) && (b.len == 0 || !memcmp(b.data, text, b.len));
 }
 
-static bool same_server(const struct map_node *n, const struct msg_register_req *req)
+static bool same_address(const struct map_node *n, const struct msg_register_req *req)
 {
-    if (uuid_equal(&n->uuid, &req->node))
-        return true;
     for (uint32_t i = 0; n->type == MAP_NODE_OSS && i < req->n_addresses; i++) {
         for (uint32_t k = 0; k < n->n_addresses; k++) {
             if (text_equal(req->addresses[i], n->addresses[k]))
@@ -131,6 +129,29 @@ static bool same_server(const struct map_node *n, const struct msg_register_req 
         }
     }
     return false;
+}
+
+static bool same_server(const struct map_node *n, const struct msg_register_req *req)
+{
+    return uuid_equal(&n->uuid, &req->node) || same_address(n, req);
+}
+
+static const struct map_node *node_known_as(const struct cluster_map *m,
+                                            const struct msg_register_req *req)
+{
+    const struct map_node *n = node_by_uuid(m, &req->node);
+
+    for (uint32_t i = 0; !n && i < m->n_nodes; i++)
+        if (same_address(&m->nodes[i], req) && text_equal(req->alias, m->nodes[i].alias))
+            n = &m->nodes[i];
+    return n;
+}
+
+uint32_t change_known_as(const struct cluster_map *m, const struct msg_register_req *req)
+{
+    const struct map_node *n = node_known_as(m, req);
+
+    return n ? n->id : 0;
 }
 
 static bool req_has_target(const struct msg_register_req *req, const struct uuid *uuid)
@@ -190,7 +211,7 @@ static bool is_all_here(const struct cluster_map *m, const struct msg_register_r
 /* Who it is a server keeps on its targets: one that has lost them comes as another. */
 static struct map_node *node_of(struct cluster_map *m, const struct msg_register_req *req)
 {
-    struct map_node *n = node_by_uuid(m, &req->node);
+    struct map_node *n = (struct map_node *)node_known_as(m, req);
 
     for (uint32_t i = 0; !n && i < m->n_nodes; i++) {
         if (same_server(&m->nodes[i], req) && is_all_here(m, req, m->nodes[i].id))

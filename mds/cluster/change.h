@@ -65,6 +65,12 @@ int change_pool_add(struct cluster_map *m, const char *name, const uint32_t *tar
 /* Out of the pool, into the default one. */
 int change_pool_remove(struct cluster_map *m, const char *name, const uint32_t *targets,
                        uint32_t n) MUST_USE;
+/*
+ * The server that asks: the one of its uuid, else the one of its name and one of its addresses,
+ * which has other disks now (who it is stands on them). Whoever calls change_register() sees that
+ * this one is not there at the same time. 0: none.
+ */
+uint32_t change_known_as(const struct cluster_map *m, const struct msg_register_req *req);
 /* Id of the node or target with this uuid; 0: none. */
 uint32_t change_node_id(const struct cluster_map *m, const struct uuid *uuid);
 uint32_t change_target_id(const struct cluster_map *m, const struct uuid *uuid);

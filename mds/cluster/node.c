@@ -226,12 +226,13 @@ static void registration_done(struct map_change *r, int status)
 
 static const struct map_change_ops registration = {registration_apply, registration_done};
 
-/* A server of this identity is there, and it is not the one that asks: a copy of its disks, or it
- * runs twice. One that is restarted has closed its connection; one that hangs is offline soon. */
+/* A server of this identity, or of this name and address, is there, and it is not the one that
+ * asks: a copy of its disks, or it runs twice. One that is restarted has closed its connection; one
+ * that hangs is offline soon. */
 static bool is_another(struct cluster *c, const struct rpc_req *req)
 {
     const struct msg_register_req *msg = req->msg;
-    const struct cluster_node *n = cluster_node(c, change_node_id(c->map, &msg->node));
+    const struct cluster_node *n = cluster_node(c, change_known_as(c->map, msg));
 
     if (!n || !n->up || uuid_equal(&n->boot, &msg->boot) || !n->link || n->link == req->from ||
         !rpc_link_alive(n->link))
@@ -246,7 +247,7 @@ void cluster_serve_register(struct rpc_req *req)
     struct cluster *c = cluster_of(req->handler_arg);
     const struct msg_register_req *msg = req->msg;
     bool too_many = msg->n_targets > TARGETS_MAX ||
-                    (c->nodes.count >= NODES_MAX && change_node_id(c->map, &msg->node) == 0);
+                    (c->nodes.count >= NODES_MAX && change_known_as(c->map, msg) == 0);
 
     if (is_another(c, req))
         rpc_reply(req, -EEXIST, NULL);

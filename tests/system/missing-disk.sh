@@ -13,9 +13,9 @@ expect "a directory on the other server" "$ADMIN" stripe set -c 1 "$M/d"
 for i in 1 2 3 4 5 6 7 8; do head -c 100000 /dev/urandom >"$M/d/$i"; done
 sums "$M/d" >"$T/before"
 
-start_without() { # SERVER: demo up would wait for what it does not know yet
+start_without() { # SERVER [OPTION]: demo up would wait for what it does not know yet
     rm -f "$C/$1/run/port"
-    "$AIFS_BUILD/oss/aifs-oss" --config "$C/$1/oss.conf" </dev/null >>"$C/$1/log" 2>&1 &
+    "$AIFS_BUILD/oss/aifs-oss" --config "$C/$1/oss.conf" ${2:+"$2"} </dev/null >>"$C/$1/log" 2>&1 &
     disown
     wait_for 60 [ -s "$C/$1/run/port" ] || fail "$1 does not start"
 }
@@ -148,3 +148,22 @@ done
 itself() { "$ADMIN" --json node list | jq -e '[.items[] | select(.alias == "oss2")] | length == 1 and .[0].state == "online"'; }
 wait_for 60 itself || fail "not one server oss2: $("$ADMIN" node list)"
 expect "node list is content" "$ADMIN" node list
+
+# its disks are missing, and it is given a new one at once: no second server, then either
+kill_daemon oss2 TERM
+for t in t1 t2; do mv "$C/oss2/$t" "$T/disks/$t.again"; done
+mkdir "$T/fresh"
+start_without oss2 --oss.targets="$T/fresh"
+serves() { "$ADMIN" --json target list | jq -e '[.items[] | select(.node == "oss2" and .state != "given-up") | .state] | sort == ["missing", "missing", "online"]'; }
+wait_for 60 serves || fail "the new one does not serve, or the others are not missed: $("$ADMIN" target list)"
+itself || fail "not one server oss2 with a new disk: $("$ADMIN" node list)"
+kill_daemon oss2 TERM
+for t in t1 t2; do mv "$T/disks/$t.again" "$C/oss2/$t"; done
+start_without oss2
+back() { "$ADMIN" --json target list | jq -e '[.items[] | select(.node == "oss2" and .state != "given-up") | .state] | sort == ["missing", "online", "online"]'; }
+wait_for 60 back || fail "the disks are back without the new one: $("$ADMIN" target list)"
+itself || fail "not one server oss2 with its disks: $("$ADMIN" node list)"
+kill_daemon oss2 TERM
+start_without oss2 --oss.targets="$T/fresh,$C/oss2/t1,$C/oss2/t2"
+wait_for 60 healthy || fail "with all of them: $("$ADMIN" status)"
+itself || fail "not one server oss2 with all of them: $("$ADMIN" node list)"

@@ -47,6 +47,7 @@ struct rig_oss {
     const char *pool; /* asked for when it registers */
     const char *path; /* of all its targets; NULL: "/data" */
     uint8_t disks;    /* changed: its targets are others, and so is the server itself */
+    uint8_t as;       /* goes by name and address of the server with this index and one; 0: own */
     bool alive;       /* sends heartbeats */
     bool roomy;       /* they tell of much free space */
     bool mute;        /* keeps requests without an answer */

@@ -140,6 +140,7 @@ static void stats_of(struct rig_oss *o, struct msg_target_stat *stats)
 static int oss_register(struct rig_oss *o)
 {
     struct msg_target_stat stats[2];
+    unsigned as = o->as ? o->as : o->index + 1;
     char alias[16], address[16];
     struct msg_bytes at;
     struct msg_register_req req = {.node = o->node,
@@ -152,8 +153,8 @@ static int oss_register(struct rig_oss *o)
     struct rig_call call = {0};
 
     stats_of(o, stats);
-    snprintf(alias, sizeof alias, "oss%u", o->index + 1);
-    snprintf(address, sizeof address, "loop:oss%u", o->index + 1);
+    snprintf(alias, sizeof alias, "oss%u", as);
+    snprintf(address, sizeof address, "loop:oss%u", as);
     at = str(address);
     req.alias = str(alias);
     rpc_call_init(&call.c, RPC_OP_NODE_REGISTER, &req, rig_call_done, &call);

@@ -92,6 +92,23 @@ START_TEST(a_copy_of_a_server_is_refused_while_that_is_there)
 }
 END_TEST
 
+START_TEST(a_server_with_the_name_and_address_of_one_that_is_there_is_refused)
+{
+    rig_oss_start(&rig, 0, 1);
+    rig.oss[1].as = 1;
+    rig.oss[1].path = "/other";
+    rig.oss[1].boot.b[0]++;
+    ck_assert_int_eq(rig_oss_try(&rig, 1, 1), -EEXIST);
+    ck_assert_int_eq(map_target(get_map(0), 1)->state, MAP_TARGET_ONLINE);
+    rig.oss[0].alive = false; /* its disk is lost, and it comes with another one */
+    rig_pass(&rig, 4000);
+    rig_oss_start(&rig, 1, 1);
+    ck_assert_uint_eq(rig.oss[1].node_id, rig.oss[0].node_id);
+    ck_assert_int_eq(map_target(get_map(0), 1)->state, MAP_TARGET_OFFLINE);
+    ck_assert_int_eq(map_target(get_map(0), 2)->state, MAP_TARGET_ONLINE);
+}
+END_TEST
+
 START_TEST(servers_from_before_a_restart_have_time_to_come_back)
 {
     rig_oss_start(&rig, 0, 1);
@@ -518,6 +535,7 @@ static void add(TCase *t)
     tcase_add_test(t, servers_get_ids_and_keep_them_over_restarts_of_everybody);
     tcase_add_test(t, a_silent_server_is_offline_and_must_register_when_it_is_back);
     tcase_add_test(t, a_copy_of_a_server_is_refused_while_that_is_there);
+    tcase_add_test(t, a_server_with_the_name_and_address_of_one_that_is_there_is_refused);
     tcase_add_test(t, servers_from_before_a_restart_have_time_to_come_back);
     tcase_add_test(t, sessions_are_told_of_a_new_map);
     tcase_add_test(t, pools_are_made_and_filled_with_new_targets_only);

@@ -335,7 +335,7 @@ START_TEST(a_server_that_has_lost_all_its_targets_comes_back_as_itself)
     ck_assert_int_eq(change_register(map, &req), 0);
     ck_assert_int_eq(change_offline(map, 2), 0);
     ck_assert_int_eq(change_replace(map, 1), 0);
-    server(3, "oss1", 1); /* one of two: it may still be there */
+    server(3, "oss2", 1); /* one of two is not given up: it may still be there */
     ck_assert_int_eq(change_register(map, &req), 0);
     ck_assert_uint_eq(map->n_nodes, 3);
     ck_assert_int_eq(change_offline(map, 3), 0);
@@ -347,6 +347,40 @@ START_TEST(a_server_that_has_lost_all_its_targets_comes_back_as_itself)
     ck_assert_uint_eq(map_target(map, 4)->node, 2);
     server(5, "oss1", 1);
     address = text("10.0.0.2:7601");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_nodes, 4);
+}
+END_TEST
+
+START_TEST(a_server_that_comes_with_another_disk_is_known_by_name_and_address)
+{
+    server(2, "oss1", 1);
+    targets[0].path = text("/disk1");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(change_offline(map, 2), 0);
+    server(3, "oss1", 1);
+    targets[0].path = text("/disk2");
+    ck_assert_uint_eq(change_known_as(map, &req), 2);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_nodes, 2);
+    ck_assert_uint_eq(change_node_id(map, &req.node), 2);
+    ck_assert_uint_eq(map_target(map, 1)->node, 2);
+    ck_assert_uint_eq(map_target(map, 2)->node, 2);
+    ck_assert_int_eq(map_target(map, 1)->state, MAP_TARGET_OFFLINE);
+    ck_assert_int_eq(map_target(map, 2)->state, MAP_TARGET_ONLINE);
+    server(2, "oss1", 1); /* its first disk, instead of the other one */
+    targets[0].path = text("/disk1");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_nodes, 2);
+    ck_assert_int_eq(map_target(map, 1)->state, MAP_TARGET_ONLINE);
+    ck_assert_int_eq(map_target(map, 2)->state, MAP_TARGET_OFFLINE);
+    server(4, "oss1", 1);
+    address = text("10.0.0.2:7601"); /* another machine of the same name */
+    ck_assert_uint_eq(change_known_as(map, &req), 0);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_nodes, 3);
+    server(5, "oss5", 1); /* an address that another has now, while that one may be elsewhere */
+    ck_assert_uint_eq(change_known_as(map, &req), 0);
     ck_assert_int_eq(change_register(map, &req), 0);
     ck_assert_uint_eq(map->n_nodes, 4);
 }
@@ -470,6 +504,7 @@ int main(void)
     tcase_add_test(
         t, a_server_is_removed_when_all_its_targets_are_given_up_and_its_number_stays_theirs);
     tcase_add_test(t, a_server_that_has_lost_all_its_targets_comes_back_as_itself);
+    tcase_add_test(t, a_server_that_comes_with_another_disk_is_known_by_name_and_address);
     tcase_add_test(t, a_server_whose_lost_targets_are_given_up_one_by_one_stays_one_server);
     tcase_add_test(t, an_unknown_pool_is_refused);
     tcase_add_test(t, nonsense_from_a_server_is_refused);
