@@ -51,7 +51,8 @@ static void index_set_options(struct index *x, const struct index_options *o)
     rocksdb_options_set_info_log_level(x->options, 2); /* warnings */
 }
 
-int index_open(struct index *x, const char *dir, const char *tag, const struct index_options *o)
+int index_open(struct index *x, const char *dir, const char *target, const char *tag,
+               const struct index_options *o)
 {
     char *err = NULL;
 
@@ -66,7 +67,7 @@ int index_open(struct index *x, const char *dir, const char *tag, const struct i
     rocksdb_writeoptions_set_sync(x->wo, 1);
     x->db = rocksdb_open(x->options, dir, &err);
     if (!x->db) {
-        int rc = index_error(x, dir, err);
+        int rc = index_error(x, target, err);
 
         index_close(x);
         return rc;

@@ -31,7 +31,8 @@ struct index {
     rocksdb_writeoptions_t *wo;
 };
 
-int index_open(struct index *x, const char *dir, const char *tag,
+/* dir: where its files are; target: what the log calls that. */
+int index_open(struct index *x, const char *dir, const char *target, const char *tag,
                const struct index_options *o) MUST_USE;
 void index_close(struct index *x);
 /* The value, freed by index_value_free(); -ENOENT, -EIO. */

@@ -223,7 +223,7 @@ void chunk_ready_turn(struct chunk_store *s)
     uint64_t keep, room, avail;
     struct statvfs v;
 
-    if (!s->seg.in_memory || statvfs(s->path, &v) < 0)
+    if (!s->seg.in_memory || fstatvfs(s->dir_fd, &v) < 0)
         return;
     room = MIN((uint64_t)v.f_bavail * v.f_frsize, memory_available());
     avail = room + s->slots.empty_bytes;

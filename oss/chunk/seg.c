@@ -29,7 +29,7 @@ static uint32_t slots_per_file(unsigned class)
 
 static void seg_path(const struct seg_set *s, unsigned class, uint32_t n, char *out, size_t len)
 {
-    snprintf(out, len, "%s/seg/%u.%06u", s->dir, class, n);
+    snprintf(out, len, "%s/seg/%u.%06u", s->at, class, n);
 }
 
 static int seg_file_open(struct seg_set *s, unsigned class, uint32_t n, int flags)
@@ -54,12 +54,13 @@ static int seg_file_open(struct seg_set *s, unsigned class, uint32_t n, int flag
     seg_path(s, class, n, path, sizeof path);
     rc = fio_open(path, O_RDWR | flags, 0640, s->engine, &f->file);
     if (!rc && f->file.direct && f->file.align_bytes > CHUNK_BLOCK) {
-        LOG_INFO(s->tag, "%s wants %u byte alignment: plain I/O", path, f->file.align_bytes);
+        LOG_INFO(s->tag, "%s/seg/%u.%06u wants %u byte alignment: plain I/O", s->dir, class, n,
+                 f->file.align_bytes);
         fio_close(&f->file);
         rc = fio_open(path, O_RDWR | flags, 0640, "plain", &f->file);
     }
     if (rc) {
-        LOG_ERROR(s->tag, "%s: cannot open: %s", path, err_text(rc));
+        LOG_ERROR(s->tag, "%s/seg/%u.%06u: cannot open: %s", s->dir, class, n, err_text(rc));
         mem_free(f);
         return rc;
     }
@@ -76,12 +77,12 @@ static int seg_file_create(struct seg_set *s, unsigned class, uint32_t n)
 
     if (rc)
         return rc;
-    snprintf(dir, sizeof dir, "%s/seg", s->dir);
+    snprintf(dir, sizeof dir, "%s/seg", s->at);
     if (fsync(s->classes[class - CHUNK_CLASS_MIN].files[n]->file.fd) < 0)
         return -errno;
     rc = file_sync_dir(dir);
     if (rc)
-        LOG_ERROR(s->tag, "%s: cannot sync the directory: %s", dir, err_text(rc));
+        LOG_ERROR(s->tag, "%s/seg: cannot sync the directory: %s", s->dir, err_text(rc));
     return rc;
 }
 
@@ -99,12 +100,12 @@ int seg_open(struct seg_set *s)
     DIR *d;
     int rc = 0;
 
-    snprintf(path, sizeof path, "%s/seg", s->dir);
+    snprintf(path, sizeof path, "%s/seg", s->at);
     s->in_memory = lives_on_tmpfs(path);
     d = opendir(path);
     if (!d) {
         rc = -errno;
-        LOG_ERROR(s->tag, "%s: %m", path);
+        LOG_ERROR(s->tag, "%s/seg: %m", s->dir);
         return rc;
     }
     while (!rc && (e = readdir(d))) {
@@ -115,7 +116,7 @@ int seg_open(struct seg_set *s)
             continue;
         if (sscanf(e->d_name, "%u.%u%n", &class, &n, &end) != 2 || e->d_name[end] ||
             class < CHUNK_CLASS_MIN || class > CHUNK_CLASS_MAX || n > 1000000) {
-            LOG_WARN(s->tag, "%s/%s is not a segment file: ignored", path, e->d_name);
+            LOG_WARN(s->tag, "%s/seg/%s is not a segment file: ignored", s->dir, e->d_name);
             continue;
         }
         rc = seg_file_open(s, class, n, 0);

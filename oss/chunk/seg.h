@@ -26,7 +26,8 @@ struct seg_file {
 };
 
 struct seg_set {
-    const char *dir;    /* the target's; borrowed */
+    const char *dir;    /* the target's, for the log; borrowed */
+    const char *at;     /* the same for opening files: wherever it is by now; borrowed */
     const char *engine; /* of fio_open() */
     const char *tag;    /* for logs */
     struct fio *fio;    /* borrowed; files are registered with it */

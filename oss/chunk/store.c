@@ -45,7 +45,7 @@ static void space_update(struct chunk_store *s)
     struct statvfs v;
     uint64_t avail, total, room;
 
-    if (statvfs(s->path, &v) < 0)
+    if (fstatvfs(s->dir_fd, &v) < 0)
         return;
     total = (uint64_t)v.f_blocks * v.f_frsize;
     avail = (uint64_t)v.f_bavail * v.f_frsize;
@@ -296,6 +296,7 @@ static void store_free(struct chunk_store *s)
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     mem_free(s->encode);
+    mem_free(s->at);
     mem_free(s->path);
     mem_free(s);
 }
@@ -313,7 +314,13 @@ static int store_find_dir(struct chunk_store *s)
     }
     s->dir_dev = st.st_dev;
     s->dir_ino = st.st_ino;
-    return 0;
+    s->at = mem_printf("/proc/self/fd/%d", s->dir_fd);
+    if (s->at && access(s->at, F_OK) < 0) { /* no /proc here */
+        mem_free(s->at);
+        s->at = mem_strdup(s->path);
+    }
+    s->seg.at = s->at;
+    return s->at ? 0 : -ENOMEM;
 }
 
 bool chunk_store_is_away(const struct chunk_store *s)
@@ -340,8 +347,8 @@ static int store_open(struct chunk_store *s, const struct chunk_store_options *o
     rc = store_find_dir(s);
     if (rc)
         return rc;
-    snprintf(path, sizeof path, "%s/index", s->path);
-    rc = index_open(&s->index, path, s->tag, &io);
+    snprintf(path, sizeof path, "%s/index", s->at);
+    rc = index_open(&s->index, path, s->path, s->tag, &io);
     if (!rc)
         rc = seg_open(&s->seg);
     if (!rc)

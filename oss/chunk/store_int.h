@@ -135,7 +135,8 @@ struct chunk_slot_states {
 
 struct chunk_store {
     struct chunk_store_options options;
-    char *path;
+    char *path; /* for people and looks: another directory may be there by now */
+    char *at;   /* the one that was opened, wherever it is: files are opened through this */
     char tag[64];
     struct super super;
     int lock_fd, dir_fd;

@@ -487,23 +487,6 @@ START_TEST(requests_out_of_bounds_are_refused)
 }
 END_TEST
 
-START_TEST(its_number_is_written_into_its_own_directory_wherever_that_is)
-{
-    char away[300], err[300];
-    struct super super;
-
-    rig_open(&rig);
-    snprintf(away, sizeof away, "%s.away", rig.dir);
-    ck_assert_int_eq(rename(rig.dir, away), 0);
-    ck_assert_int_eq(mkdir(rig.dir, 0755), 0); /* somebody else's */
-    ck_assert_int_eq(chunk_store_set_id(rig.store, 7), 0);
-    ck_assert_int_eq(rmdir(rig.dir), 0); /* empty still */
-    ck_assert_int_eq(rename(away, rig.dir), 0);
-    ck_assert_int_eq(super_load(rig.dir, &super, err, sizeof err), 0);
-    ck_assert_uint_eq(super.target_id, 7);
-}
-END_TEST
-
 /* ---- what is looked for in the index ---- */
 
 static void write_chunks(uint64_t ino, uint64_t from, uint64_t to)
@@ -591,6 +574,5 @@ SUITE_MAIN(
     many_stable_writes_share_a_commit,
     a_long_queue_behind_a_truncate_is_served_without_deep_recursion,
     unstable_data_is_committed_in_the_background, requests_out_of_bounds_are_refused,
-    its_number_is_written_into_its_own_directory_wherever_that_is,
     chunks_of_a_file_that_is_written_are_not_looked_for_one_by_one,
     a_chunk_that_left_memory_is_looked_for_again, chunks_from_before_a_restart_are_looked_for)
