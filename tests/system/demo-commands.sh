@@ -131,6 +131,28 @@ grep -q " $T/hasty " /proc/self/mountinfo && fail "$T/hasty is still mounted"
 grep -q 'stopped: oss1, oss2. What mounts still have to write' "$T/said" || fail "down does not name the servers that are stopped: $(cat "$T/said")"
 start_again
 expect "the mount that was in use goes" "$ADMIN" -q demo umount --dir "$C" "$T/busy"
+# a daemon that takes what it is asked and never answers: who asks cannot even be killed, and nobody waits for that
+cat >"$T/mute.py" <<'P'
+import ctypes, os, struct, sys
+dev = os.open("/dev/fuse", os.O_RDWR)
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.mount(b"mute", sys.argv[1].encode(), b"fuse.aifs", 0, f"fd={dev},rootmode=40000,user_id=0,group_id=0".encode()) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+while True:
+    request = os.read(dev, 1 << 20)
+    opcode, unique = struct.unpack_from("<IQ", request, 4)
+    if opcode == 26: # FUSE_INIT
+        os.write(dev, struct.pack("<IiQ", 16 + 64, 0, unique) + struct.pack("<IIIIHHIIHHI28x", 7, 31, 4096, 0, 0, 0, 4096, 1, 1, 0, 0))
+    elif opcode == 17: # FUSE_STATFS
+        open(sys.argv[2], "w").close()
+P
+(cd "$T" && exec python3 "$T/mute.py" "$M" "$T/asked") &
+mute=$!
+expect "something else is mounted there" wait_for 30 grep -q " $M .* fuse.aifs mute " /proc/self/mountinfo
+refuse "up with a mount that never answers" 3 "the mount $M .* does not answer" timeout -k 1 100 "$ADMIN" --timeout 1s demo up --dir "$C"
+[ -e "$T/asked" ] || fail "nobody has asked"
+kill "$mute" && wait "$mute" 2>/dev/null
+expect "it goes" umount -i "$M"
 # a demo takes no folder that others use, and purge removes nothing of others
 mkdir "$T/used" && echo mine >"$T/used/file"
 refuse "a folder with files" 5 'other files' "$ADMIN" demo up --dir "$T/used"

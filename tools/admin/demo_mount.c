@@ -23,6 +23,7 @@
 
 #define ANSWER_MS 2000
 #define LEAST_NS  (500 * NS_PER_MS) /* for each, however long others have taken */
+#define KILLED_NS (100 * NS_PER_MS)
 
 /* What the kernel answers for a daemon that has died (the last two: only just now, with a ring). */
 static bool says_dead(int err)
@@ -51,25 +52,37 @@ static bool is_mounted(const char *path)
 
 enum answer { ANSWERS, SAYS_DEAD, SILENT };
 
-/* A child asks: one that is alive but waits for its servers does not answer. */
-static enum answer ask_mount(const char *path, uint64_t limit_ns)
+static bool has_ended(pid_t child, uint64_t limit_ns, int *ret_status)
 {
     uint64_t end = clock_mono_ns(clock_real()) + limit_ns;
+
+    while (waitpid(child, ret_status, WNOHANG) == 0) {
+        if (clock_mono_ns(clock_real()) >= end)
+            return false;
+        poll(NULL, 0, 10);
+    }
+    return true;
+}
+
+/* A child asks: one that is alive but waits for its servers does not answer. What a daemon has
+ * taken and does not answer lets nobody go who waits for it, not even when killed: such a child is
+ * left behind, without anything that somebody else could wait for. */
+static enum answer ask_mount(const char *path, uint64_t limit_ns)
+{
     struct statfs s;
     int status = 0;
     pid_t child = fork();
 
-    if (child == 0)
+    if (child == 0) {
+        close_range(0, ~0u, 0);
         _exit(statfs(path, &s) != 0 && says_dead(errno));
+    }
     if (child < 0)
         return SILENT;
-    while (waitpid(child, &status, WNOHANG) == 0) {
-        if (clock_mono_ns(clock_real()) >= end) {
-            kill(child, SIGKILL);
-            waitpid(child, &status, 0);
-            return SILENT;
-        }
-        poll(NULL, 0, 10);
+    if (!has_ended(child, limit_ns, &status)) {
+        kill(child, SIGKILL);
+        (void)has_ended(child, KILLED_NS, &status);
+        return SILENT;
     }
     return WIFEXITED(status) && WEXITSTATUS(status) == 1 ? SAYS_DEAD : ANSWERS;
 }

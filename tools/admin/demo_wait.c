@@ -72,9 +72,9 @@ static struct demo_count count_servers(const struct wait *w, const struct cluste
 
     for (uint32_t i = 0; i < c->status->n_refused; i++) {
         const struct msg_refused_target *r = &c->status->refused[i];
+        unsigned server = server_of(d, (const char *)r->alias.data, r->alias.len);
 
-        n.refused +=
-            is_current(d, server_of(d, (const char *)r->alias.data, r->alias.len), r->seen_ns_ago);
+        n.refused += !w->silent[server] && is_current(d, server, r->seen_ns_ago);
     }
     for (uint32_t i = 0; i < c->map->n_nodes; i++)
         n.oss += c->map->nodes[i].type == MAP_NODE_OSS;
