@@ -304,16 +304,14 @@ static void warn_waits(struct out *o, const struct cluster *c, const struct map_
                     map_node(c->map, t->node)->alias, (double)oldest_ns / (double)NS_PER_S);
 }
 
-/* A server that has nothing but what was refused is somebody new to the metadata server, and goes
- * on asking. */
-static bool node_refused(const struct cluster *c, const struct map_node *n)
+/* What it offered within this time in the place of a target was refused. */
+static bool node_refused(const struct cluster *c, const struct map_node *n, uint64_t within_ns)
 {
     for (uint32_t i = 0; i < c->status->n_refused; i++) {
         const struct msg_refused_target *r = &c->status->refused[i];
         const struct map_target *t = map_target(c->map, r->instead_of);
 
-        if (t && t->node == n->id && r->seen_ns_ago <= CLUSTER_LATE_NS &&
-            !cluster_node_up(cluster_node_live(c, n->id)))
+        if (t && t->node == n->id && r->seen_ns_ago <= within_ns)
             return true;
     }
     return false;
@@ -353,17 +351,21 @@ void cluster_warn(struct out *o, const struct cluster *c)
         const struct msg_node_live *live = &c->status->nodes[i];
         const struct map_node *n = map_node(c->map, live->id);
 
-        if (n && node_refused(c, n))
+        if (n && !cluster_node_up(live) && node_refused(c, n, CLUSTER_LATE_NS))
             out_warning(o,
                         "server %s is there, but without any of its targets, and is not let in: "
                         "what it offers in their place was refused",
                         cluster_node_name(c->map, n, name));
         else if (n && !node_given_up(c, n) &&
                  (live->disconnected || live->seen_ns_ago > CLUSTER_MISSED_NS))
-            out_warning(o, "server %s: not heard of for %.1f s%s",
+            out_warning(o, "server %s: not heard of for %.1f s%s%s",
                         cluster_node_name(c->map, n, name),
                         (double)live->seen_ns_ago / (double)NS_PER_S,
-                        live->disconnected ? ", its connection is closed" : "");
+                        live->disconnected ? ", its connection is closed" : "",
+                        node_refused(c, n, UINT64_MAX)
+                            ? "; it has had nothing but what was refused: with its disks mounted "
+                              "it has to be started again"
+                            : "");
     }
     for (uint32_t i = 0; i < c->map->n_targets; i++) {
         const struct msg_node_live *node = NULL;
