@@ -269,7 +269,9 @@ bool channel_req_exits(const struct channel_req *q);
  * lock that a request could hold. */
 void channel_expire_attr(struct channel *c, uint64_t node);
 /* The beginning of node's contents goes into the page cache. At once, on the reactor: nothing of it
- * may be asked for by a READ that has not been answered. */
+ * may be asked for by a READ that has not been answered. Not before 6.12: kernels may
+ * leave what was in that memory before behind the end of the file, where who maps it sees it. */
+bool channel_can_store(const struct channel *c);
 int channel_store(struct channel *c, uint64_t node, const struct iovec *data, int n);
 
 /* ---- notifications, any thread. Bounded queue: -EAGAIN when full ---- */

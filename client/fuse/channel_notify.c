@@ -191,6 +191,11 @@ void channel_expire_attr(struct channel *c, uint64_t node)
                  strerror(-rc));
 }
 
+bool channel_can_store(const struct channel *c)
+{
+    return c->proto_minor >= WIRE_MINOR_STORE;
+}
+
 int channel_store(struct channel *c, uint64_t node, const struct iovec *data, int n)
 {
     struct wire_store_out out = {.ino = node};

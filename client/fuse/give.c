@@ -10,7 +10,7 @@
  * the reactor that has to answer. So nothing is stored but of an inode with this open file only,
  * which the kernel does not know yet: whatever else was open has been released, which comes when
  * its last READ is over. And nothing of one whose attributes the kernel was not told as they are:
- * it might have pages behind the end.
+ * it might have pages behind the end. Nor with kernels that do not clear the rest of the last page.
  *
  * Fails: no data within WAIT_NS, a lease that is recalled meanwhile, a kernel that refuses: the
  * OPEN is answered as ever, and READs come.

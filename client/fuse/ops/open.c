@@ -49,7 +49,7 @@ static void finish(struct op *o, int status)
     if (opened.attr_changed) /* what is open shows what others had written before */
         channel_expire_attr(o->q->channel, o->q->node);
     flags = fs_open_flags(&opened, o->q->open.flags);
-    if (opened.whole)
+    if (opened.whole && channel_can_store(o->q->channel))
         op_give(o, f, opened.whole, flags);
     else
         channel_reply_open(op_end(o, 0), (uintptr_t)f, flags);

@@ -514,6 +514,11 @@ int channel_notify_inode(struct channel *c UNUSED, uint64_t node UNUSED, int64_t
     return fake.notify_status;
 }
 
+bool channel_can_store(const struct channel *c UNUSED)
+{
+    return !fake.cannot_store;
+}
+
 int channel_store(struct channel *c UNUSED, uint64_t node UNUSED, const struct iovec *data UNUSED,
                   int n UNUSED)
 {

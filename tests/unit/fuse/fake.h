@@ -26,6 +26,7 @@ struct fake {
     uint64_t reply_fh;
     uint32_t reply_flags; /* of an OPEN */
     bool may_give;        /* the contents of any file, to the kernel */
+    bool cannot_store;    /* the kernel */
     unsigned stored;
     int store_status;
     char names[8192];  /* of a directory reply: "a@cookie " */

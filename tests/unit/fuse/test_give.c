@@ -85,6 +85,25 @@ START_TEST(an_open_succeeds_when_the_kernel_or_the_servers_refuse)
 }
 END_TEST
 
+START_TEST(a_kernel_that_cannot_be_given_contents_gets_its_answer_at_once)
+{
+    struct channel_req *q;
+
+    fake_reset(&fs);
+    fake.cannot_store = true;
+    q = fake_request(&fs, CHANNEL_OPEN, 7);
+    q->open.flags = O_RDONLY;
+    fs_channel_ops.op[CHANNEL_OPEN](q);
+    fake.waiting->out.opened.lease = MSG_LEASE_READ;
+    fake.waiting->out.opened.whole = 5000;
+    fake_complete(0);
+    ck_assert_str_eq(fake.calls, "open 7 0;");
+    ck_assert_uint_eq(fake.replies, 1);
+    ck_assert_uint_eq(fake.reply_flags, CHANNEL_OPEN_NOFLUSH);
+    mem_free(fs_file_of(fake.reply_fh));
+}
+END_TEST
+
 START_TEST(contents_that_do_not_come_keep_no_open)
 {
     struct op *o = begin(5000);
@@ -105,4 +124,5 @@ END_TEST
 SUITE_MAIN("fuse-give", NULL, NULL, an_open_is_answered_when_the_kernel_has_been_given_the_contents,
            nothing_is_given_of_a_file_that_others_have_open_or_that_has_changed,
            an_open_succeeds_when_the_kernel_or_the_servers_refuse,
+           a_kernel_that_cannot_be_given_contents_gets_its_answer_at_once,
            contents_that_do_not_come_keep_no_open)
