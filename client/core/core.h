@@ -258,6 +258,7 @@ struct core_req {
  * by itself (signals that do not kill interrupt too), else it ends now, with -EINTR. No-op for a
  * request that is done. */
 void core_cancel(struct core_req *q);
+void core_give_up(struct core_req *q); /* the same, but it ends now in any case where it waits */
 
 /* ---- name space ---- */
 

@@ -56,7 +56,9 @@ static bool is_sole(const struct core_file *f)
 bool core_give_whole(struct core_file *f)
 {
     f->judged = false; /* nobody can see what is read of it */
-    return is_sole(f) && f->inode->lease != MSG_LEASE_NONE && f->bytes_read >= f->inode->attr.size;
+    /* recalling: the kernel may have dropped its pages for that already */
+    return is_sole(f) && f->inode->lease != MSG_LEASE_NONE && !f->inode->recalling &&
+           f->bytes_read >= f->inode->attr.size;
 }
 
 void preread_released(const struct core_file *f)

@@ -115,7 +115,7 @@ bool core_servers_up(struct core *c)
     return true;
 }
 
-void core_cancel(struct core_req *q)
+static void cancel(struct core_req *q, bool now)
 {
     struct core *c = q->p.core;
 
@@ -125,8 +125,18 @@ void core_cancel(struct core_req *q)
         q->p.cancelled = true;
         q->p.cancel_ns = reactor_now_ns(c->reactor);
     }
-    if (q->p.cancel && (q->p.patient || c->state == CORE_MOUNTING || !core_servers_up(c)))
+    if (q->p.cancel && (now || q->p.patient || c->state == CORE_MOUNTING || !core_servers_up(c)))
         q->p.cancel(q, -EINTR);
+}
+
+void core_cancel(struct core_req *q)
+{
+    cancel(q, false);
+}
+
+void core_give_up(struct core_req *q)
+{
+    cancel(q, true);
 }
 
 /* One step: true when a request was ended, so that the list must be looked at afresh. */

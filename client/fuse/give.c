@@ -12,7 +12,7 @@
  * its last READ is over. And nothing of one whose attributes the kernel was not told as they are:
  * it might have pages behind the end. Nor with kernels that do not clear the rest of the last page.
  *
- * Fails: no data within WAIT_NS, a lease that is recalled meanwhile, a kernel that refuses: the
+ * Fails: no data within WAIT_NS, a lease that is being recalled, a kernel that refuses: the
  * OPEN is answered as ever, and READs come.
  */
 #include "client/fuse/fs.h"
@@ -65,7 +65,7 @@ static void on_timer(struct reactor_timer *t)
         if (o->give_until_ns > now)
             break;
         list_remove(&o->giving);
-        core_cancel(&o->req);
+        core_give_up(&o->req);
     }
     start_timer(fs);
 }

@@ -341,6 +341,11 @@ void core_cancel(struct core_req *q)
     fake.cancelled += q == fake.waiting;
 }
 
+void core_give_up(struct core_req *q)
+{
+    fake.given_up += q == fake.waiting;
+}
+
 void core_inval_entry_done(struct core *c UNUSED, void *token UNUSED)
 {
 }

@@ -19,7 +19,7 @@ struct fake {
     bool complete_next; /* the next call alone */
     int at_once_status;
     uint64_t lock_owner; /* who has record locks */
-    unsigned cancelled, released, page_done, read_done;
+    unsigned cancelled, given_up, released, page_done, read_done;
 
     char reply[256]; /* "err -5", "entry 9", "open 0x5" */
     unsigned replies;

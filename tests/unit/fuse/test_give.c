@@ -110,10 +110,10 @@ START_TEST(contents_that_do_not_come_keep_no_open)
 
     ck_assert_ptr_nonnull(fake.timer);
     fake.timer->fn(fake.timer);
-    ck_assert_uint_eq(fake.cancelled, 0); /* not yet */
+    ck_assert_uint_eq(fake.given_up, 0); /* not yet */
     o->give_until_ns = 0;
     fake.timer->fn(fake.timer);
-    ck_assert_uint_eq(fake.cancelled, 1);
+    ck_assert_uint_eq(fake.given_up, 1);
     fake_complete(-EINTR);
     ck_assert_uint_eq(fake.replies, 1);
     ck_assert_uint_eq(fake.reply_flags, CHANNEL_OPEN_NOFLUSH);
