@@ -30,6 +30,12 @@ int file_write_all(int fd, const void *data, size_t len)
     return 0;
 }
 
+/* A file system that knows no such sync (EINVAL; 9p, AFS) keeps nothing back that waits for one. */
+static int sync_names(int dir)
+{
+    return fsync(dir) < 0 && errno != EINVAL ? -errno : 0;
+}
+
 static int write_fresh(int dir, const char *name, const void *data, size_t len, mode_t mode)
 {
     AUTO_CLOSE int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -56,7 +62,7 @@ int file_replace_at(int dir, const char *name, const void *data, size_t len, mod
         (void)unlinkat(dir, fresh, 0);
         return rc;
     }
-    return fsync(dir) < 0 ? -errno : 0;
+    return sync_names(dir);
 }
 
 /* Of "a/b" it is a, of "/a" it is /, of "a" where we are. */
@@ -90,7 +96,7 @@ int file_sync_dir(const char *dir)
 {
     AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+    return fd < 0 ? -errno : sync_names(fd);
 }
 
 int file_sync_parent(const char *path)
@@ -98,7 +104,5 @@ int file_sync_parent(const char *path)
     const char *name;
     AUTO_CLOSE int dir = open_parent(path, &name);
 
-    if (dir < 0)
-        return dir;
-    return fsync(dir) < 0 ? -errno : 0;
+    return dir < 0 ? dir : sync_names(dir);
 }

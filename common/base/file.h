@@ -22,7 +22,9 @@ int file_replace(const char *path, const void *data, size_t len, mode_t mode) MU
 /* The same for a name in an open directory, which is synced. */
 int file_replace_at(int dir, const char *name, const void *data, size_t len, mode_t mode) MUST_USE;
 
-int file_sync_dir(const char *dir) MUST_USE; /* names in it that came, changed or went last */
+/* Names in it that came, changed or went last. Where the file system has no sync of directories
+ * (EINVAL) there is nothing to do, here as above. */
+int file_sync_dir(const char *dir) MUST_USE;
 int file_sync_parent(const char *path) MUST_USE;
 
 #endif

@@ -14,6 +14,7 @@
 static struct tmp tmp;
 static char synced[8]; /* f: a file, d: a directory */
 static unsigned n_synced, failing_sync;
+static int sync_error = EIO;
 
 int fsync(int fd)
 {
@@ -23,7 +24,7 @@ int fsync(int fd)
     synced[n_synced++] = S_ISDIR(st.st_mode) ? 'd' : 'f';
     if (n_synced != failing_sync)
         return (int)syscall(SYS_fsync, fd);
-    errno = EIO;
+    errno = sync_error;
     return -1;
 }
 
@@ -164,6 +165,24 @@ START_TEST(a_failing_sync_is_told)
 }
 END_TEST
 
+START_TEST(a_file_system_without_sync_of_directories_will_do)
+{
+    sync_error = EINVAL;
+    failing_sync = 2; /* of the directory */
+    ck_assert_int_eq(replace("f", "new\n", 0600), 0);
+    ck_assert_str_eq(synced, "fd");
+    check("f", "new\n");
+    failing_sync = 3;
+    ck_assert_int_eq(file_sync_dir(tmp.dir), 0);
+    failing_sync = 4;
+    ck_assert_int_eq(file_sync_parent(tmp_path(&tmp, "f")), 0);
+    ck_assert_str_eq(synced, "fddd");
+    failing_sync = 1; /* of a file it is an error like others */
+    ck_assert_int_eq(replace("f", "newer\n", 0600), -EINVAL);
+    check("f", "new\n");
+}
+END_TEST
+
 START_TEST(a_directory_is_found_from_a_path)
 {
     char name[NAME_MAX + 1];
@@ -187,4 +206,5 @@ SUITE_MAIN("file", setup, teardown, it_is_made_and_replaced_with_all_of_it_synce
            what_an_interrupted_attempt_left_is_not_in_it,
            a_full_disk_leaves_the_old_one_and_nothing_else,
            a_write_that_is_cut_short_is_gone_on_with, a_failing_rename_leaves_nothing,
-           a_failing_sync_is_told, a_directory_is_found_from_a_path)
+           a_failing_sync_is_told, a_file_system_without_sync_of_directories_will_do,
+           a_directory_is_found_from_a_path)
