@@ -108,6 +108,20 @@ int overlay_dir_enter(struct overlay *v, struct obj_group *g)
     return 0;
 }
 
+/* Who uses a few names of a directory keeps these, not the room that all of them have had: that is
+ * counted with the groups, and was let go of with them. */
+static void dir_shrink(struct overlay_dir *d)
+{
+    const uint32_t cap = d->cap / 2;
+    struct overlay_at *at =
+        cap >= AT_FIRST && d->n <= cap / 2 ? mem_realloc(d->at, cap * sizeof(*at)) : NULL;
+
+    if (!at)
+        return;
+    d->at = at;
+    d->cap = cap;
+}
+
 void overlay_dir_leave(struct overlay *v, struct obj_group *g)
 {
     struct overlay_dir *d = g->dir;
@@ -115,6 +129,7 @@ void overlay_dir_leave(struct overlay *v, struct obj_group *g)
     overlay_dir_changes(v, d);
     d->at[g->at] = d->at[--d->n]; /* its own place, when it is the last one */
     d->at[g->at].group->at = g->at;
+    dir_shrink(d);
     dir_put(v, d);
 }
 
