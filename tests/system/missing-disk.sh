@@ -37,8 +37,13 @@ dd if="$T/wide" of="$M/wide" bs=1M conv=fsync 2>"$T/dd.log" & # needs all target
 writer=$!
 refuse "a target that serves" 5 'nothing to replace' "$ADMIN" target replace --yes oss2-1
 
-# the disk is there again
+# its server ends: that has had another target, and is let in as soon as it is there
 kill_daemon oss1 TERM
+ended() { "$ADMIN" --json status | jq -e '.warnings | any(startswith("server oss1"))'; }
+wait_for 60 ended || fail "status does not tell of a server that has ended"
+"$ADMIN" --json status | jq -e '.warnings | all(startswith("server oss1") and contains("refused") | not)' >/dev/null || fail "status says that nothing of a server that has ended was let in: $("$ADMIN" --json status | jq -c .warnings)"
+
+# the disk is there again
 rm -r "$place" && mv "$T/disk" "$place"
 start_again
 expect "what waited for the disk goes on: $(cat "$T/dd.log")" wait "$writer"

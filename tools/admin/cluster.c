@@ -304,14 +304,18 @@ static void warn_waits(struct out *o, const struct cluster *c, const struct map_
                     map_node(c->map, t->node)->alias, (double)oldest_ns / (double)NS_PER_S);
 }
 
-/* What it offered within this time in the place of a target was refused. */
+/* What it offered within this time in the place of a target was refused, and it was not let in: one
+ * that has other targets as well is heard of when it registers, and later. */
 static bool node_refused(const struct cluster *c, const struct map_node *n, uint64_t within_ns)
 {
+    const struct msg_node_live *live = cluster_node_live(c, n->id);
+    const uint64_t heard_ns = live ? live->seen_ns_ago : UINT64_MAX;
+
     for (uint32_t i = 0; i < c->status->n_refused; i++) {
         const struct msg_refused_target *r = &c->status->refused[i];
         const struct map_target *t = map_target(c->map, r->instead_of);
 
-        if (t && t->node == n->id && r->seen_ns_ago <= within_ns)
+        if (t && t->node == n->id && r->seen_ns_ago <= within_ns && r->seen_ns_ago < heard_ns)
             return true;
     }
     return false;
