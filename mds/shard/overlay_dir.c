@@ -195,7 +195,7 @@ static void sort_into(struct overlay_at *to, const struct overlay_at *from, uint
 #define SHELF(hash) MIN((hash) >> (KEY_HASH_BITS - bits), ((uint64_t)1 << bits) - 1)
     for (uint32_t i = 0; i < n; i++)
         end[SHELF(from[i].hash)]++;
-    for (uint32_t i = 0, sum = 0; i < 1u << bits; i++) { /* where each begins, for now */
+    for (uint32_t i = 0, sum = 0; i < 1u << bits; i++) { /* how many become where each begins */
         uint32_t count = end[i];
 
         end[i] = sum;

@@ -223,6 +223,35 @@ START_TEST(a_reclaim_without_memory_can_be_sent_again)
 }
 END_TEST
 
+/* Committed; to its client it was never answered, so there is nothing to reclaim. */
+static void create_and_restart(const struct msg_create_req *req, uint64_t *ret_ino,
+                               uint64_t *ret_open_id)
+{
+    const struct msg_inode_rep *rep;
+    const void *any;
+
+    ck_ok(rig_do(&rig, 0, RPC_OP_CREATE, req, &any));
+    rep = any;
+    *ret_ino = rep->inode.attr.ino;
+    *ret_open_id = rep->open_id;
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 0, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
+}
+
+/* With the open it had, and without a lease. */
+static void expect_answered_again(struct rig_call *call, uint64_t open_id)
+{
+    const struct msg_inode_rep *rep;
+
+    ck_assert(rig_until(&rig, 1000, rig_is_done, call));
+    ck_ok(call->status);
+    rep = call->c.rep;
+    ck_assert_uint_eq(rep->open_id, open_id);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
+    rig_forget(call);
+}
+
 START_TEST(a_create_whose_answer_was_lost_with_the_server_is_answered_again)
 {
     struct msg_create_req req = {.parent = KEY_ROOT_INO,
@@ -231,25 +260,11 @@ START_TEST(a_create_whose_answer_was_lost_with_the_server_is_answered_again)
                                  .flags = MSG_CREATE_OPEN | MSG_CREATE_EXCL,
                                  .open_flags = O_RDWR};
     struct rig_call call = {0};
-    const struct msg_inode_rep *rep;
     uint64_t ino, open_id;
-    const void *any;
 
-    ck_ok(rig_do(&rig, 0, RPC_OP_CREATE, &req, &any));
-    rep = any;
-    ino = rep->inode.attr.ino;
-    open_id = rep->open_id;
-    rig_restart(&rig);
-    ck_ok(rig_reclaim(&rig, 0, 0, 0, 0, MSG_LEASE_NONE,
-                      0)); /* it has had no answer: nothing to reclaim */
-    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    create_and_restart(&req, &ino, &open_id);
     rig_send_again(&rig, 0, 1, &call, RPC_OP_CREATE, &req);
-    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
-    ck_ok(call.status);
-    rep = call.c.rep;
-    ck_assert_uint_eq(rep->open_id, open_id);
-    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
-    rig_forget(&call);
+    expect_answered_again(&call, open_id);
     ck_ok(rig_unlink(&rig, 1, "f")); /* it is open: an orphan, not gone */
     ck_ok(rig_inode(&rig, ino, &(struct mds_inode){0}));
     rig_close_file(&rig, 0, ino, open_id);
@@ -278,26 +293,14 @@ START_TEST(a_create_answered_again_takes_the_lease_of_who_has_found_the_file_by_
     struct rig_call call = {0};
     const struct msg_inode_rep *rep;
     uint64_t ino, open_id;
-    const void *any;
 
-    ck_ok(rig_do(&rig, 0, RPC_OP_CREATE, &req, &any));
-    rep = any;
-    ino = rep->inode.attr.ino;
-    open_id = rep->open_id;
-    rig_restart(&rig);
-    ck_ok(rig_reclaim(&rig, 0, 0, 0, 0, MSG_LEASE_NONE, 0)); /* it has had no answer */
-    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    create_and_restart(&req, &ino, &open_id);
     ck_ok(rig_do(&rig, 1, RPC_OP_RENAME, &rename, NULL));
     rep = rig_open_file(&rig, 1, ino, O_RDWR);
     ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
     rig.client[1].release_size = 60000;
     send_over_a_new_link(0, &call, RPC_OP_CREATE, &req);
-    ck_assert(rig_until(&rig, 5000, rig_is_done, &call));
-    ck_ok(call.status);
-    rep = call.c.rep;
-    ck_assert_uint_eq(rep->open_id, open_id);
-    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
-    rig_forget(&call);
+    expect_answered_again(&call, open_id);
     ck_assert_uint_eq(rig_client_count(&rig.client[1], RPC_OP_RECALL, ino), 1);
     rep = rig_open_file(&rig, 1, ino, O_RDWR); /* it is known that two have it open */
     ck_assert_int_eq(rep->inode.lease, MSG_LEASE_NONE);
