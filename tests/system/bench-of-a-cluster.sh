@@ -44,6 +44,9 @@ rm -r "${M:?}"/train-*
 rows "io with limit and cost" io.write.1Mi.x1 io.read.1Mi.x1 -- --roofline --demo "$C" io --verify --size 2Mi --rw write,read "$M"
 jq -e '.items | length == 2 and all(.limit > 0 and .client_cpu_s_per_gib >= 0 and .server_cpu_s_per_gib >= 0)' "$T/out.json" >/dev/null ||
     fail "no limit or cost in $(cat "$T/out.json")"
+rows "names with cost" md.create md.unlink -- --demo "$C" md --files 50 --phases create,unlink "$M"
+jq -e '.items | all(.client_cpu_us_per_op >= 0 and .mds_cpu_us_per_op >= 0 and .oss_cpu_us_per_op >= 0)' "$T/out.json" >/dev/null ||
+    fail "no cost in $(cat "$T/out.json")"
 rows "kv with limit" kv.put kv.get -- --roofline kv --blocks 1 --min 1Mi --max 1Mi "$lib" --options "$key"
 jq -e '.items | all(.limit_name == "raw RPC" and .limit > 0)' "$T/out.json" >/dev/null || fail "no limit in $(cat "$T/out.json")"
 TMPDIR=$T rows "bars" bar.lib.read bar.lib.write bar.lib.randread bar.mount.read bar.mount.write bar.mount.randread bar.mount.reread bar.mount.reread.tmpfs \

@@ -28,6 +28,7 @@ struct bench_result {
     uint64_t p50_ns, p95_ns, p99_ns, max_ns;      /* 0: not measured */
     double cpu_seconds;                           /* of this process */
     double server_cpu_seconds, mount_cpu_seconds; /* below 0: not known */
+    double mds_cpu_seconds;                       /* part of the servers'; below 0: not known */
     double limit;                                 /* same unit; 0: none */
     const char *limit_name;
 };
@@ -47,6 +48,7 @@ struct bench {
     bool roofline;    /* measure the limit of each row as well */
     const char *demo; /* folder of the cluster on this machine, or NULL */
     struct bench_pids servers, mounts; /* of the demo */
+    struct bench_pids mds;             /* these are among the servers */
     const char *scenario;
     int n_arguments;
     char **arguments; /* of the scenario, as given */

@@ -31,6 +31,16 @@ static void add(struct bench_pids *p, pid_t pid)
         p->pids[p->n++] = pid;
 }
 
+/* The name alone: to read the words of a process that waits for a page of a file that is mapped
+ * would wait with it. */
+static bool is_named(pid_t pid, const char *name)
+{
+    char path[64], text[64];
+
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    return read_file(path, text, sizeof text) && strncmp(text, name, strlen(name)) == 0;
+}
+
 static void find_mounts(struct bench *b)
 {
     DIR *d = opendir("/proc");
@@ -40,9 +50,10 @@ static void find_mounts(struct bench *b)
         char path[300], text[8192];
         pid_t pid = (pid_t)atoi(e->d_name);
 
+        if (pid <= 0 || !is_named(pid, "aifs-mount"))
+            continue;
         snprintf(path, sizeof path, "/proc/%s/cmdline", e->d_name);
-        if (pid > 0 && read_file(path, text, sizeof text) && strstr(text, "aifs-mount ") &&
-            strstr(text, b->demo))
+        if (read_file(path, text, sizeof text) && strstr(text, b->demo))
             add(&b->mounts, pid);
     }
     if (d)
@@ -54,13 +65,16 @@ int bench_find_demo(struct bench *b)
     DIR *d = opendir(b->demo);
     struct dirent *e;
 
-    b->servers.n = b->mounts.n = 0;
+    b->servers.n = b->mds.n = b->mounts.n = 0;
     while (d && (e = readdir(d)) != NULL) {
         char path[4096], text[32];
 
         snprintf(path, sizeof path, "%s/%s/run/pid", b->demo, e->d_name);
-        if (read_file(path, text, sizeof text))
-            add(&b->servers, (pid_t)atoi(text));
+        if (!read_file(path, text, sizeof text))
+            continue;
+        add(&b->servers, (pid_t)atoi(text));
+        if (strncmp(e->d_name, "mds", 3) == 0)
+            add(&b->mds, (pid_t)atoi(text));
     }
     if (d)
         closedir(d);

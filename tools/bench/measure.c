@@ -103,7 +103,7 @@ void bench_latencies(struct bench_result *r, const struct stat_histogram *h)
 
 /* CPU time when a row began. */
 struct spent {
-    double here, servers, mounts;
+    double here, servers, mds, mounts;
 };
 
 static double since(const struct bench_pids *p, double before)
@@ -143,6 +143,7 @@ static int collect(struct bench *b, const char *name, const char *unit, struct r
         bench_latencies(r, all);
         r->cpu_seconds = bench_cpu_seconds() - before->here;
         r->server_cpu_seconds = since(&b->servers, before->servers);
+        r->mds_cpu_seconds = since(&b->mds, before->mds);
         r->mount_cpu_seconds = since(&b->mounts, before->mounts);
     }
     free(all);
@@ -155,7 +156,7 @@ int bench_run(struct bench *b, const char *name, const char *unit, unsigned n_jo
     struct start start = {.fn = fn, .limit_s = limit_s};
     struct runner *runners = calloc(n_jobs, sizeof *runners);
     struct spent before = {bench_cpu_seconds(), bench_pids_cpu_seconds(&b->servers),
-                           bench_pids_cpu_seconds(&b->mounts)};
+                           bench_pids_cpu_seconds(&b->mds), bench_pids_cpu_seconds(&b->mounts)};
     struct bench_progress *progress;
     unsigned started = 0;
     int rc = 0;
@@ -203,6 +204,7 @@ struct bench_result *bench_add(struct bench *b, const char *name, const char *un
                                .value = value,
                                .seconds = seconds,
                                .server_cpu_seconds = -1,
+                               .mds_cpu_seconds = -1,
                                .mount_cpu_seconds = -1};
     snprintf(r->name, sizeof r->name, "%s", name);
     return r;

@@ -24,16 +24,34 @@ static const char *latency(uint64_t ns, char *out, size_t len)
     return out;
 }
 
+static double client_cpu_seconds(const struct bench_result *r)
+{
+    return r->cpu_seconds + MAX(r->mount_cpu_seconds, 0.0);
+}
+
+/* Whether it is of interest what one operation costs, not what a GiB does. */
+static bool is_rate_of_operations(const struct bench_result *r)
+{
+    return r->operations > 0 && r->mds_cpu_seconds >= 0 && strstr(r->unit, "B/s") == NULL;
+}
+
 static void print_costs(const struct bench *b)
 {
     for (unsigned i = 0; i < b->n_results; i++) {
         const struct bench_result *r = &b->results[i];
-        double gib = (double)r->bytes / (double)GIB;
+        double gib = (double)r->bytes / (double)GIB, each = (double)r->operations / 1e6;
 
-        if (r->server_cpu_seconds >= 0 && r->bytes > 0)
+        if (r->server_cpu_seconds < 0)
+            continue;
+        if (is_rate_of_operations(r))
+            printf("cost of %-26s %6.1f us of CPU each here, %.1f in mounts, %.1f in the MDS, %.1f "
+                   "in OSS\n",
+                   r->name, r->cpu_seconds / each, MAX(r->mount_cpu_seconds, 0.0) / each,
+                   r->mds_cpu_seconds / each,
+                   MAX(r->server_cpu_seconds - r->mds_cpu_seconds, 0.0) / each);
+        else if (r->bytes > 0)
             printf("cost of %-26s %6.2f s of CPU per GiB here and in mounts, %.2f in servers\n",
-                   r->name, (r->cpu_seconds + MAX(r->mount_cpu_seconds, 0.0)) / gib,
-                   r->server_cpu_seconds / gib);
+                   r->name, client_cpu_seconds(r) / gib, r->server_cpu_seconds / gib);
     }
 }
 
@@ -69,10 +87,18 @@ static json_t *row_json(const struct bench_result *r)
                             "cpu_seconds", r->cpu_seconds);
 
     if (r->server_cpu_seconds >= 0 && r->bytes > 0) {
-        double gib = (double)r->bytes / (double)GIB, mount = MAX(r->mount_cpu_seconds, 0.0);
+        double gib = (double)r->bytes / (double)GIB;
 
-        json_object_set_new(row, "client_cpu_s_per_gib", json_real((r->cpu_seconds + mount) / gib));
+        json_object_set_new(row, "client_cpu_s_per_gib", json_real(client_cpu_seconds(r) / gib));
         json_object_set_new(row, "server_cpu_s_per_gib", json_real(r->server_cpu_seconds / gib));
+    }
+    if (is_rate_of_operations(r)) {
+        double each = (double)r->operations / 1e6,
+               oss = MAX(r->server_cpu_seconds - r->mds_cpu_seconds, 0.0);
+
+        json_object_set_new(row, "client_cpu_us_per_op", json_real(client_cpu_seconds(r) / each));
+        json_object_set_new(row, "mds_cpu_us_per_op", json_real(r->mds_cpu_seconds / each));
+        json_object_set_new(row, "oss_cpu_us_per_op", json_real(oss / each));
     }
     if (r->limit > 0) {
         json_object_set_new(row, "limit", json_real(r->limit));
