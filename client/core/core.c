@@ -8,7 +8,8 @@
  *
  * Failure: a mount that is refused says why at once; one that nobody answers waits until it is
  * cancelled. A forced unmount drops what is dirty and waits only for the transport to let go of
- * memory.
+ * memory; its session stays until the server evicts it, for writes may still be on their way to
+ * storage servers. A mount that failed has none: its session is closed, if the server answers soon.
  */
 #include "client/core/core_int.h"
 
@@ -431,7 +432,7 @@ static void unmount_step(struct core *c)
     if (behind_left_error(c) && !c->unmount_status)
         c->unmount_status = -EIO; /* a removal was refused, and nobody has been told */
     c->closing = true;
-    if (c->forced)
+    if (c->forced && !c->unused)
         session_over(c);
     else
         session_close(c, session_over);
@@ -476,6 +477,7 @@ void core_unmount(struct core *c, struct core_req *q, bool force)
         req_end(q, -EALREADY);
         return;
     }
+    c->unused = c->state == CORE_UNMOUNTING; /* the mount has failed */
     if (c->mount_q)
         mount_end(c, -EINTR);
     if (c->state == CORE_NEW) {

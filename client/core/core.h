@@ -130,8 +130,9 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
  * for until core_cancel() or, when soft, timeo. */
 void core_mount(struct core *c, struct core_req *q);
 /* Writes back what is dirty, closes the session and all connections. status: the first write-back
- * error, or 0. With force: drops what is dirty and waits for nobody; requests in flight end with
- * -EIO. The only calls allowed afterwards are core_release() and core_destroy(). */
+ * error, or 0. With force: drops what is dirty and waits for nobody (after a core_mount() that
+ * failed: for a second at most, to close the session); requests in flight end with -EIO. The only
+ * calls allowed afterwards are core_release() and core_destroy(). */
 void core_unmount(struct core *c, struct core_req *q, bool force);
 void core_destroy(
     struct core *c); /* after core_unmount() has completed (or if core_mount() was never called) */

@@ -497,7 +497,7 @@ struct core {
     size_t walked; /* of o.subdir */
     struct core_connect connect;
     struct reactor_work unmount_work;
-    bool reopen_due, unmount_kicked, closing;
+    bool reopen_due, unmount_kicked, closing, unused;
     struct core_stats stats;
 };
 

@@ -7,8 +7,8 @@
  * -> write back and close the session (core_unmount) -> end.
  *
  * Fails: key, configuration, servers that refuse or do not answer within mount_timeout, the mount
- * itself: each is reported as one sentence and ends with exit code 32. What cannot be written back
- * within umount_timeout is given up, and logged.
+ * itself: each is reported as one sentence and ends with exit code 32, and the session, if there is
+ * one, is closed. What cannot be written back within umount_timeout is given up, and logged.
  */
 #include "client/mount/daemon.h"
 
@@ -115,11 +115,11 @@ static void finish(struct mount_daemon *d, bool force)
     core_unmount(d->fs.core, &d->req, force);
 }
 
-static void fail(struct mount_daemon *d, const char *text)
+static void fail(struct mount_daemon *d, const char *text, bool force)
 {
     d->exit_code = MOUNT_FAILED;
     mount_report(d->report, MOUNT_FAILED, text);
-    finish(d, true);
+    finish(d, force);
 }
 
 static void on_gone(struct fs *fs)
@@ -236,7 +236,7 @@ static void mount_now(struct mount_daemon *d)
              d->m->no_dir_time ? ",nodiratime" : "", d->m->flags.len ? "," : "",
              d->m->flags.len ? d->m->flags.data : "");
     if (channel_open(&o, &d->fs.channel, err, sizeof(err)) != 0) {
-        fail(d, err);
+        fail(d, err, false); /* nothing was written; the session is closed */
         return;
     }
     d->state = MOUNT_STATE_SERVING;
@@ -255,7 +255,7 @@ static void on_core_mounted(struct core_req *q, int status)
         return;
     }
     mount_explain(d, status, text, sizeof(text));
-    fail(d, text);
+    fail(d, text, true);
 }
 
 static void on_mount_timeout(struct reactor_timer *t)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Bad option, bad key, a mount point in use, no server, a data server missing: each says so clearly, with mount(8)'s exit codes, and loses nothing.
+# Bad option, bad key, a mount point in use, no server, a data server missing: each says so clearly, with mount(8)'s exit codes, loses nothing and leaves no session.
 . "$(dirname "$0")/lib.sh"
 cluster_up
 echo kept >"$M/file"
@@ -27,6 +27,10 @@ refuse "nobody at a port that was not given" 32 '127.1.2.3:7600: Connection refu
 refuse "nobody at that port, for long" 32 'mount.aifs: waiting for 127.0.0.1:1, for up to 6 s .mount_timeout.' "$MOUNT" "127.0.0.1:1:/" "$T/x" -o "$key,mount_timeout=6"
 refuse "a storage server as source" 32 'is an object storage server' "$MOUNT" "127.0.0.1:$(cat "$C/oss1/run/port"):/" "$T/x" -o "$key,mount_timeout=5"
 refuse "no such sub-directory" 32 'no such|ENOENT|not' "$MOUNT" "${src}nothing" "$T/x" -o "$key,mount_timeout=5"
+refuse "an option that the kernel refuses" 32 "cannot mount $T/x" "$MOUNT" "$src" "$T/x" -o "$key,fscontext=none"
+alone() { [ "$("$ADMIN" --json client list | jq '.items | length')" = 1 ]; }
+wait_for 30 alone || fail "mounts that failed have sessions: $("$ADMIN" client list)"
+grep 'evicting it' "$C/mds/log" && fail "a mount that failed has left its session to be evicted"
 refuse "garbage as source" 1 'source|usage|host' "$MOUNT" "::::" "$T/x" -o "$key"
 cd "$C/key" || fail "no $C/key"
 expect "paths from the current directory" "$MOUNT" "$src" "$T/x" -o "keyfile=./client.key,log=../relative.log"
