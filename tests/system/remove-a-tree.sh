@@ -52,6 +52,16 @@ grep -q "goes on removing what was in it; aifs-admin rmtree --list" "$T/err" || 
 kill -CONT "$(daemon_pid oss1)"
 wait_for 30 empty 1 || fail "$(inodes) inodes are left of v"
 
+# a client that does not answer keeps a name that it has looked at: nothing is removed meanwhile, and that is said
+tree w
+ls -lR "$M2/w" >"$T/listing"
+silent=$(pgrep -f "aifs-mount .* $M2 ") && kill -STOP "$silent" || fail "no daemon of $M2"
+refuse "a tree whose name a silent client keeps" 7 "w is still there" "$ADMIN" --timeout 1s --yes rmtree "$M/w"
+[ -s "$M/w/a/b/c/g" ] || fail "something was removed all the same"
+kill -CONT "$silent"
+expect "rmtree when the client answers" "$ADMIN" -q --yes rmtree "$M/w"
+[ ! -e "$M2/w" ] || fail "the name is still there at $M2"
+
 tree u
 expect "rmtree of the next" "$ADMIN" -q --yes rmtree "$M/u"
 kill_daemon mds

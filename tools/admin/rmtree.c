@@ -20,6 +20,9 @@
 #include "tools/admin/admin.h"
 
 #define POLL_NS 50000000L
+#define SETTLES                                                                                    \
+    20 /* looks, by whose end a server that answers has let go of a call in time-out               \
+        */
 
 struct tree {
     const char *path; /* as given */
@@ -217,6 +220,42 @@ static void gone_row(struct out *o, const struct tree *t, const struct msg_trash
     out_number(o, ns);
 }
 
+static bool is_there(const struct admin *a, const struct tree *t)
+{
+    struct stat st;
+    bool there;
+
+    admin_watch(a, t->path);
+    there = lstat(t->path, &st) == 0 && st.st_ino == t->ino;
+    admin_watch(a, NULL);
+    return there;
+}
+
+/* The call was not answered in time. */
+static void say_what_became(struct admin *a, const struct tree *t)
+{
+    const struct timespec pause = {0, POLL_NS};
+    struct msg_trash_tree last = {0};
+    bool known = true, removing = false, there = true;
+
+    for (unsigned i = 0; i < SETTLES && known && there && !removing; i++) {
+        nanosleep(&pause, NULL);
+        known = look(a, t, &last, &removing) == ADMIN_OK && (!removing || last.ino == t->ino);
+        there = !known || removing || is_there(a, t);
+    }
+    if (!known)
+        admin_error("%s: it may be on its way all the same; see aifs-admin rmtree --list", t->path);
+    else if (removing)
+        say_goes_on(t);
+    else if (there)
+        admin_error("%s is still there: a client that knows its name did not answer in time (one "
+                    "that has died is waited for as long as its lease lasts); try again, or with a "
+                    "longer --timeout",
+                    t->path);
+    else
+        admin_error("%s is gone", t->path);
+}
+
 static int remove_tree(struct admin *a, const struct tree *t, bool wait)
 {
     struct msg_rmtree_req req = {
@@ -228,7 +267,7 @@ static int remove_tree(struct admin *a, const struct tree *t, bool wait)
     int rc = admin_call_mds(a, RPC_OP_RMTREE, &req, &answer);
 
     if (rc == ADMIN_UNREACHABLE)
-        admin_error("%s: it may be on its way all the same; see aifs-admin rmtree --list", t->path);
+        say_what_became(a, t);
     if (rc == ADMIN_OK && wait)
         rc = wait_for(a, t, &last);
     if (rc != ADMIN_OK)
