@@ -19,6 +19,7 @@
 #include "client/fuse/mountinfo.h"
 #include "client/mount/mount.h"
 #include "common/base/err.h"
+#include "common/base/file.h"
 
 static bool says_dead(int err)
 {
@@ -92,6 +93,11 @@ int mount_check_dir(struct mount_request *m, char *err, size_t err_len)
                  m->dir, info.source);
         return MOUNT_FAILED;
     }
+    if (!m->nonempty && !m->multi && file_dir_in_use(m->dir) > 0)
+        fprintf(stderr,
+                "mount.aifs: %s is not empty: what is in it is hidden for as long as aifs is "
+                "mounted there (mount with -o nonempty not to be told)\n",
+                m->dir);
     return MOUNT_OK;
 }
 

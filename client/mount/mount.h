@@ -51,7 +51,8 @@ struct mount_request {
     struct strbuf unknown; /* options that have no meaning when remounting */
     enum { MOUNT_ATIME_UNSAID, MOUNT_RELATIME, MOUNT_NOATIME } atime_word;
     bool no_dir_time;
-    bool read_only, remount, multi, recover, background, fake, verbose, sloppy, foreground, debug;
+    bool read_only, remount, multi, nonempty, recover, background, fake, verbose, sloppy,
+        foreground, debug;
 };
 
 extern const struct conf_option mount_conf_options[];

@@ -252,6 +252,8 @@ static bool take_word(struct mount_request *m, const char *name)
         m->remount = true;
     else if (strcmp(name, "multi") == 0)
         m->multi = true;
+    else if (strcmp(name, "nonempty") == 0)
+        m->nonempty = true;
     else if (strcmp(name, "recover") == 0 || /* mount(8) keeps the other to itself */
              strcmp(name, "x-aifs.recover") == 0)
         m->recover = true;
@@ -266,8 +268,8 @@ static bool take_word(struct mount_request *m, const char *name)
 static bool is_word(const char *name)
 {
     static const char *const words[] = {
-        "ro",    "rw",      "remount",     "multi",      "recover",    "bg",  "fg",
-        "atime", "noatime", "strictatime", "norelatime", "nodiratime", "hard"};
+        "ro", "rw",    "remount", "multi",       "nonempty",   "recover",    "bg",
+        "fg", "atime", "noatime", "strictatime", "norelatime", "nodiratime", "hard"};
 
     return is_in(name, words, ARRAY_LEN(words)) ||
            is_in(name, kernel_flags, ARRAY_LEN(kernel_flags));
@@ -444,7 +446,7 @@ void mount_usage(const struct mount_request *m)
            "/etc/aifs/name.conf).\n"
            "Short names: keyfile (key_file), net (net.transport), log (log.file), log_level, "
            "metrics (metrics.address), hard.\n"
-           "Words: ro rw bg multi recover config=FILE, and what mount(8) knows.\n\n"
+           "Words: ro rw bg multi nonempty recover config=FILE, and what mount(8) knows.\n\n"
            "Options, in -o as name=value:\n");
     conf_print_help(m->conf, stdout);
 }

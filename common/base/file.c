@@ -3,6 +3,7 @@
  * what is synced is where the name was changed. */
 #include "common/base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -105,4 +106,19 @@ int file_sync_parent(const char *path)
     AUTO_CLOSE int dir = open_parent(path, &name);
 
     return dir < 0 ? dir : sync_names(dir);
+}
+
+int file_dir_in_use(const char *dir)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    int found = 0;
+
+    if (!d)
+        return -errno;
+    while (!found && (e = readdir(d)))
+        found =
+            strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, "lost+found");
+    closedir(d);
+    return found;
 }

@@ -27,4 +27,8 @@ int file_replace_at(int dir, const char *name, const void *data, size_t len, mod
 int file_sync_dir(const char *dir) MUST_USE;
 int file_sync_parent(const char *path) MUST_USE;
 
+/* 1: there is something in the directory, but what belongs to a file system's own root
+ * (lost+found); 0: nothing; or -errno. */
+int file_dir_in_use(const char *dir) MUST_USE;
+
 #endif

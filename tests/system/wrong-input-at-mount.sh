@@ -40,6 +40,15 @@ expect "it is unmounted" umount "$T/x"
 expect "a server key works" "$MOUNT" "$src" "$T/x" -o "keyfile=$C/key/server.key,log=$T/server-key.log"
 grep -q 'server.key is a server key' "$T/server-key.log" || fail "mounting with a server key is not warned of: $(cat "$T/server-key.log")"
 expect "it is unmounted" umount "$T/x"
+mkdir "$T/full" && echo kept >"$T/full/own"
+for word in multi nonempty rw; do
+    expect "a mount point with files in it" "$MOUNT" "$src" "$T/full" -o "$key,$word" 2>"$T/err"
+    [ ! -e "$T/full/own" ] || fail "it is not mounted"
+    expect "it is unmounted" umount "$T/full"
+    [ "$word" = rw ] || ! grep 'not empty' "$T/err" || fail "a warning with -o $word"
+done
+grep -q "$T/full is not empty: what is in it is hidden" "$T/err" || fail "no word about files that are hidden: $(cat "$T/err")"
+[ "$(cat "$T/full/own")" = kept ] || fail "what was hidden is gone"
 kill_daemon oss3
 expect "mounting while a data server is missing" "$MOUNT" "$src" "$T/x" -o "$key"
 [ "$(cat "$T/x/file")" = kept ] || fail "a small file is not readable while a data server is missing"

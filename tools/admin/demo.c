@@ -310,10 +310,13 @@ static int claim_dir(struct demo *d, const struct up_options *o)
     if (rc != ADMIN_OK)
         return rc;
     found = demo_load(d);
-    if (found == 0)
-        return same_shape(d, o);
-    if (found != -ENOENT)
+    if (found != 0 && found != -ENOENT)
         return admin_fail(found, "demo: %s/demo.json is damaged", d->dir);
+    rc = found == 0 ? same_shape(d, o) : ADMIN_OK;
+    if (rc == ADMIN_OK && o->mount)
+        rc = demo_mount_check(d, o->mount, NULL);
+    if (rc != ADMIN_OK || found == 0)
+        return rc;
     found = demo_save(d);
     return found < 0 ? admin_fail(found, "demo: cannot write into %s", d->dir) : ADMIN_OK;
 }

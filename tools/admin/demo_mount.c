@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "tools/admin/admin.h"
 #include "tools/admin/proc.h"
 
@@ -198,12 +199,39 @@ static int save(const struct demo *d)
     return rc < 0 ? admin_fail(rc, "demo: cannot write into %s", d->dir) : ADMIN_OK;
 }
 
-static struct demo_mount *find_mount(struct demo *d, const char *path)
+/* Its index, or d->n_mounts. */
+static unsigned find_mount(const struct demo *d, const char *path)
 {
-    for (unsigned i = 0; i < d->n_mounts; i++)
-        if (!strcmp(d->mounts[i].path, path))
-            return &d->mounts[i];
-    return NULL;
+    unsigned i = 0;
+
+    while (i < d->n_mounts && strcmp(d->mounts[i].path, path) != 0)
+        i++;
+    return i;
+}
+
+static bool has_word(const char *options, const char *word)
+{
+    size_t len = strlen(word), n;
+
+    for (; options && *options; options += n + (options[n] == ',')) {
+        n = strcspn(options, ",");
+        if (n == len && memcmp(options, word, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+int demo_mount_check(const struct demo *d, const char *path, const char *options)
+{
+    char real[PATH_MAX];
+
+    if (!realpath(path, real) || find_mount(d, real) < d->n_mounts || is_mounted(real) ||
+        has_word(options, "nonempty") || file_dir_in_use(real) <= 0)
+        return ADMIN_OK;
+    admin_error("demo: %s is not empty, and a mount would hide what is in it; take an empty "
+                "directory, or a new one (or aifs-admin demo mount -o nonempty)",
+                real);
+    return ADMIN_CONFLICT;
 }
 
 /* One that is remembered. Other options replace those it had, unless it is in use with them. */
@@ -227,8 +255,9 @@ static int mount_known(struct demo *d, struct demo_mount *m, const char *options
 
 int demo_mount_add(struct demo *d, const char *path, const char *options)
 {
-    struct demo_mount *m = &d->mounts[d->n_mounts], *known;
+    struct demo_mount *m = &d->mounts[d->n_mounts];
     bool made = false;
+    unsigned known;
     int rc;
 
     if (d->n_mounts == DEMO_MOUNTS_MAX) {
@@ -248,8 +277,11 @@ int demo_mount_add(struct demo *d, const char *path, const char *options)
     if (rc != ADMIN_OK)
         return rc;
     known = find_mount(d, m->path);
-    if (known)
-        return mount_known(d, known, options);
+    if (known < d->n_mounts)
+        return mount_known(d, &d->mounts[known], options);
+    rc = demo_mount_check(d, m->path, options);
+    if (rc != ADMIN_OK)
+        return rc;
     snprintf(m->options, sizeof m->options, "%s", options ? options : "");
     d->n_mounts++; /* on record before it is there: a stop in between leaves no unknown mount */
     d->next_mount++;

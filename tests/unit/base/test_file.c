@@ -202,9 +202,21 @@ START_TEST(a_directory_is_found_from_a_path)
 }
 END_TEST
 
+START_TEST(a_directory_with_a_name_in_it_is_in_use)
+{
+    ck_assert_int_eq(file_dir_in_use(tmp.dir), 0);
+    ck_assert_int_eq(mkdir(tmp_path(&tmp, "lost+found"), 0700), 0);
+    ck_assert_int_eq(file_dir_in_use(tmp.dir), 0);
+    ck_assert_int_eq(replace(".f", "x", 0600), 0);
+    ck_assert_int_eq(file_dir_in_use(tmp.dir), 1);
+    ck_assert_int_eq(file_dir_in_use(tmp_path(&tmp, "none")), -ENOENT);
+    ck_assert_int_eq(file_dir_in_use(tmp_path(&tmp, ".f")), -ENOTDIR);
+}
+END_TEST
+
 SUITE_MAIN("file", setup, teardown, it_is_made_and_replaced_with_all_of_it_synced,
            what_an_interrupted_attempt_left_is_not_in_it,
            a_full_disk_leaves_the_old_one_and_nothing_else,
            a_write_that_is_cut_short_is_gone_on_with, a_failing_rename_leaves_nothing,
            a_failing_sync_is_told, a_file_system_without_sync_of_directories_will_do,
-           a_directory_is_found_from_a_path)
+           a_directory_is_found_from_a_path, a_directory_with_a_name_in_it_is_in_use)

@@ -76,7 +76,7 @@ END_TEST
 START_TEST(our_options_go_to_the_configuration)
 {
     ck_assert_int_eq(parse("keyfile=/k,net=shm,memory_limit=64Mi,soft,timeo=5s,log=/l,multi,"
-                           "x-aifs.recover"),
+                           "nonempty,x-aifs.recover"),
                      MOUNT_OK);
     ck_assert_str_eq(conf_str(m.conf, "key_file"), "/k");
     ck_assert_int_eq(conf_enum(m.conf, "net.transport"), 2);
@@ -84,7 +84,7 @@ START_TEST(our_options_go_to_the_configuration)
     ck_assert(conf_bool(m.conf, "soft"));
     ck_assert_uint_eq(conf_u64(m.conf, "timeo"), 5 * NS_PER_S);
     ck_assert_str_eq(conf_str(m.conf, "log.file"), "/l");
-    ck_assert(m.multi && m.recover);
+    ck_assert(m.multi && m.nonempty && m.recover);
 }
 END_TEST
 
