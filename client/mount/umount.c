@@ -297,8 +297,10 @@ int mount_umount_main(int argc, char **argv)
     fd = connect_daemon(dir);
     if (umount2(dir, flags | (lazy ? MNT_DETACH : 0)) != 0) {
         int err = errno;
+        struct mountinfo info;
+        bool mounted = err != EINVAL || mountinfo_find(dir, &info) != 0;
 
-        fprintf(stderr, "umount.aifs: %s: %s\n", dir, strerror(err));
+        fprintf(stderr, "umount.aifs: %s: %s\n", dir, mounted ? strerror(err) : "not mounted");
         if (err == EBUSY)
             say_users(dir);
         return MOUNT_FAILED;

@@ -40,6 +40,8 @@ expect "it is unmounted" umount "$T/x"
 expect "a server key works" "$MOUNT" "$src" "$T/x" -o "keyfile=$C/key/server.key,log=$T/server-key.log"
 grep -q 'server.key is a server key' "$T/server-key.log" || fail "mounting with a server key is not warned of: $(cat "$T/server-key.log")"
 expect "it is unmounted" umount "$T/x"
+refuse "unmounting it again" 32 "umount.aifs: $T/x: not mounted$" "$MOUNT" --umount "$T/x"
+refuse "unmounting what is not there" 32 "umount.aifs: $T/nowhere: No such file" "$MOUNT" --umount "$T/nowhere"
 mkdir "$T/full" && echo kept >"$T/full/own"
 for word in multi nonempty rw; do
     expect "a mount point with files in it" "$MOUNT" "$src" "$T/full" -o "$key,$word" 2>"$T/err"
