@@ -85,7 +85,8 @@ static inline bool bench_over(const struct bench_job *j, uint64_t now_ns)
  * scenario removes what it has made, as after a failure. A second signal ends the program.
  */
 void bench_catch_signals(void);
-int bench_stopped(void); /* the signal; 0: none */
+void bench_release_signals(void); /* as before: what waits for machines of its own ends at once */
+int bench_stopped(void);          /* the signal; 0: none */
 uint64_t bench_now_ns(void);
 double bench_cpu_seconds(void); /* of this process */
 /* cost.c: finds the demo's processes. 0, or 2 after printing. */

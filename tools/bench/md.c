@@ -304,5 +304,9 @@ static int run(struct bench *b, int argc, char **argv)
 }
 
 const struct bench_scenario bench_md = {
-    "md",    "[options] PATH",   "metadata: create, stat, read, open, rename, unlink, mkdir, rmdir",
-    options, ARRAY_LEN(options), run};
+    "md",
+    "[options] PATH|aifs:SOURCE",
+    "metadata: create, stat, read, open, rename, unlink, mkdir, rmdir",
+    options,
+    ARRAY_LEN(options),
+    run};

@@ -49,14 +49,24 @@ static void stop(int sig)
     stopped = sig;
 }
 
+static const int signals[] = {SIGINT, SIGTERM};
+
 void bench_catch_signals(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM};
     struct sigaction a = {.sa_handler = stop, .sa_flags = SA_RESTART | (int)SA_RESETHAND}, old;
 
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(signals[i], &a, NULL);
+}
+
+void bench_release_signals(void)
+{
+    struct sigaction old;
+
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == stop)
+            signal(signals[i], SIG_DFL);
 }
 
 int bench_stopped(void)

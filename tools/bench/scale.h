@@ -57,4 +57,10 @@ struct scale_outcome {
 int scale_load_run(const struct scale_load *l, struct scale_outcome *ret_write,
                    struct scale_outcome *ret_read) MUST_USE;
 
+/* A client on a machine of its own, with a new mount: fn's result, or 1 after printing. What fn
+ * adds to b is there afterwards. */
+int scale_client_run(const struct scale_cluster *c, struct bench *b,
+                     int (*fn)(struct bench *b, const char *mountpoint, void *arg),
+                     void *arg) MUST_USE;
+
 #endif

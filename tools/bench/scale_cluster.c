@@ -278,6 +278,19 @@ static int measure(struct client *c, struct bench *b)
     return rc;
 }
 
+/* Where it mounts, and how. */
+static int client_prepare(struct client *c, const char *dir)
+{
+    snprintf(c->mountpoint, sizeof c->mountpoint, "%s/client%u", dir, c->index);
+    snprintf(c->mount_options, sizeof c->mount_options,
+             "keyfile=%s/client.key,net=tcp,log=%s/client%u.log", dir, dir, c->index);
+    if (proc_program("aifs-mount", c->program, sizeof c->program) == 0 &&
+        (mkdir(c->mountpoint, 0755) == 0 || errno == EEXIST) && client_mount(c) == 0)
+        return 0;
+    bench_error("scale: client %u cannot mount", c->index);
+    return 1;
+}
+
 static int client_main(void *arg)
 {
     struct client *c = arg;
@@ -286,16 +299,8 @@ static int client_main(void *arg)
     int rc = !b;
 
     bench_progress_off();
-    snprintf(c->mountpoint, sizeof c->mountpoint, "%s/client%u", c->load->cluster->dir, c->index);
-    snprintf(c->mount_options, sizeof c->mount_options,
-             "keyfile=%s/client.key,net=tcp,log=%s/client%u.log", c->load->cluster->dir,
-             c->load->cluster->dir, c->index);
-    if (rc == 0 && mounted) {
-        rc = proc_program("aifs-mount", c->program, sizeof c->program) < 0 ||
-             (mkdir(c->mountpoint, 0755) != 0 && errno != EEXIST) || client_mount(c) != 0;
-        if (rc)
-            bench_error("scale: client %u cannot mount", c->index);
-    }
+    if (rc == 0 && mounted)
+        rc = client_prepare(c, c->load->cluster->dir);
     if (rc == 0)
         rc = measure(c, b);
     if (rc == 0 && mounted)
@@ -360,10 +365,18 @@ static int wait_for_clients(pid_t *pids, unsigned n)
     return rc;
 }
 
+/* No address twice in a row: nobody remembers another machine. */
+static unsigned next_number(void)
+{
+    static unsigned number = 100;
+
+    number = number < 250 ? number + 1 : 101;
+    return number;
+}
+
 int scale_load_run(const struct scale_load *l, struct scale_outcome *ret_write,
                    struct scale_outcome *ret_read)
 {
-    static unsigned number = 100; /* no address twice in a row: nobody remembers another machine */
     static struct client clients[SCALE_CLIENTS_MAX];
     struct shared *s = shared_create(l->n_clients);
     pid_t pids[SCALE_CLIENTS_MAX] = {0};
@@ -371,8 +384,7 @@ int scale_load_run(const struct scale_load *l, struct scale_outcome *ret_write,
 
     for (unsigned i = 0; i < l->n_clients && rc == 0; i++) {
         clients[i] = (struct client){.load = l, .shared = s, .index = i};
-        number = number < 250 ? number + 1 : 101;
-        pids[i] = scale_machine_start(number, 0, client_main, &clients[i]);
+        pids[i] = scale_machine_start(next_number(), 0, client_main, &clients[i]);
         rc = pids[i] == 0;
     }
     if (rc == 0)
@@ -383,5 +395,45 @@ int scale_load_run(const struct scale_load *l, struct scale_outcome *ret_write,
     }
     if (s)
         munmap(s, sizeof *s);
+    return rc;
+}
+
+/* ---- one client that does something else ---- */
+
+struct visit {
+    const struct scale_cluster *cluster;
+    struct bench *b; /* shared with whoever waits */
+    int (*fn)(struct bench *b, const char *mountpoint, void *arg);
+    void *arg;
+};
+
+static int visit_main(void *arg)
+{
+    static struct client c;
+    struct visit *v = arg;
+    int rc = client_prepare(&c, v->cluster->dir);
+
+    if (rc)
+        return rc;
+    rc = v->fn(v->b, c.mountpoint, v->arg);
+    return client_unmount(&c) != 0 || rc;
+}
+
+int scale_client_run(const struct scale_cluster *c, struct bench *b,
+                     int (*fn)(struct bench *b, const char *mountpoint, void *arg), void *arg)
+{
+    struct bench *theirs =
+        mmap(NULL, sizeof *theirs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct visit v = {c, theirs, fn, arg};
+    int rc;
+
+    if (theirs == MAP_FAILED) {
+        bench_error("scale: %m");
+        return 1;
+    }
+    *theirs = *b;
+    rc = wait_status(scale_machine_start(next_number(), 0, visit_main, &v));
+    *b = *theirs; /* the same program: its pointers to constants are ours too */
+    munmap(theirs, sizeof *theirs);
     return rc;
 }

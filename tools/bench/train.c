@@ -5,6 +5,9 @@
  * meanwhile, a bounded number of them. What counts is how much of its time an accelerator computes.
  * Sizes, batches, threads and times are those of MLPerf Storage (train.h); fewer steps, and records
  * that are --scale times as small, are said with the figures.
+ *
+ * With --servers it goes through a mount of a cluster in name spaces, whose links (scale.h) are
+ * sized for so many accelerators, unless told.
  */
 #include "tools/bench/train.h"
 
@@ -17,12 +20,15 @@
 
 #include "common/base/err.h"
 #include "common/rt/thread.h"
+#include "tools/bench/scale.h"
 
 #define PREFETCH_BATCHES 2u
+#define LINKS_CARRY      1.1 /* times what is asked for */
 
 static struct {
     const char *workload, *accelerator, *options;
-    unsigned accelerators, steps, scale, files, batch, threads;
+    unsigned accelerators, steps, scale, files, batch, threads, servers;
+    uint64_t link;
     bool prepare, cold;
 } opt = {.workload = "unet3d", .accelerator = "", .accelerators = 1, .steps = 10, .scale = 1};
 
@@ -35,6 +41,9 @@ static const struct bench_option options[] = {
     {"files", BENCH_NUMBER, &opt.files, "of the data set (as many as the steps read)"},
     {"batch", BENCH_NUMBER, &opt.batch, "samples of a step (the workload's)"},
     {"threads", BENCH_NUMBER, &opt.threads, "readers of each accelerator (the workload's)"},
+    {"servers", BENCH_NUMBER, &opt.servers, "without PATH: so many, each behind a link of its own"},
+    {"link", BENCH_SIZE, &opt.link,
+     "bytes per second of each, each way (what is asked for, a tenth more)"},
     {"prepare", BENCH_FLAG, &opt.prepare, "only make the data set, and leave it in PATH"},
     {"cold", BENCH_FLAG, &opt.cold, "drop the caches before reading (root)"},
     {"options", BENCH_TEXT, &opt.options, "of the mount, with aifs:SOURCE: key_file=PATH,..."},
@@ -254,12 +263,20 @@ static void add_rows(struct bench *b, const struct run *run, const char *name)
     bench_add(b, row, "s", wait, seconds);
 }
 
+static void row_name(const char *accelerator_name, char *out, size_t len)
+{
+    int n = snprintf(out, len, "train.%s.%s.x%u", opt.workload, accelerator_name, opt.accelerators);
+
+    if (opt.servers)
+        snprintf(out + n, len - (size_t)n, ".s%u", opt.servers);
+}
+
 static int measure(struct bench *b, struct run *run)
 {
     struct train_data *d = &run->data;
     const char *accelerator_name = train_accelerator_name(run->accelerator);
     bool made = false;
-    char name[40];
+    char name[48];
     int rc = 0;
 
     snprintf(name, sizeof name, "train.%s.prepare", opt.workload);
@@ -275,14 +292,15 @@ static int measure(struct bench *b, struct run *run)
                    "%u readers, %g s to compute a step (%s); MLPerf asks for 500 steps and %g %%",
                    opt.workload, d->files, opt.scale, opt.steps, run->batch, run->threads,
                    run->compute_s, accelerator_name, d->shape->au_min);
-        snprintf(name, sizeof name, "train.%s.%s.x%u", opt.workload, accelerator_name,
-                 opt.accelerators);
+        row_name(accelerator_name, name, sizeof name);
         if (opt.cold)
             rc = d->place->backend->drop_caches(d->place->fs);
         if (rc == 0)
             rc = bench_run(b, name, "MB/s", opt.accelerators, 0, accelerator, run);
         if (rc == 0)
             add_rows(b, run, name);
+        if (rc == 0 && opt.servers)
+            bench_set_limit(b, name, "the servers' links", (double)opt.link * opt.servers / 1e6);
     }
     if (made)
         train_data_remove(d);
@@ -333,30 +351,78 @@ static bool check(struct run *run)
     return true;
 }
 
-static int run(struct bench *b, int argc, char **argv)
+static int at(struct bench *b, const char *where, void *arg)
 {
-    static struct run r;
+    struct run *r = arg;
     struct place place;
     int rc;
 
-    if (argc != 1) {
-        bench_error("train: say where: one directory, or aifs:SOURCE");
-        return 2;
-    }
-    if (!check(&r))
-        return 2;
-    if (place_open(&place, "train", argv[0], opt.options) != 0)
+    if (place_open(&place, "train", where, opt.options) != 0)
         return 1;
-    r.data.place = &place;
-    snprintf(r.data.dir, sizeof r.data.dir, "%s/train-%s.%ufiles.scale%u", place.root,
-             r.data.shape->name, r.data.files, opt.scale);
-    rc = measure(b, &r);
+    r->data.place = &place;
+    snprintf(r->data.dir, sizeof r->data.dir, "%s/train-%s.%ufiles.scale%u", place.root,
+             r->data.shape->name, r->data.files, opt.scale);
+    rc = measure(b, r);
     if (rc < 0 && !bench_stopped())
         bench_error("train: %s", err_text(rc));
     place_close(&place, false);
     return rc < 0;
 }
 
-const struct bench_scenario bench_train = {
-    "train", "[options] PATH|aifs:SOURCE", "emulated training: how busy accelerators are kept",
-    options, ARRAY_LEN(options),           run};
+/* Made by one client, read by another, so that all of it comes over the links. */
+static int behind_links(struct bench *b, void *arg)
+{
+    struct scale_cluster c = {.n_servers = opt.servers, .link_bytes_per_s = opt.link};
+    int rc = scale_cluster_start(&c);
+
+    for (int prepare = 1; prepare >= 0 && rc == 0; prepare--) {
+        opt.prepare = prepare;
+        rc = scale_client_run(&c, b, at, arg);
+    }
+    scale_machines_stop();
+    return rc;
+}
+
+static int run_behind_links(struct bench *b, struct run *r)
+{
+    double asked =
+        train_bytes_per_second(r->data.shape, r->data.files, opt.scale, r->batch, r->compute_s) *
+        opt.accelerators;
+
+    if (!opt.link)
+        opt.link = MAX((uint64_t)(asked * LINKS_CARRY / opt.servers), MIB);
+    bench_note(b,
+               "train: %u servers behind links of %.1f MB/s each way, all on this machine; %u "
+               "accelerators ask for %.1f MB/s",
+               opt.servers, (double)opt.link / 1e6, opt.accelerators, asked / 1e6);
+    bench_release_signals();
+    return scale_world_run(b, behind_links, r);
+}
+
+static int run(struct bench *b, int argc, char **argv)
+{
+    static struct run r;
+
+    if (argc != (opt.servers ? 0 : 1)) {
+        bench_error(opt.servers ? "train: with --servers it takes no place"
+                                : "train: say where: one directory, or aifs:SOURCE");
+        return 2;
+    }
+    if (opt.servers > SCALE_SERVERS_MAX || (opt.link && (!opt.servers || opt.link < MIB)) ||
+        (opt.servers && (opt.prepare || opt.cold || opt.options))) {
+        bench_error("train: --servers up to %u, with a --link of 1Mi or more, and without "
+                    "--prepare, --cold and --options",
+                    SCALE_SERVERS_MAX);
+        return 2;
+    }
+    if (!check(&r))
+        return 2;
+    return opt.servers ? run_behind_links(b, &r) : at(b, argv[0], &r);
+}
+
+const struct bench_scenario bench_train = {"train",
+                                           "[options] [PATH|aifs:SOURCE]",
+                                           "emulated training: how busy accelerators are kept",
+                                           options,
+                                           ARRAY_LEN(options),
+                                           run};

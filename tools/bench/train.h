@@ -37,6 +37,9 @@ const char *train_accelerator_name(unsigned accelerator);
  * the same at each call. */
 uint64_t train_record_bytes(const struct train_shape *s, uint64_t file, unsigned scale);
 uint64_t train_file_bytes(const struct train_shape *s, uint64_t file, unsigned scale);
+/* What an accelerator asks for while it never waits, of a data set of so many files. */
+double train_bytes_per_second(const struct train_shape *s, unsigned files, unsigned scale,
+                              unsigned batch, double compute_s);
 
 /* One accelerator's run. As MLPerf counts: the first step fills the queues and does not count. */
 struct train_times {

@@ -82,6 +82,16 @@ uint64_t train_file_bytes(const struct train_shape *s, uint64_t file, unsigned s
     return s->format == TRAIN_RECORDS ? s->samples_per_file * (record + FRAME_BYTES) : record;
 }
 
+double train_bytes_per_second(const struct train_shape *s, unsigned files, unsigned scale,
+                              unsigned batch, double compute_s)
+{
+    double bytes = 0;
+
+    for (uint64_t i = 0; i < files; i++)
+        bytes += (double)train_file_bytes(s, i, scale);
+    return bytes / files / s->samples_per_file * batch / compute_s;
+}
+
 static double counted_s(const struct train_times *t)
 {
     return t->total_s - t->first_s;

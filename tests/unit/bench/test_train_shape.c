@@ -119,9 +119,24 @@ START_TEST(a_wrong_byte_of_a_pattern_is_found_where_it_is)
 }
 END_TEST
 
+START_TEST(what_an_accelerator_asks_for_is_its_samples_in_the_time_of_a_step)
+{
+    const struct train_shape *r = train_shape_named("resnet50"), *u = train_shape_named("unet3d");
+    double all = 0;
+
+    /* 400 samples in 0.224 s, frames included */
+    ck_assert_double_eq_tol(train_bytes_per_second(r, 8, 1, 400, 0.224),
+                            400 * (double)train_file_bytes(r, 0, 1) / 1251 / 0.224, 1);
+    for (uint64_t i = 0; i < 70; i++) /* their sizes differ: of these very files */
+        all += (double)train_file_bytes(u, i, 16);
+    ck_assert_double_eq_tol(train_bytes_per_second(u, 70, 16, 7, 0.323), 7 * all / 70 / 0.323, 1);
+}
+END_TEST
+
 SUITE_MAIN("bench", setup, teardown, an_accelerator_that_never_waits_is_used_fully,
            waiting_as_long_as_computing_is_half, a_run_of_one_step_has_no_utilisation,
            sizes_of_records_are_the_same_each_time_and_spread_as_asked,
            a_scale_makes_records_so_many_times_as_small_down_to_a_block,
            a_file_of_records_has_all_of_them_with_their_frames, what_is_unknown_is_not_found,
+           what_an_accelerator_asks_for_is_its_samples_in_the_time_of_a_step,
            a_shuffled_order_has_every_number_once, a_wrong_byte_of_a_pattern_is_found_where_it_is)
