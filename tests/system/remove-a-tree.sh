@@ -36,8 +36,14 @@ wait_for 20 empty 1 || fail "$(inodes) inodes are left"
 
 # who waits is told what goes on without him, fsck that a tree is on its way, and in the end there are counts
 tree v
+for k in 0 1 2 3; do # where the others begin is nobody's business: something of the tree has to be on oss1
+    expect "a file on each server" "$ADMIN" -q stripe create -c 1 -i "$k" "$M/v/on$k"
+    head -c 100000 /dev/zero >"$M/v/on$k" || fail "its data"
+done
 names=$(find "$M/v" -mindepth 1 | wc -l)
-find "$M/v" -name large -exec sync {} + || fail "sync"
+find "$M/v" \( -name large -o -name 'on?' \) -exec sync {} + || fail "sync"
+closed() { "$ADMIN" --json client list | jq -e 'all(.items[]; .opens == 0)'; }
+wait_for 60 closed || fail "files are open: $("$ADMIN" client list)" # what is open goes when it is closed, and not with the tree
 kill -STOP "$(daemon_pid oss1)" # its chunks cannot go
 "$ADMIN" --timeout 60s --yes rmtree "$M/v" --wait >"$T/out" 2>"$T/err" &
 waiter=$!
