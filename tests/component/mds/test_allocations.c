@@ -7,12 +7,14 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "common/base/err.h"
 #include "common/fault/fault.h"
 #include "mds/cluster/exec.h"
 #include "mds/locks/exec.h"
+#include "mds/ops/exec.h"
 #include "mds/ops/trash.h"
 #include "mds/session/exec.h"
 #include "proto/number.h"
@@ -23,6 +25,7 @@
 
 static struct bed bed;
 static uint64_t file, large, dir, sub;
+static bool *swept; /* [SHARD_OP_LIMIT] has been, in memory that all tests of a run share */
 
 /* Nothing stays cached between calls. */
 static void start(void)
@@ -166,6 +169,7 @@ static void sweep(const struct scene *s)
     ck_assert_uint_ne(digest(), before);
     start_over(); /* the same from the disk */
     bed_check_tree(&bed);
+    swept[s->op] = true;
 }
 
 #define SWEEP(opcode, message) sweep(&(struct scene){.op = opcode, .msg = &(message)})
@@ -255,6 +259,23 @@ START_TEST(attributes)
     SWEEP(RPC_OP_SETATTR, shorter);
     SWEEP(RPC_OP_XATTR_SET, set);
     SWEEP(RPC_OP_XATTR_REMOVE, gone);
+}
+END_TEST
+
+START_TEST(files_that_were_read)
+{
+    const struct msg_time now = {.sec = INT64_MAX}; /* as the server's clock says it */
+    struct msg_read_item items[] = {{.ino = file, .atime = now}, {.ino = dir, .atime = now}};
+    struct shard_reads reads = {.n = ARRAY_LEN(items), .items = items};
+
+    for (unsigned i = 0; i < ARRAY_LEN(items); i++) {
+        struct mds_inode in;
+
+        ck_ok(bed_inode(&bed, items[i].ino, &in));
+        items[i].was = in.atime;
+    }
+    clock_virtual_advance(&bed.clock, NS_PER_S);
+    SWEEP(SHARD_OP_READS, reads);
 }
 END_TEST
 
@@ -525,6 +546,16 @@ START_TEST(each_change_of_a_batch_has_happened_or_has_not)
     ck_assert_uint_gt(partly, 0);
     start_over(); /* the same from the disk */
     bed_check_tree(&bed);
+    swept[RPC_OP_BATCH] = true;
+}
+END_TEST
+
+/* The last one of a run. Without a format there is no file system yet, and no server. */
+START_TEST(there_is_no_operation_without_such_a_test)
+{
+    for (unsigned op = 0; op < SHARD_OP_LIMIT; op++)
+        ck_assert_msg(!mds_exec_table[op] || swept[op] || op == SHARD_OP_FORMAT,
+                      "%u is executed, and nobody knows what it does without memory", op);
 }
 END_TEST
 
@@ -535,6 +566,9 @@ int main(void)
     SRunner *runner = srunner_create(s);
     int failed;
 
+    swept = mmap(NULL, SHARD_OP_LIMIT, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (swept == MAP_FAILED)
+        return 1;
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 120);
@@ -542,6 +576,7 @@ int main(void)
     tcase_add_test(t, names_that_go);
     tcase_add_test(t, names_that_change);
     tcase_add_test(t, attributes);
+    tcase_add_test(t, files_that_were_read);
     tcase_add_test(t, content);
     tcase_add_test(t, a_tree_that_goes);
     tcase_add_test(t, a_file_that_grows);
@@ -550,6 +585,7 @@ int main(void)
     tcase_add_test(t, the_cluster_map);
     tcase_add_test(t, an_operation_and_its_kept_reply_fail_together);
     tcase_add_test(t, each_change_of_a_batch_has_happened_or_has_not);
+    tcase_add_test(t, there_is_no_operation_without_such_a_test);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);
