@@ -296,6 +296,7 @@ static void emptied(struct core_inode *dir)
         return;
     dir->behind.last = NULL;
     mds_op_go(last);
+    behind_hurry(dir->core);
 }
 
 static void uncount(struct core_inode *i)
@@ -315,6 +316,7 @@ void behind_answered(struct core_inode *dir, struct core_inode *i)
 void behind_over(struct core *c, struct core_inode *dir, struct core_inode *i)
 {
     c->behind.n--;
+    c->behind.hurried -= MIN(c->behind.hurried, 1u);
     settle(i);
     settle(dir);
     emptied(dir);

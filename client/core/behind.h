@@ -42,6 +42,7 @@ struct behind {      /* in struct core */
     bool lingered; /* what is gathered has been so for long enough */
     struct reactor_timer linger, hold;
     bool urged;              /* somebody waits for them: what is gathered goes with this turn */
+    uint32_t hurried;        /* so many more of them are over before nobody does */
     struct list together;    /* struct mds_op.wait: gathered */
     struct list held;        /* the same: files that are open, what is set on directories; by
                               * mds_op.started_ns */
@@ -122,6 +123,7 @@ bool behind_allows(const struct mds_op *op, const struct core_inode *dir,
 /* A file or directory of which the last name is being removed. */
 bool behind_leaving(struct core *c, uint64_t ino);
 void behind_urge(struct core *c);                    /* somebody waits */
+void behind_hurry(struct core *c);                   /* what follows on that has been gathered */
 int behind_take_error(struct core *c, uint64_t dir); /* once */
 /* It was empty, so the removals that were refused in it have happened after all. */
 void behind_dir_removed(struct core_inode *dir);

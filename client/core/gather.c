@@ -6,7 +6,8 @@
  * Happy path: what comes within a moment leaves together, and as long as two messages are under way
  * more is gathered. A file that its maker has open is held back a little longer, so that its
  * contents and attributes go along with it and it needs no open: until it is closed, or old enough.
- * While somebody waits for any of it all leaves at once. Nothing here can fail.
+ * While somebody waits for any of it all leaves at once, and so does what could not leave before
+ * that was answered. Nothing here can fail.
  */
 #include "client/core/core_int.h"
 
@@ -101,7 +102,15 @@ void behind_urge(struct core *c)
     if (!c->behind.n)
         return;
     c->behind.urge_coming = c->behind.coming > 0;
+    c->behind.hurried = c->behind.n;
     let_go(c, UINT64_MAX);
+    behind_hurry(c);
+}
+
+void behind_hurry(struct core *c)
+{
+    if (!c->behind.hurried)
+        return;
     c->behind.urged = !list_empty(&c->behind.together); /* until they leave */
     if (c->behind.urged)
         batch_turn(c);

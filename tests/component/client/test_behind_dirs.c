@@ -141,6 +141,24 @@ START_TEST(a_whole_tree_goes_before_the_server_has_any_of_it)
 }
 END_TEST
 
+/* Each of the three levels is sent when the one below is answered, and nothing is gathered then. */
+START_TEST(who_waits_for_a_tree_waits_for_answers_only)
+{
+    uint64_t before_ns;
+
+    begin();
+    for (unsigned k = 0; k < 2; k++) {
+        files_at_once(sub[k]);
+        ck_assert(dir_at_once(tree, sub_name(k)));
+    }
+    ck_assert(dir_at_once(1, "tree"));
+    before_ns = reactor_now_ns(rm.c->reactor);
+    ck_assert_int_eq(fsync_dir(1), 0);
+    ck_assert_uint_lt(reactor_now_ns(rm.c->reactor) - before_ns, 4 * NS_PER_MS);
+    ck_assert_ptr_null(there(1, "tree"));
+}
+END_TEST
+
 START_TEST(a_directory_that_was_empty_goes_at_once_too)
 {
     begin();
@@ -441,7 +459,7 @@ END_TEST
 SUITE_MAIN("client-behind-dirs", rm_setup, rm_teardown,
            a_directory_that_we_have_made_is_known_to_be_ours_alone,
            a_whole_tree_goes_before_the_server_has_any_of_it,
-           a_directory_that_was_empty_goes_at_once_too,
+           who_waits_for_a_tree_waits_for_answers_only, a_directory_that_was_empty_goes_at_once_too,
            what_is_not_known_to_be_empty_waits_for_the_server,
            where_somebody_could_tell_it_waits_for_the_server,
            in_a_directory_whose_own_page_has_not_said_so_it_waits_for_the_server,
