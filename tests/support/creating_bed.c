@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/support/creating_bed.h"
 
@@ -29,18 +30,46 @@ void cr_setup(void)
     cr_setup_with(0, NULL);
 }
 
-/* Makes it; was that over before anything could have been sent? */
-struct core_file *cr_make(const char *name, bool *ret_at_once)
+static struct core_file *make_in(uint64_t dir, const char *name, bool *ret_at_once)
 {
     struct bed_op op;
 
     bed_op_init(&op);
     op.q.ahead = true;
-    core_create_file(rm.c, &op.q, RM_DIR, name, (uint32_t)strlen(name), 0644,
+    core_create_file(rm.c, &op.q, dir, name, (uint32_t)strlen(name), 0644,
                      O_RDWR | O_CREAT | O_EXCL, NULL);
     *ret_at_once = op.done;
     ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
     return op.q.out.opened.file;
+}
+
+struct core_file *cr_make(const char *name, bool *ret_at_once)
+{
+    return make_in(RM_DIR, name, ret_at_once);
+}
+
+bool cr_file_in(uint64_t dir, const char *name, const void *data, uint32_t len)
+{
+    bool at_once;
+    struct core_file *f = make_in(dir, name, &at_once);
+
+    ck_assert_int_eq(bed_write(&rm.bed, rm.c, f, 0, data, len), 0);
+    ck_assert_int_eq(bed_flush(&rm.bed, rm.c, f), 0);
+    core_release(rm.c, f);
+    return at_once;
+}
+
+uint64_t cr_dir_in(uint64_t dir, const char *name, bool *ret_at_once)
+{
+    struct bed_op op;
+
+    bed_op_init(&op);
+    op.q.ahead = true;
+    core_mkdir(rm.c, &op.q, dir, name, (uint32_t)strlen(name), 0755, NULL);
+    *ret_at_once = op.done;
+    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
+    ck_assert(S_ISDIR(op.q.entry.attr.mode));
+    return op.q.entry.ino;
 }
 
 struct core_file *cr_make_ahead(const char *name)
@@ -98,11 +127,6 @@ void cr_begin(void)
 /* Written and closed. */
 void cr_whole(unsigned from, unsigned to)
 {
-    for (unsigned k = from; k < to; k++) {
-        struct core_file *f = cr_make_ahead(cr_name(k));
-
-        cr_put(f);
-        ck_assert_int_eq(bed_flush(&rm.bed, rm.c, f), 0);
-        core_release(rm.c, f);
-    }
+    for (unsigned k = from; k < to; k++)
+        ck_assert(cr_file_in(RM_DIR, cr_name(k), cr_bytes, CR_LEN));
 }

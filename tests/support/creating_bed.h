@@ -21,5 +21,8 @@ const char *cr_name(unsigned k);                /* valid until the next one */
 void cr_whole(unsigned from, unsigned to);      /* made, written and closed */
 struct fake_inode *cr_stored(const char *name); /* at the server; NULL: it is not */
 void cr_expect_whole(const char *name);
+/* The same in any directory, flushed and closed; was it made at once? */
+bool cr_file_in(uint64_t dir, const char *name, const void *data, uint32_t len);
+uint64_t cr_dir_in(uint64_t dir, const char *name, bool *ret_at_once);
 
 #endif

@@ -52,7 +52,6 @@ START_TEST(a_file_that_stays_open_is_opened_behind_its_creation)
 }
 END_TEST
 
-/* Whoever believes in a lease that nobody has given is never asked to give it back. */
 /* It would have to be committed in chunks before the server may forget it. */
 START_TEST(of_a_file_that_grows_at_once_nothing_goes_along)
 {
@@ -77,6 +76,7 @@ START_TEST(of_a_file_that_grows_at_once_nothing_goes_along)
 }
 END_TEST
 
+/* Whoever believes in a lease that nobody has given is never asked to give it back. */
 START_TEST(an_open_that_brings_no_lease_ends_what_was_believed)
 {
     uint8_t back[CR_LEN];

@@ -10,44 +10,18 @@
 #include "tests/support/creating_bed.h"
 #include "tests/support/suite.h"
 
-/* Was it over before anything could have been sent? */
-static uint64_t make_dir(uint64_t in, const char *name, bool *ret_at_once)
-{
-    struct bed_op op;
-
-    bed_op_init(&op);
-    op.q.ahead = true;
-    core_mkdir(rm.c, &op.q, in, name, (uint32_t)strlen(name), 0755, NULL);
-    *ret_at_once = op.done;
-    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
-    ck_assert(S_ISDIR(op.q.entry.attr.mode));
-    return op.q.entry.ino;
-}
-
 static uint64_t dir_ahead(uint64_t in, const char *name)
 {
     bool at_once;
-    uint64_t ino = make_dir(in, name, &at_once);
+    uint64_t ino = cr_dir_in(in, name, &at_once);
 
     ck_assert(at_once);
     return ino;
 }
 
-/* With contents, closed; was that over at once? */
 static bool file_in(uint64_t in, const char *name)
 {
-    struct bed_op op;
-    bool at_once;
-
-    bed_op_init(&op);
-    op.q.ahead = true;
-    core_create_file(rm.c, &op.q, in, name, (uint32_t)strlen(name), 0644, O_RDWR | O_CREAT | O_EXCL,
-                     NULL);
-    at_once = op.done;
-    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
-    cr_put(op.q.out.opened.file);
-    core_release(rm.c, op.q.out.opened.file);
-    return at_once;
+    return cr_file_in(in, name, cr_bytes, CR_LEN);
 }
 
 static struct fake_inode *stored_in(uint64_t in, const char *name)
@@ -170,7 +144,7 @@ START_TEST(one_that_we_are_not_alone_with_is_under_way_until_what_is_in_it_is_ma
     fake_run_until(&rm.bed.cluster, &answered);
     expect_tree(d, e);
     ck_assert(!file_in(d, "later"));
-    (void)make_dir(d, "too", &at_once);
+    (void)cr_dir_in(d, "too", &at_once);
     ck_assert(!at_once);
     ck_assert_uint_eq(rm_stats().creations_under_way, 0);
 }

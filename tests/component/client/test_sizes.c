@@ -12,44 +12,15 @@
 
 static uint8_t bytes[LARGE];
 
-/* With contents, closed; was it there at once? */
-static bool file_in(uint64_t in, const char *name, uint32_t len)
-{
-    struct bed_op op;
-    bool at_once;
-
-    bed_op_init(&op);
-    op.q.ahead = true;
-    core_create_file(rm.c, &op.q, in, name, (uint32_t)strlen(name), 0644, O_RDWR | O_CREAT | O_EXCL,
-                     NULL);
-    at_once = op.done;
-    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
-    ck_assert_int_eq(bed_write(&rm.bed, rm.c, op.q.out.opened.file, 0, bytes, len), 0);
-    ck_assert_int_eq(bed_flush(&rm.bed, rm.c, op.q.out.opened.file), 0);
-    core_release(rm.c, op.q.out.opened.file);
-    return at_once;
-}
-
 /* How many of them were there at once. */
 static unsigned files_in(uint64_t in, unsigned from, unsigned n, uint32_t len)
 {
     unsigned ahead = 0;
 
     for (unsigned k = from; k < from + n; k++)
-        ahead += file_in(in, cr_name(k), len);
+        ahead += cr_file_in(in, cr_name(k), bytes, len);
     rm_let_pass();
     return ahead;
-}
-
-static uint64_t dir_in(uint64_t in, const char *name)
-{
-    struct bed_op op;
-
-    bed_op_init(&op);
-    op.q.ahead = true;
-    core_mkdir(rm.c, &op.q, in, name, (uint32_t)strlen(name), 0755, NULL);
-    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
-    return op.q.entry.ino;
 }
 
 static void begin(void)
@@ -85,8 +56,8 @@ START_TEST(small_ones_are_noticed_without_asking_anybody)
     begin();
     (void)files_in(RM_DIR, 2, MANY, LARGE);
     creates = calls[RPC_OP_CREATE];
-    ck_assert(!file_in(RM_DIR, "small", CR_LEN));
-    ck_assert(!file_in(RM_DIR, "too", CR_LEN));
+    ck_assert(!cr_file_in(RM_DIR, "small", bytes, CR_LEN));
+    ck_assert(!cr_file_in(RM_DIR, "too", bytes, CR_LEN));
     ck_assert_uint_eq(files_in(RM_DIR, 100, MANY, CR_LEN), MANY);
     ck_assert_uint_eq(calls[RPC_OP_CREATE] - creates, 2);
     ck_assert_uint_eq(calls[RPC_OP_OPEN], 7); /* of the large ones */
@@ -107,13 +78,14 @@ END_TEST
 START_TEST(directories_beside_each_other_learn_from_each_other)
 {
     uint64_t first, second, inner;
+    bool at_once;
 
     begin();
-    first = dir_in(RM_DIR, "first");
+    first = cr_dir_in(RM_DIR, "first", &at_once);
     ck_assert_uint_eq(files_in(first, 0, MANY, LARGE), 7);
-    second = dir_in(RM_DIR, "second");
+    second = cr_dir_in(RM_DIR, "second", &at_once);
     ck_assert_uint_eq(files_in(second, 0, MANY, LARGE), 0);
-    inner = dir_in(second, "inner");
+    inner = cr_dir_in(second, "inner", &at_once);
     ck_assert_uint_eq(files_in(inner, 0, 2, CR_LEN), 0);
     ck_assert_uint_eq(files_in(inner, 2, MANY, CR_LEN), MANY);
     ck_assert_uint_eq(files_in(first, MANY, MANY, LARGE), 0); /* it knows by itself */
