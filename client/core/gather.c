@@ -20,13 +20,14 @@ static void send(struct mds_op *op)
 {
     const bool removes = op->call.op == RPC_OP_UNLINK || op->call.op == RPC_OP_RMDIR;
     struct behind *b = &op->core->behind;
+    uint64_t until = reactor_now_ns(op->core->reactor) + (removes ? REMOVED_NS : LINGER_NS);
 
     list_push_back(&b->together, &op->wait);
-    if (b->gathered++ == 0) {
+    if (b->gathered++ == 0)
         b->lingered = false;
-        reactor_timer_start(op->core->reactor, &b->linger,
-                            reactor_now_ns(op->core->reactor) + (removes ? REMOVED_NS : LINGER_NS));
-    }
+    else if (!reactor_timer_running(&b->linger) || b->linger.deadline_ns <= until)
+        return; /* what is gathered has lingered, or will have before */
+    reactor_timer_start(op->core->reactor, &b->linger, until);
 }
 
 static void send_if_due(struct core *c)

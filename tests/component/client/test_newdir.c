@@ -279,6 +279,26 @@ START_TEST(one_that_is_removed_before_its_answer_has_come_takes_nothing)
 }
 END_TEST
 
+/* It may linger for longer itself. */
+START_TEST(a_removal_keeps_no_creation_behind_it)
+{
+    uint64_t d;
+
+    cr_begin();
+    d = dir_ahead(RM_DIR, "d");
+    ck_assert(file_in(d, "e"));
+    rm_let_pass();
+    ck_assert_int_eq(rm_wait(0), 0);
+    ck_assert_int_eq(rm_wait(1), 0);
+    rm_let_pass(); /* a page in advance */
+    ck_assert(rm_at_once(2));
+    ck_assert(file_in(d, "f"));
+    bed_spin(&rm.bed, 2 * NS_PER_MS);
+    expect_file(d, "f");
+    ck_assert_ptr_null(rm_file(2));
+}
+END_TEST
+
 SUITE_MAIN("client-newdir", cr_setup, rm_teardown, a_tree_is_made_ahead,
            who_waits_for_the_innermost_waits_for_all_and_not_for_long,
            what_the_server_leaves_out_is_made_in_order_all_the_same,
@@ -287,4 +307,5 @@ SUITE_MAIN("client-newdir", cr_setup, rm_teardown, a_tree_is_made_ahead,
            one_that_is_refused_takes_along_what_is_in_it,
            directories_of_a_lost_session_are_not_carried_into_the_next,
            one_that_is_coming_is_not_removed_ahead, a_name_in_it_is_known_without_asking,
-           one_that_is_removed_before_its_answer_has_come_takes_nothing)
+           one_that_is_removed_before_its_answer_has_come_takes_nothing,
+           a_removal_keeps_no_creation_behind_it)
