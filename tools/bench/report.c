@@ -186,7 +186,21 @@ static void group(FILE *f, const struct report_group *g)
     fputs("</section>\n", f);
 }
 
-static void bar_row(FILE *f, const struct report_row *row, const struct bar *bar)
+/* Over what, where a run was told: the same row may be there over each transport. */
+static void bar_transport(FILE *f, const struct report_group *g)
+{
+    const char *at = strstr(g->arguments, "--net");
+    char net[16];
+
+    if (!at || sscanf(at, "--net%*[ =]%15[a-z]", net) != 1)
+        return;
+    fputs("<span class=soft>, over ", f);
+    html_text(f, net);
+    fputs("</span>", f);
+}
+
+static void bar_row(FILE *f, const struct report_group *g, const struct report_row *row,
+                    const struct bar *bar)
 {
     double value = report_value(row), limit = report_limit(row);
     bool holds = bar_holds(bar, value, limit);
@@ -196,6 +210,7 @@ static void bar_row(FILE *f, const struct report_row *row, const struct bar *bar
     bar_text(bar, bar->need, need, sizeof need);
     fputs("<tr><td class=wrap>", f);
     html_text(f, bar->title);
+    bar_transport(f, g);
     fputs("<td class=\"left soft wrap\">", f);
     html_text(f, bar->of);
     fprintf(f, "<td>%s<td>%s %s<td>%u<td><span class=\"verdict %s\">%s</span></tr>\n", figure,
@@ -218,7 +233,7 @@ static void bars_section(FILE *f, const struct report *r)
                           "against<th>reached<th>bar<th>runs<th></tr>\n",
                           f);
                 any = true;
-                bar_row(f, &r->groups[g].rows[i], &bars[b]);
+                bar_row(f, &r->groups[g], &r->groups[g].rows[i], &bars[b]);
             }
     if (any)
         fputs("</table></div></section>\n", f);

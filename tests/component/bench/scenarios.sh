@@ -91,6 +91,14 @@ assert "<script" not in page and "http" not in page and "src=" not in page
 assert page.count("<svg") == page.count("</svg>") == 2 and page.count("<section>") == page.count("</section>") == 2
 html.parser.HTMLParser().feed(page)
 P
+for net in auto tcp; do # the same figure over two transports
+    jq --arg net $net '.scenario = "bars" | .arguments = ["--runs", "1", "--net", $net, "--size", "4Mi"] |
+        .items = [.items[0] | .name = "bar.lib.read" | .value = 80 | .limit = 100 | .limit_name = "raw RPC"]' "$dir/page/1.json" >"$dir/page/bars-$net.json"
+done
+"$bench" report --out "$dir/page/b.html" "$dir"/page/bars-*.json >"$dir/out" || fail "report of bars: exit $?"
+for net in auto tcp; do
+    grep -q "8 in flight<span class=soft>, over $net</span>.*80 %.*PASS" "$dir/page/b.html" || fail "the page does not say which transport a bar is about: $net"
+done
 echo '{"schema": "something else"}' >"$dir/page/5.json"
 refused report --out "$dir/page/s.html" "$dir/page/5.json"
 refused report --out "$dir/page/s.html" "$dir/page/missing.json"
