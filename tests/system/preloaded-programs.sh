@@ -117,6 +117,10 @@ PY
 if command -v fio >/dev/null; then
     with fio --name=v --filename="$M/fio" --rw=write --bs=1M --size=8M --verify=crc32c --do_verify=1 --thread --minimal --verify_state_save=0 >"$T/fio" ||
         fail "fio: $(cat "$T/fio")"
+    : >"$T/stats"
+    with fio --name=v --filename="$M/fio" --rw=read --bs=1M --size=8M --verify=crc32c --numjobs=2 --ioengine=psync --minimal --verify_state_save=0 >"$T/fio" ||
+        fail "fio reads: $(cat "$T/fio")"
+    [ "$(served)" -ge 16777216 ] || fail "two processes of fio were served $(served) bytes"
 fi
 
 # Who has ended, or is another program now, holds nothing back: a writer does not wait for the session's lease (15 s) to run out.
