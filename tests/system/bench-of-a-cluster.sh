@@ -26,7 +26,7 @@ for where in "$M" "$lib"; do
     # cold reading is a new client there; through the mount it takes the caches of the whole machine, once
     [ "$where" = "$M" ] || args+=(--options "$key" --cold)
     rows "io in $where" io.write.1Mi.x2 io.randread.1Mi.x2 -- io --verify --size 4Mi --jobs 2 "${args[@]}"
-    rows "md in $where" md.create md.stat md.unlink md.mkdir md.rmdir -- md --cold --jobs 2 --files 300 --dirs 3 "${args[@]}"
+    rows "md in $where" md.create md.stat md.open+close md.rename md.unlink md.mkdir md.rmdir -- md --cold --jobs 2 --files 300 --dirs 3 "${args[@]}"
     rows "small in $where" small.create small.read small.read-again small.unlink -- small --verify --files 100 --size 100Ki --dirs 5 "${args[@]}"
     rows "ckpt in $where" ckpt.n-n.write.x2 ckpt.n-1.read.x2 ckpt.records.write.x2 ckpt.records.read.x2 -- \
         ckpt --verify --ranks 2 --size 3Mi --bs 1Mi "${args[@]}"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `md aifs:SOURCE`: metadata rates through libaifs, without a mount, in batches: each job makes,
- * looks at and removes its own files and directories, so many in one call. With --cold the mount is
- * made anew before stat, so that nothing is cached.
+ * looks at and removes its own files and directories, so many in one call; it opens and renames
+ * them one by one. With --cold the mount is made anew before stat and before opening, so that
+ * nothing is cached.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,22 +24,46 @@ struct md {
     unsigned done[BENCH_JOBS_MAX]; /* of the last phase that makes something */
 };
 
+#define PATH_BYTES 128
+
+static bool do_open(const struct md *m, struct bench_job *j, const char *path)
+{
+    struct aifs_file *f = aifs_open(m->fs, path, O_RDONLY, 0);
+
+    (void)j;
+    return f && aifs_close(f) == 0;
+}
+
+static bool do_rename(const struct md *m, struct bench_job *j, const char *path)
+{
+    char to[PATH_BYTES + 2];
+
+    snprintf(to, sizeof to, "%s.r", path);
+    j->operations++; /* two */
+    return aifs_rename(m->fs, path, to) == 0 && aifs_rename(m->fs, to, path) == 0;
+}
+
+#define ONE_BY_ONE (-1)
+
 static const struct phase {
     const char *name;
-    int op; /* enum aifs_name_op */
-    bool makes, must_finish;
+    int op; /* enum aifs_name_op, or one by one: */
+    bool (*one)(const struct md *m, struct bench_job *j, const char *path);
+    bool makes, must_finish, cold;
 } phases[] = {
-    {"create", AIFS_NAME_CREATE, true, false}, {"stat", AIFS_NAME_LSTAT, false, false},
-    {"unlink", AIFS_NAME_UNLINK, false, true}, {"mkdir", AIFS_NAME_MKDIR, true, false},
-    {"rmdir", AIFS_NAME_RMDIR, false, true},
+    {"create", AIFS_NAME_CREATE, NULL, true, false, false},
+    {"stat", AIFS_NAME_LSTAT, NULL, false, false, true},
+    {"open+close", ONE_BY_ONE, do_open, false, false, true},
+    {"rename", ONE_BY_ONE, do_rename, false, false, false},
+    {"unlink", AIFS_NAME_UNLINK, NULL, false, true, false},
+    {"mkdir", AIFS_NAME_MKDIR, NULL, true, false, false},
+    {"rmdir", AIFS_NAME_RMDIR, NULL, false, true, false},
 };
 
 struct phase_arg {
     struct md *md;
     const struct phase *phase;
 };
-
-#define PATH_BYTES 128
 
 static bool failed(struct bench_job *j, const char *where, int status)
 {
@@ -60,6 +86,8 @@ static bool run_batch(struct bench_job *j, const struct phase_arg *a, struct aif
         snprintf(paths[i], PATH_BYTES, "%s/d%03u/f%u.%u", m->root, dir, j->index, k);
         names[i] = (struct aifs_name){.op = a->phase->op, .mode = 0755, .path = paths[i]};
     }
+    if (a->phase->one)
+        return a->phase->one(m, j, paths[0]) || failed(j, paths[0], -errno);
     b = aifs_batch_submit(m->fs, names, n);
     if (!b || aifs_batch_wait(b, -1) != 0)
         return failed(j, m->root, -errno);
@@ -73,7 +101,8 @@ static void job(struct bench_job *j)
 {
     struct phase_arg *a = j->arg;
     struct md *m = a->md;
-    unsigned n = a->phase->makes ? m->o->files : m->done[j->index], batch = m->o->batch;
+    unsigned n = a->phase->makes ? m->o->files : m->done[j->index];
+    unsigned batch = a->phase->one ? 1 : m->o->batch;
     struct aifs_name *names = calloc(batch, sizeof *names);
     char(*paths)[PATH_BYTES] = calloc(batch, sizeof *paths);
     uint64_t before = bench_now_ns();
@@ -179,7 +208,7 @@ static int run_phase(struct bench *b, struct md *m, const struct phase *p, const
 
     if (!want && !needed(m->o, p))
         return 0;
-    if (m->o->cold && p->op == AIFS_NAME_LSTAT && (disconnect_fs(m) || connect_fs(m)))
+    if (m->o->cold && want && p->cold && (disconnect_fs(m) || connect_fs(m)))
         return 1;
     snprintf(name, sizeof name, "%s.%s%s", prefix, p->name, m->o->shared ? ".shared" : "");
     rc = bench_run(b, name, "op/s", m->o->jobs, m->o->seconds, job, &a);
