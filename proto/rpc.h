@@ -103,7 +103,8 @@ struct rpc_req {
     struct buf *bulk;   /* payload; the handler may keep it with buf_ref() */
     struct rpc_placed { /* payload, if it was placed: until the reply. Set by a rpc_place_fn */
         void *data;     /* as many bytes as were announced */
-        void (*landed)(void *arg, uint32_t bytes); /* as in struct net_rx; NULL: nobody looks */
+        /* as in struct net_rx; NULL: only all of it */
+        void (*part)(void *arg, const void *data, uint32_t len);
         void (*release)(void *arg); /* once, when the transport and the handler are done with it */
         void *arg;
     } placed;

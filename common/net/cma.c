@@ -40,7 +40,7 @@ int cma_read(pid_t pid, const struct iovec *local, unsigned n_local, const struc
     while (done < end) {
         struct iovec l[NET_IOV_MAX];
         struct iovec r[NET_IOV_MAX];
-        unsigned nl = clip(local, n_local, done, end - done, l);
+        unsigned nl = clip(local, n_local, done - from, end - done, l);
         unsigned nr = clip(remote, n_remote, done, end - done, r);
         ssize_t n = process_vm_readv(pid, l, nl, r, nr, 0);
 

@@ -14,7 +14,7 @@
 #include "common/base/compiler.h"
 
 /*
- * Copies len bytes, from the given one on, of the peer's remote iov to the same place of the local
+ * Copies len bytes, from the given one on, of the peer's remote iov to the beginning of the local
  * one; both must hold at least that much.
  * All or an error: -ESRCH the process is gone, -EFAULT it has no such memory, -EPERM. The peer's
  * addresses come from the wire: a wrong one is the peer's error, never ours.

@@ -300,7 +300,7 @@ enum offered conn_offer_head(struct net_conn *c, const void *head, uint32_t head
 
     rx->token = NULL;
     rx->n_iov = 0;
-    rx->landed = NULL;
+    rx->part = NULL;
     rc = c->ops->head(c, head, head_len, bulk_len, rx);
     if (rc == -EAGAIN)
         stat_inc(&net_counters.stalls);

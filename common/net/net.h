@@ -76,10 +76,13 @@ struct net_rx {
     /* In: the bulk lands and received() runs before the transport does anything else, so that
      * memory given for it is not kept waiting by a slow or silent peer. */
     bool at_once;
-    /* Out, NULL unless head() sets it: called while the bulk lands at once, in parts: so many bytes
-     * are there, the last of them in the processor's cache. Not every transport does. */
-    void (*landed)(void *arg, uint32_t bytes);
-    void *landed_arg;
+    /* Out, NULL unless head() sets it: a bulk that lands at once may come in parts instead, one
+     * behind the other, each as much as fits into the memory given here, which is to be small
+     * enough for a processor's own cache. Who is called brings it to where it belongs; nothing is
+     * put to iov then. Not every transport does. */
+    void (*part)(void *arg, const void *data, uint32_t len);
+    void *part_arg;
+    struct iovec part_memory;
 };
 
 struct net_conn_ops {

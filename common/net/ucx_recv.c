@@ -22,10 +22,6 @@
 #include "common/net/cma.h"
 #include "common/net/ucx_int.h"
 
-#define LAND_BYTES                                                                                 \
-    (256u * KIB) /* at a time, where somebody looks at it: a processor's own cache                 \
-                  */
-
 /* A message as it came, from UCX or from the held ones. */
 struct arrival {
     struct ucx_header h;
@@ -61,19 +57,21 @@ static void land_copy(struct net_ucx *u, const struct arrival *a, const struct n
 
 static int read_refs(struct net_ucx *u, const struct arrival *a, const struct net_rx *rx)
 {
+    uint32_t n = a->body_len / UCX_REF_BYTES, len = a->h.bulk_len, step;
     struct iovec remote[NET_IOV_MAX];
-    unsigned n = a->body_len / UCX_REF_BYTES;
-    uint32_t len = a->h.bulk_len, step = rx->landed ? LAND_BYTES : len;
+    pid_t pid = (pid_t)u->theirs.pid;
     int rc = 0;
 
-    for (unsigned i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++)
         remote[i] = (struct iovec){(void *)(uintptr_t)le64_load(a->body + i * UCX_REF_BYTES),
                                    le64_load(a->body + i * UCX_REF_BYTES + 8)};
+    if (!rx->part)
+        return cma_read(pid, rx->iov, rx->n_iov, remote, n, 0, len);
     for (uint32_t at = 0; at < len && rc == 0; at += step) {
-        step = MIN(step, len - at);
-        rc = cma_read((pid_t)u->theirs.pid, rx->iov, rx->n_iov, remote, n, at, step);
-        if (rc == 0 && rx->landed)
-            rx->landed(rx->landed_arg, at + step);
+        step = (uint32_t)MIN(len - at, rx->part_memory.iov_len);
+        rc = cma_read(pid, &rx->part_memory, 1, remote, n, at, step);
+        if (rc == 0)
+            rx->part(rx->part_arg, rx->part_memory.iov_base, step);
     }
     return rc;
 }

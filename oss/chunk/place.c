@@ -24,6 +24,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/stream.h"
 #include "common/fault/fault.h"
 #include "oss/chunk/store_int.h"
 
@@ -234,17 +235,30 @@ bool chunk_store_place(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint
     return true;
 }
 
-void chunk_store_landed(struct chunk_place *p, uint32_t bytes)
+/* Past the caches: a slot is written as a whole, and not read again before many others were. */
+void chunk_store_land(struct chunk_place *p, const void *data, uint32_t len)
 {
-    while (p->crcs && bytes - p->checked >= CHUNK_BLOCK &&
-           crc32c(p->data + p->checked, CHUNK_BLOCK) == p->crcs[p->checked / CHUNK_BLOCK])
-        p->checked += CHUNK_BLOCK;
+    const uint8_t *from = data;
+    uint8_t *to = p->data + p->landed;
+    uint32_t n;
+
+    ASSERT(len <= (1u << p->slot.class) - p->landed);
+    for (uint32_t at = 0; at < len; at += n) {
+        n = MIN(len - at, CHUNK_BLOCK);
+        if (n == CHUNK_BLOCK && p->crcs && p->checked == p->landed + at &&
+            crc32c(from + at, n) == p->crcs[p->checked / CHUNK_BLOCK])
+            p->checked += n;
+        stream_copy(to + at, from + at, n);
+    }
+    p->landed += len;
 }
 
 uint32_t chunk_place_checked(const struct chunk_op *op)
 {
     const struct chunk_place *p = op->place;
 
+    if (p)
+        stream_end(); /* from here on others may see it */
     return p && p->crcs && p->crcs == op->crcs && p->data == op->data && !op->offset
                ? MIN(p->checked, op->len)
                : 0;

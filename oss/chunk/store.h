@@ -101,6 +101,7 @@ struct chunk_place {
     uint8_t *data;
     const uint32_t *crcs; /* what its blocks are to sum up to; NULL: not known yet */
     uint32_t checked;     /* so many bytes do */
+    uint32_t landed;      /* came by chunk_store_land() */
 };
 
 struct chunk_fence {
@@ -205,9 +206,10 @@ struct chunk_op {
  */
 bool chunk_store_place(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint32_t offset,
                        uint32_t len, struct chunk_place *ret_place) MUST_USE;
-/* So much has landed: its sums are checked as far as they are known, while it is in the cache. What
- * they do not agree with is found again by the write. */
-void chunk_store_landed(struct chunk_place *p, uint32_t bytes);
+/* The next part of what lands there, unless it lands there by itself: copied, and its sums checked,
+ * as far as they are known, while it is in the cache. What they do not agree with is found again by
+ * the write. */
+void chunk_store_land(struct chunk_place *p, const void *data, uint32_t len);
 void chunk_store_unplace(struct chunk_place *p);
 
 /* Is a write of so much best made durable at once? It is on a target in memory, whose commits cost

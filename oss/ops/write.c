@@ -90,9 +90,9 @@ static void write_repeated(struct oss_request *r)
     oss_reply(r, 0, &s->rep);
 }
 
-static void place_landed(void *arg, uint32_t bytes)
+static void place_part(void *arg, const void *data, uint32_t len)
 {
-    chunk_store_landed(arg, bytes);
+    chunk_store_land(arg, data, len);
 }
 
 static void place_release(void *arg)
@@ -115,7 +115,7 @@ bool oss_place_write(struct oss *o, struct rpc_req *req)
     if (m->n_crcs == crc_pieces(g->offset, g->len))
         p->crcs = m->crcs;
     req->placed = (struct rpc_placed){
-        .data = p->data, .landed = place_landed, .release = place_release, .arg = p};
+        .data = p->data, .part = place_part, .release = place_release, .arg = p};
     return true;
 }
 

@@ -20,6 +20,8 @@
 #include "proto/codec.h"
 #include "proto/rpc/rpc_int.h"
 
+#define PART_BYTES (256u * KIB) /* in a processor's own cache, beside what it is copied to */
+
 /* ---- memory of requests ---- */
 
 static struct req *req_get(struct rpc_link *l)
@@ -43,7 +45,7 @@ static struct req *req_get(struct rpc_link *l)
     list_init(&r->pub.link);
     r->pub.from = rpc_link_ref(l);
     r->pub.msg = r->pub.body = NULL;
-    r->pub.bulk = NULL;
+    r->pub.bulk = r->parts = NULL;
     r->pub.placed = (struct rpc_placed){0};
     r->pub.handler_arg = NULL;
     r->pub.reply_flags = 0;
@@ -183,10 +185,11 @@ static void req_land(struct req *r, struct net_rx *rx)
     if (!place || !rx->at_once || !place(&r->pub))
         return;
     rx->iov[0] = (struct iovec){r->pub.placed.data, r->pub.header.bulk_len};
-    rx->landed = r->pub.placed.landed;
-    rx->landed_arg = r->pub.placed.arg;
+    rx->part = r->pub.placed.part;
+    rx->part_arg = r->pub.placed.arg;
+    rx->part_memory = (struct iovec){bulk->data, MIN(bulk->size_bytes, PART_BYTES)};
     r->pub.bulk = NULL;
-    buf_put(bulk);
+    r->parts = bulk;
 }
 
 int req_head(struct rpc_link *l, const struct rpc_header *h, const void *body, struct net_rx *rx)
@@ -241,6 +244,8 @@ void req_received(struct req *r, int status)
     struct rpc_node *n = r->pub.from->node;
     unsigned op = r->pub.header.op;
 
+    buf_put(r->parts);
+    r->parts = NULL;
     if (status) {
         req_put(r);
     } else if (r->refused) {

@@ -170,7 +170,8 @@ struct req {
     struct list serving; /* link->load.serving, until the reply */
     struct net_tx tx;
     struct arena reply;
-    int refused; /* answer with this error */
+    struct buf *parts; /* by way of which the payload lands, until it has */
+    int refused;       /* answer with this error */
     void (*released)(void *arg);
     void *released_arg;
 };

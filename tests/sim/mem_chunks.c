@@ -369,9 +369,9 @@ bool chunk_store_place(struct chunk_store *s, uint64_t ino, uint64_t chunk, uint
     return false;
 }
 
-void chunk_store_landed(struct chunk_place *p, uint32_t bytes)
+void chunk_store_land(struct chunk_place *p, const void *data, uint32_t len)
 {
-    (void)p, (void)bytes;
+    (void)p, (void)data, (void)len;
 }
 
 void chunk_store_unplace(struct chunk_place *p)

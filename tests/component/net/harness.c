@@ -87,12 +87,14 @@ static void on_buf(struct buf_waiter *w, struct buf *b)
     net_conn_resume(e->conn);
 }
 
-static void on_landed(void *arg, uint32_t bytes)
+static void on_part(void *arg, const void *data, uint32_t len)
 {
     struct msg *m = arg;
 
-    MUST(bytes > m->landed && bytes <= m->bulk_len);
-    m->landed = bytes;
+    MUST(data == m->end->part && len > 0 && len <= sizeof m->end->part);
+    MUST(len <= m->bulk_len - m->landed);
+    memcpy(m->buf->data + m->landed, data, len);
+    m->landed += len;
     m->end->landings++;
 }
 
@@ -133,8 +135,9 @@ static int on_head(struct net_conn *c, const void *head, uint32_t head_len, uint
     if (bulk_len == 0)
         return 0;
     if (e->head_calls % 2 == 0) {
-        rx->landed = on_landed;
-        rx->landed_arg = m;
+        rx->part = on_part;
+        rx->part_arg = m;
+        rx->part_memory = (struct iovec){e->part, sizeof e->part};
     }
     rx->iov[0] = (struct iovec){m->buf->data, bulk_len};
     rx->n_iov = 1;

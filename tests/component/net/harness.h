@@ -40,7 +40,7 @@ struct msg {
     struct end *end;
     uint32_t bulk_len;
     uint32_t head_len;
-    uint32_t landed; /* told of so much of the bulk */
+    uint32_t landed; /* so much of the bulk came in parts */
     bool hello;
     uint8_t *head; /* HEAD_ROOM bytes */
 };
@@ -64,7 +64,8 @@ struct end {
     uint8_t *heads;
     /* load */
     uint64_t to_send, sent, received, failed_rx, done_ok, done_failed, head_calls, received_calls;
-    uint64_t landings; /* told of */
+    uint64_t landings; /* parts */
+    uint8_t part[128 * KIB];
     unsigned depth, in_flight;
     uint32_t max_bulk, fixed_bulk, fixed_head;
     uint32_t ask; /* send no bulk and ask for so much */

@@ -125,17 +125,23 @@ START_TEST(damaged_data_never_becomes_visible)
 }
 END_TEST
 
-/* In three parts, the last of which nobody tells of, with a byte wrong that is not the first. */
+/* In three parts, the second of which ends inside a block, with a byte wrong that is not the first.
+ * Whole blocks are summed as they come, as long as they come whole. */
 static void land_in_parts(struct rig_op *o, uint32_t wrong)
 {
-    const uint32_t parts[] = {CB / 4 + 100, CB / 2};
+    const uint32_t parts[] = {CB / 4, CB / 4 + 100, CB / 2 - 100};
+    static uint8_t sent[CB];
+    uint32_t at = 0;
 
+    memcpy(sent, data + CB, CB);
+    sent[wrong] ^= wrong ? 1 : 0;
     target_write_init(o, 5, data + CB, CB);
     ck_assert(rig_place(&rig, o));
+    memset(o->place.data, 0, CB);
     o->place.crcs = o->op.crcs;
-    o->place.data[wrong] ^= wrong ? 1 : 0;
-    for (unsigned i = 0; i < ARRAY_LEN(parts); i++)
-        chunk_store_landed(&o->place, parts[i]);
+    for (unsigned i = 0; i < ARRAY_LEN(parts); at += parts[i++])
+        chunk_store_land(&o->place, sent + at, parts[i]);
+    ck_assert_mem_eq(o->place.data, sent, CB);
 }
 
 START_TEST(damage_is_found_whenever_it_landed)

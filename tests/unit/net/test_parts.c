@@ -375,6 +375,9 @@ START_TEST(memory_is_read_across_uneven_pieces_and_a_bad_address_is_an_error)
     ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, 0, 5000), 0);
     ck_assert_mem_eq(from, to, 5000);
     ck_assert_uint_eq(to[5000], 0);
+    ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, 4000, 5000), 0);
+    ck_assert_mem_eq(from + 4000, to, 5000);
+    ck_assert_uint_eq(to[5000], 0);
     remote[1].iov_base = (void *)16;
     ck_assert_int_eq(cma_read(getpid(), local, 2, remote, 3, 0, sizeof from), -EFAULT);
     ck_assert_int_eq(cma_read(0x3fffffff, local, 2, remote, 3, 0, 10), -ESRCH);
