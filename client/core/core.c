@@ -236,6 +236,7 @@ static void mount_end(struct core *c, int status)
 
     c->mount_q = NULL;
     reactor_timer_cancel(c->reactor, &c->connect.timer);
+    c->unused = status && status != -AIFS_ESESSION; /* it has a session to close */
     if (status)
         c->state = CORE_UNMOUNTING; /* core_unmount() takes it down */
     else
@@ -477,9 +478,10 @@ void core_unmount(struct core *c, struct core_req *q, bool force)
         req_end(q, -EALREADY);
         return;
     }
-    c->unused = c->state == CORE_UNMOUNTING; /* the mount has failed */
-    if (c->mount_q)
+    if (c->mount_q) {
         mount_end(c, -EINTR);
+        c->unused = false; /* it was not given up: whoever forces this waits for nobody */
+    }
     if (c->state == CORE_NEW) {
         c->state = CORE_ENDED;
         req_end(q, 0);
