@@ -7,16 +7,17 @@
  * reads the bytes here sees what others see.
  */
 #include "client/core/core_int.h"
+#include "client/core/growth.h"
 #include "client/core/room.h"
 
 /* Bytes that no target has taken are not the file's: who reads them here sees what others see, but
  * for what has been written over them since. A small file that was about to grow goes on being
- * small, with what it had. */
+ * small, with what it had; one that had nothing grows, and has a hole there. */
 void block_not_stored(struct block *b, uint32_t start, uint32_t end)
 {
     struct extents rest = b->valid;
 
-    if (b->inode->need_grow || b->inode->in_line)
+    if (b->inode->in_line || growth_may_end(b->inode))
         return;
     if (extents_remove(&rest, start, end) || !extents_add_all(&rest, &b->dirty))
         (void)block_forget_clean(b); /* too scattered to note: nothing that is clean is kept */

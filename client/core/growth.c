@@ -146,6 +146,11 @@ void growth_tell(struct core_inode *i)
     mds_op_start(op);
 }
 
+bool growth_may_end(const struct core_inode *i)
+{
+    return i->need_grow && (i->server_has_inline || i->grow_trial);
+}
+
 void growth_give_up(struct core_inode *i)
 {
     i->need_grow = false;

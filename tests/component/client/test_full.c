@@ -78,6 +78,29 @@ START_TEST(what_no_target_has_taken_is_not_read)
 }
 END_TEST
 
+/* A growth for which nothing has to be kept goes on without it. */
+START_TEST(what_a_new_file_has_lost_is_not_read)
+{
+    struct core_file *other = stored_file("promised", 3 * MIB); /* room, by all of them */
+    struct core_file *f = bed_create(&bed, c, "new"), *g;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 200000), 0);
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
+    ck_assert_int_eq(bed_flush(&bed, c, f), -ENOSPC);
+    fake_targets_fail_writes(&bed.cluster, 0);
+    g = bed_open(&bed, c, "new", O_RDONLY, NULL);
+    memset(back + MIB, 0, 200000);
+    ck_assert_int_eq(bed_read(&bed, c, g, 0, back, 200000), 200000);
+    ck_assert_int_eq(memcmp(back, back + MIB, 200000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), -ENOSPC);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "new", back + MIB, 200000);
+    core_release(c, other);
+    core_release(c, f);
+    core_release(c, g);
+}
+END_TEST
+
 START_TEST(what_the_metadata_server_has_not_taken_is_not_read)
 {
     struct core_file *f = stored_file("small", 1000);
@@ -429,7 +452,8 @@ START_TEST(a_write_that_waits_to_be_stored_can_be_killed_after_the_end_of_the_se
 END_TEST
 
 SUITE_MAIN("client-full", setup, file_bed_teardown, a_full_target_is_reported_and_by_one_call_only,
-           what_no_target_has_taken_is_not_read, what_the_metadata_server_has_not_taken_is_not_read,
+           what_no_target_has_taken_is_not_read, what_a_new_file_has_lost_is_not_read,
+           what_the_metadata_server_has_not_taken_is_not_read,
            what_was_not_taken_goes_with_what_is_written_meanwhile,
            the_log_tells_of_which_file_and_on_which_target_it_was,
            without_a_grant_enospc_reaches_write,
