@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an answer says goes into the history, and what it has opened or named is known from now on.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/compiler.h"
 #include "tests/sim/known.h"
+#include "tests/sim/losses.h"
 #include "tests/sim/work_int.h"
 
 static void take_read(struct proc *p)
@@ -46,7 +49,8 @@ static void take_fd(struct proc *p, int flags)
     p->on->file = p->q.out.opened.file;
     p->on->ino = core_file_ino(p->on->file);
     p->on->flags = flags;
-    p->on->unnamed = false;
+    p->on->unnamed = p->on->told = false;
+    p->on->owed_from = 0;
     p->on->made_in = p->op->kind == OP_CREATE ? p->op->ino : 0;
     p->on->made_as = p->op->name;
     work_locks_opened(p->on);
@@ -126,4 +130,24 @@ void work_take(struct proc *p)
     default:
         break;
     }
+}
+
+static bool is_definite(int status)
+{
+    static const int errors[] = {0,      ENOENT, EEXIST,  ENOTDIR, EISDIR, ENOTEMPTY,
+                                 EINVAL, EPERM,  ENODATA, ESTALE,  EAGAIN, EDEADLK};
+
+    for (unsigned i = 0; i < ARRAY_LEN(errors); i++)
+        if (status == -errors[i])
+            return true;
+    return false;
+}
+
+/* A write that finds no room has done nothing; but the place of an append is given before it is
+ * known whether there is room for it, and may stay (docs/posix.md). */
+bool work_says_outcome(const struct op *o, int status)
+{
+    if (status == -ENOSPC && losses_fill())
+        return o->kind == OP_WRITE || o->kind == OP_ALLOCATE;
+    return is_definite(status);
 }

@@ -249,8 +249,9 @@ int history_check(const struct history *h, const struct op **ret_op)
     static struct {
         const struct op *op;
         bool is_answer;
-    } at[2 * SIM_OPS_MAX + 2];
+    } at[8 * SIM_OPS_MAX]; /* some numbers of the sequence are nobody's */
 
+    SIM_CHECK(h->next <= ARRAY_LEN(at));
     s->h = h;
     s->too_much = false;
     memset(s->pending, 0, sizeof s->pending);

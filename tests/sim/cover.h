@@ -34,6 +34,9 @@
     X(SIM_FAULT_OPENING, "fault: metadata server dies with a session not answered")                \
     X(SIM_FAULT_PAUSE_OFFERED, "fault: client stopped when a lock is kept for it")                 \
     X(SIM_FAULT_SLOW_DISK, "fault: slow disks")                                                    \
+    X(SIM_FAULT_FULL, "fault: target fills up")                                                    \
+    X(SIM_FAULT_FILLED, "fault: disk filled by others, also what was promised")                    \
+    X(SIM_FAULT_GIVEN_UP, "fault: target given up")                                                \
     X(SIM_BATCHED, "names: change that shared a message with others")                              \
     X(SIM_REMOVED_AHEAD, "names: removal answered before the server had it")                       \
     X(SIM_DIR_REMOVED_AHEAD, "names: the same of a directory")                                     \
@@ -56,6 +59,11 @@
     X(SIM_LOCK_RESTART, "locks: held over a restart of the metadata server")                       \
     X(SIM_WRITE_STABLE, "data: stable write")                                                      \
     X(SIM_WRITE_UNSTABLE, "data: unstable write")                                                  \
+    X(SIM_WRITE_REFUSED, "data: write refused for want of room")                                   \
+    X(SIM_WRITE_NO_ROOM, "data: write that is told so, and has changed nothing")                   \
+    X(SIM_LOSS, "data: acknowledged data that could not be stored")                                \
+    X(SIM_LOSS_TOLD, "data: fsync or close tells of such a loss")                                  \
+    X(SIM_LOST_READ, "data: read of what a target has lost that was given up")                     \
     X(SIM_WRITE_REPEATED, "data: write of before a restart sent again")                            \
     X(SIM_COMMIT, "data: commit")                                                                  \
     X(SIM_UNSTABLE_LOST, "data: unstable write lost with its server")                              \
@@ -75,6 +83,7 @@
     X(SIM_OSS_OLDER, "oss: newer connection waits for requests of an older one")                   \
     X(SIM_OSS_WAITS_OLDER, "oss: requests wait for those of an older connection")                  \
     X(SIM_OSS_REPEATED, "oss: write or punch sent again, and done before")                         \
+    X(SIM_OSS_UNWANTED, "oss: is there again with a target that was given up")                     \
     X(SIM_OSS_GRANT, "oss: space promised")                                                        \
     X(SIM_MDS_GRACE, "mds: waits for sessions from before")                                        \
     X(SIM_MDS_GRACE_WAITS, "mds: change waits for reclaims")                                       \

@@ -8,6 +8,7 @@
 #include "oss/oss.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/known.h"
+#include "tests/sim/losses.h"
 #include "tests/sim/resent.h"
 #include "tests/sim/scene.h"
 #include "tests/sim/sim.h"
@@ -530,6 +531,7 @@ void sim_faults_start(void)
     memset(&faults, 0, sizeof faults);
     wires_start();
     resent_start();
+    losses_start();
     if (!sim.faults)
         return;
     faults.changes = 1 + sim_below(2);
@@ -546,6 +548,7 @@ void sim_faults_tick(void)
 {
     hinder();
     resent_tick();
+    losses_tick();
     if (faults.crash_uncommitted)
         doom_who_has_uncommitted();
     if (faults.restart_dirty)
@@ -573,7 +576,7 @@ void sim_faults_tick(void)
 
 uint64_t sim_faults_due(void)
 {
-    uint64_t due = faults.left ? faults.next_ns : UINT64_MAX;
+    uint64_t due = MIN(losses_due(), faults.left ? faults.next_ns : UINT64_MAX);
 
     if (faults.doomed)
         due = MIN(due, faults.doomed_ns);
@@ -587,6 +590,7 @@ void sim_faults_end(void)
 {
     memset(&faults, 0, sizeof faults);
     resent_start();
+    losses_end();
     wires_mend();
     for (unsigned i = 0; i < SIM_NODES; i++) {
         sim.node[i].resume_ns = 0;

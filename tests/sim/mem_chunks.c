@@ -11,6 +11,7 @@
 #include "common/base/err.h"
 #include "common/base/list.h"
 #include "oss/chunk/store.h"
+#include "tests/sim/mem_space.h"
 #include "tests/sim/sim.h"
 
 #define CHUNK_BYTES     SIM_CHUNK
@@ -45,6 +46,7 @@ struct disk { /* outlives the store */
     uint32_t n_fences;
     struct chunk_store *open;
     struct super super; /* target is zero: not formatted */
+    struct mem_space space;
 };
 
 struct chunk_store {
@@ -190,8 +192,26 @@ static int run_read(struct chunk_op *op, struct mem_inode *i)
     return 0;
 }
 
-static int run_write(struct chunk_op *op, struct mem_inode *i)
+static uint64_t slots_of(const struct disk *d)
 {
+    const struct list *l, *k;
+    uint64_t n = 0;
+
+    list_for_each (l, &d->inodes) {
+        const struct mem_inode *i = list_entry((struct list *)l, struct mem_inode, link);
+
+        list_for_each (k, &i->chunks) {
+            const struct mem_chunk *c = list_entry((struct list *)k, struct mem_chunk, link);
+
+            n += c->now || c->disk;
+        }
+    }
+    return n;
+}
+
+static int run_write(struct chunk_op *op, struct disk *d, struct mem_inode *i)
+{
+    uint64_t op_ids[2] = {0};
     uint32_t sums[CHUNK_BYTES / CRC_BLOCK_BYTES + 2];
     size_t n = crc32c_blocks(op->offset, op->data, op->len, sums);
     struct mem_chunk *c;
@@ -204,11 +224,17 @@ static int run_write(struct chunk_op *op, struct mem_inode *i)
         return rc;
     SIM_CHECK(op->offset + op->len <= CHUNK_BYTES);
     c = chunk_of(i, op->chunk, true);
+    if (c->now)
+        memcpy(op_ids, c->now->op_ids, sizeof op_ids);
+    if (!sim_chunks_first_time(op, op_ids))
+        return 0;
+    rc = mem_space_take(&d->space, slots_of(d), !c->now, op->promise, op->keep);
+    if (rc)
+        return rc;
     if (!c->now)
         c->now = calloc(1, sizeof *c->now);
     SIM_CHECK(c->now);
-    if (!sim_chunks_first_time(op, c->now->op_ids))
-        return 0;
+    memcpy(c->now->op_ids, op_ids, sizeof op_ids);
     memcpy(c->now->data + op->offset, op->data, op->len);
     c->now->len = MAX(c->now->len, op->offset + op->len);
     c->now->truncate_gen = op->truncate_gen;
@@ -318,7 +344,7 @@ static int run(struct chunk_store *s, struct chunk_op *op)
     case CHUNK_READ:
         return run_read(op, i);
     case CHUNK_WRITE:
-        return run_write(op, i);
+        return run_write(op, s->disk, i);
     case CHUNK_COMMIT:
         sim_hit(SIM_COMMIT);
         if (i)
@@ -457,11 +483,6 @@ static void disk_recover(struct disk *d)
     }
 }
 
-void chunk_store_options_default(struct chunk_store_options *o)
-{
-    memset(o, 0, sizeof *o);
-}
-
 int chunk_store_open(const struct chunk_store_options *o, struct chunk_store **ret_store)
 {
     struct chunk_store *s = calloc(1, sizeof *s);
@@ -472,6 +493,7 @@ int chunk_store_open(const struct chunk_store_options *o, struct chunk_store **r
     SIM_CHECK(!s->disk->open);
     s->disk->open = s;
     disk_recover(s->disk);
+    s->disk->space.promised_bytes = 0;
     s->verifier = sim_random() | 1;
     list_init(&s->queue);
     reactor_timer_init(&s->work, on_work);
@@ -518,6 +540,14 @@ struct super *sim_chunks_super(const char *dir)
     return &disk_of(dir)->super;
 }
 
+void sim_chunks_enough(void)
+{
+    struct list *l;
+
+    list_for_each (l, &disks)
+        list_entry(l, struct disk, link)->space.bound = SPACE_ENOUGH;
+}
+
 void sim_chunks_forget(void)
 {
     struct list *l;
@@ -532,6 +562,12 @@ void sim_chunks_forget(void)
         }
         free(d);
     }
+}
+
+struct mem_space *sim_chunks_space(struct chunk_store *s, uint64_t *ret_used_slots)
+{
+    *ret_used_slots = slots_of(s->disk);
+    return &s->disk->space;
 }
 
 const struct super *chunk_store_super(const struct chunk_store *s)
@@ -550,12 +586,6 @@ int chunk_store_set_id(struct chunk_store *s, uint32_t id)
     return 0;
 }
 
-bool chunk_store_commits_at_once(const struct chunk_store *s, uint32_t len)
-{
-    (void)s, (void)len;
-    return sim_commits_at_once() && sim_now() / NS_PER_S % 4;
-}
-
 uint64_t chunk_store_verifier(const struct chunk_store *s)
 {
     return s->verifier;
@@ -566,16 +596,4 @@ void chunk_store_fences(struct chunk_store *s,
 {
     for (uint32_t i = 0; i < s->disk->n_fences; i++)
         fn(arg, s->disk->fences[i].session, s->disk->fences[i].generation);
-}
-
-bool chunk_store_is_away(const struct chunk_store *s)
-{
-    return !s->disk;
-}
-
-int chunk_store_list(struct chunk_store *s, bool first, uint64_t ino, uint64_t chunk,
-                     uint64_t only_ino, struct chunk_list_item *out, uint32_t max)
-{
-    (void)s, (void)first, (void)ino, (void)chunk, (void)only_ino, (void)out, (void)max;
-    return 0;
 }

@@ -433,6 +433,18 @@ static bool do_lose(struct model *m, const struct op *o)
     return true;
 }
 
+static bool do_spoil(struct model *m, const struct op *o)
+{
+    struct model_inode *i = model_by_ino(m, o->ino);
+
+    if (!i)
+        return true;
+    past_lose(&i->size, o->client);
+    for (unsigned k = 0; k < SIM_CELLS; k++)
+        past_lose(&i->cell[k], o->client);
+    return true;
+}
+
 bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir)
 {
     switch (o->kind) {
@@ -472,6 +484,8 @@ bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir)
         return do_unset(m, o);
     case OP_LOSE:
         return do_lose(m, o);
+    case OP_SPOIL:
+        return do_spoil(m, o);
     default:
         return model_do_contents(m, o);
     }

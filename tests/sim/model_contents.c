@@ -2,6 +2,7 @@
 /* What operations do to the contents of files; see model.h. */
 #include "tests/sim/model_int.h"
 
+#include <errno.h>
 #include <linux/falloc.h>
 
 #include "common/base/compiler.h"
@@ -27,6 +28,12 @@ static void extend(struct model_inode *i, uint32_t end, uint8_t who)
     }
 }
 
+/* It is told so, and nothing has changed. */
+static bool found_no_room(const struct op *o)
+{
+    return o->status == -ENOSPC && !o->unknown;
+}
+
 static bool do_write(struct model *m, const struct op *o)
 {
     struct model_inode *i = model_by_ino(m, o->ino);
@@ -34,6 +41,8 @@ static bool do_write(struct model *m, const struct op *o)
     if (!i)
         return o->unknown || o->status < 0;
     if (!i->nlink && o->status < 0 && !o->unknown)
+        return true;
+    if (found_no_room(o))
         return true;
     if (!model_status_is(o, 0))
         return false;
@@ -80,6 +89,8 @@ static bool do_allocate(struct model *m, const struct op *o)
     if (!i)
         return o->unknown || o->status < 0;
     if (!i->nlink && o->status < 0 && !o->unknown)
+        return true;
+    if (found_no_room(o))
         return true;
     if (!model_status_is(o, 0))
         return false;

@@ -52,8 +52,8 @@ static void net_fast(struct net_options *o)
     o->connect_timeout_ns = NS_PER_S;
 }
 
-static void make_rpc(struct sim_node *n, const struct uuid *id, const struct uuid *boot,
-                     struct rpc_node **ret)
+void sim_rpc_create(struct sim_node *n, const struct uuid *id, const struct uuid *boot,
+                    struct rpc_node **ret)
 {
     struct rpc_node_options o = {.key = server_key, .bulk_pool = sim.pool};
 
@@ -124,7 +124,7 @@ static void mds_start(struct sim_node *n)
     if (n->starts == 1)
         mds_format(m);
     ok(worker_pool_create("sim", 0, &m->workers), "workers");
-    make_rpc(n, &m->node_id, &m->boot, &m->node);
+    sim_rpc_create(n, &m->node_id, &m->boot, &m->node);
     for (unsigned i = 0; i < ARRAY_LEN(modules); i++)
         ok(modules[i]->start(m), modules[i]->name);
     listen_at(m->node, "loop:mds");
@@ -204,7 +204,7 @@ static void oss_start(struct sim_node *n)
     ok(uuid_random(&o->boot), "boot");
     ok(oss_sessions_init(o), "sessions");
     ok(oss_targets_open(o, err, sizeof err), "targets");
-    make_rpc(n, &o->node, &o->boot, &o->rpc);
+    sim_rpc_create(n, &o->node, &o->boot, &o->rpc);
     ok(oss_dispatch_start(o), "dispatch");
     snprintf(text, sizeof text, "loop:%s", n->name);
     listen_at(o->rpc, text);

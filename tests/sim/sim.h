@@ -38,6 +38,8 @@ struct list;
 struct mds;
 struct oss;
 struct chunk_store;
+struct rpc_node;
+struct uuid;
 
 struct sim_node {
     enum sim_node_kind kind;
@@ -114,6 +116,9 @@ void sim_nodes_create(void);
 void sim_nodes_destroy(void);
 void sim_node_start(struct sim_node *n);
 void sim_node_crash(struct sim_node *n, bool silent);
+/* A server's end of the network, at this node. */
+void sim_rpc_create(struct sim_node *n, const struct uuid *id, const struct uuid *boot,
+                    struct rpc_node **ret);
 /* What a dead writer has left of it is not known yet, or the metadata server is down. */
 bool sim_is_sealing(uint64_t ino);
 

@@ -14,7 +14,8 @@ struct core_req;
 void states_look_at_mds(const struct mds *m);
 void states_look_at_oss(const struct oss *o);
 void states_look_at_client(const struct core *c);
-uint64_t states_dirty_inode(const struct core *c); /* that has something to write; 0: none */
+uint64_t states_dirty_inode(const struct core *c);  /* that has something to write; 0: none */
+uint64_t states_dirty_chunks(const struct core *c); /* the same, to a target */
 
 /* Is a lock kept for this client, which has waited for it? */
 bool states_offered(const struct mds *m, const struct core *c);
@@ -34,6 +35,11 @@ uint64_t states_reports(const struct core *c); /* the size of which inode is on 
 const struct core_req *states_stores(const struct core *c, uint32_t *ret_target);
 /* An inode of which it believes the attributes; 0: none. */
 uint64_t states_believed(const struct core *c);
+/* How often each inode could not store what it had taken (core_inode.error_seq). */
+void states_each_error(const struct core *c, void (*fn)(void *arg, uint64_t ino, uint32_t errors),
+                       void *arg);
+/* Does this place of a file lie on a target that was given up? */
+bool states_is_lost(const struct core *c, uint64_t ino, uint64_t offset);
 uint64_t states_session(const struct core *c);
 const struct uuid *states_client_id(const struct core *c);
 bool states_believes(const struct core *c); /* in its session */

@@ -199,3 +199,40 @@ uint64_t states_dirty_inode(const struct core *c)
             return list_entry(l, const struct core_inode, dirty_link)->ino;
     return 0;
 }
+
+uint64_t states_dirty_chunks(const struct core *c)
+{
+    struct list *l;
+
+    list_for_each (l, &c->dirty_inodes) {
+        const struct core_inode *i = list_entry(l, const struct core_inode, dirty_link);
+
+        if (i->dirty_bytes && (!i->in_line || i->need_grow))
+            return i->ino;
+    }
+    return 0;
+}
+
+void states_each_error(const struct core *c, void (*fn)(void *arg, uint64_t ino, uint32_t errors),
+                       void *arg)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+
+    hmap_for_each (n, next, pos, &c->inodes) {
+        const struct core_inode *i = container_of(n, const struct core_inode, node);
+
+        fn(arg, i->ino, i->error_seq);
+    }
+}
+
+bool states_is_lost(const struct core *c, uint64_t ino, uint64_t offset)
+{
+    const struct core_inode *i = inode_find((struct core *)(uintptr_t)c, ino);
+    const struct map_chain *chain;
+
+    if (!i || !c->map || !i->layout.table_len)
+        return false;
+    chain = layout_chain(&i->layout, c->map, offset / i->layout.chunk_bytes);
+    return chain && oss_given_up(c, chain->targets[0]);
+}

@@ -9,6 +9,7 @@ void states_look_at_oss(const struct oss *o)
     size_t pos;
 
     hit_if(!o->ready, SIM_OSS_UNREGISTERED);
+    hit_if(o->n_targets && o->targets[0].instead_of, SIM_OSS_UNWANTED);
     hit_list(&o->fencing, SIM_OSS_FENCE_DRAINS);
     hit_if(stat_value(&o->repeated), SIM_OSS_REPEATED);
     hmap_for_each (n, next, pos, &o->sessions) {

@@ -82,17 +82,6 @@ static void session_begins(unsigned client)
     work.session_from[client] = sim.history.next++;
 }
 
-static bool is_definite(int status)
-{
-    static const int errors[] = {0,      ENOENT, EEXIST,  ENOTDIR, EISDIR, ENOTEMPTY,
-                                 EINVAL, EPERM,  ENODATA, ESTALE,  EAGAIN, EDEADLK};
-
-    for (unsigned i = 0; i < ARRAY_LEN(errors); i++)
-        if (status == -errors[i])
-            return true;
-    return false;
-}
-
 /* ---- answers ---- */
 
 static uint64_t think(void)
@@ -218,7 +207,15 @@ void work_finish(struct core_req *q, int status)
     if (op_is_lock(o->kind))
         work_locks_take(p, status);
     work_locks_used(p, status);
-    o->unknown = !is_definite(status);
+    work_spoils_synced(p, status);
+    o->unknown = !work_says_outcome(o, status);
+    o->ends |= o->unknown && (status == -AIFS_ELOST || status == -ENOSPC);
+    if (o->kind == OP_WRITE && status == -ENOSPC)
+        sim_hit(SIM_WRITE_NO_ROOM);
+    if (o->kind == OP_READ && status == -AIFS_ELOST && !p->client->dead) {
+        SIM_CHECK(states_is_lost(p->client->core, o->ino, history_cell_offset(o->cell)));
+        sim_hit(SIM_LOST_READ);
+    }
     if ((o->kind == OP_APPEND || o->kind == OP_WRITE) &&
         (p->again || q->p.stale || is_forgotten(p)))
         record_ghost(p, o->kind, p->ghost, o->cell);
@@ -385,7 +382,7 @@ static void next(struct proc *p)
         scene_enter_others();
     if (work_locks_call_again(p))
         return;
-    if (work_together_call(p) || work_removals_call(p))
+    if (work_spoils_call(p) || work_together_call(p) || work_removals_call(p))
         return;
     if (!known_at(2) || what < scene.names_percent)
         call_on_name(p);
@@ -451,6 +448,7 @@ static void look_at_client(unsigned client)
     if (!work.up[client])
         return;
     work.believed[client] = states_believes(sim_client(client)->core);
+    work_spoils_tick(client);
     core_get_stats(sim_client(client)->core, &st);
     sim_hits(SIM_BATCHED, st.mds_batched - work.batched[client]);
     work.batched[client] = st.mds_batched;
@@ -539,6 +537,7 @@ void sim_work_start(unsigned n_ops)
     work_calls_start();
     work_locks_start();
     work_removals_start();
+    work_spoils_start();
     work_together_start();
     sim.history.n = 0;
     sim.history.next = 1;
@@ -553,6 +552,7 @@ void sim_work_client_up(struct sim_node *n)
     known_learn(sim.history.root, KNOWN_DIR);
     work.up[n->index] = true;
     work.lost[n->index] = work.batched[n->index] = 0;
+    work_spoils_client(n->index);
     session_begins(n->index);
 }
 

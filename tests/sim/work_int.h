@@ -22,9 +22,11 @@ struct fd {
     int flags;
     uint64_t made_in; /* a directory, with this name; 0: opened */
     uint8_t made_as;
-    bool unnamed;     /* made without a name, and surely open since */
-    uint64_t owner;   /* of its locks */
-    bool asked, lost; /* for locks; it had some when its client lost its session */
+    bool unnamed;       /* made without a name, and surely open since */
+    uint64_t owner;     /* of its locks */
+    uint32_t owed_from; /* what was called from here on has to tell of a loss; 0: there is none */
+    bool told;          /* of one, since it was looked for them */
+    bool asked, lost;   /* for locks; it had some when its client lost its session */
     struct held held;
 };
 
@@ -69,6 +71,8 @@ bool work_session_holds(const struct sim_node *client);
 
 /* ---- answers.c ---- */
 void work_take(struct proc *p); /* of a call that has succeeded */
+/* Else it has happened, or will, or not. */
+bool work_says_outcome(const struct op *o, int status);
 
 /* ---- calls.c ---- */
 void work_calls_start(void);
@@ -102,6 +106,13 @@ void work_together_start(void);
 void work_together(const struct proc *p); /* its call has begun: one of the other process with it */
 bool work_together_call(struct proc *p);  /* false: it does something else */
 void work_together_answered(const struct proc *p); /* the call of this one */
+
+/* ---- spoils.c ---- */
+void work_spoils_start(void);
+void work_spoils_client(unsigned client); /* it has a new core */
+void work_spoils_tick(unsigned client);
+bool work_spoils_call(struct proc *p);                     /* false: it does something else */
+void work_spoils_synced(const struct proc *p, int status); /* a call is answered */
 
 /* ---- locks.c ---- */
 void work_locks_start(void);
