@@ -175,6 +175,19 @@ static void mutate_keep(struct mds_op *o)
     }
 }
 
+/* The kept answer names an open that went with the server, and its file is gone since: otherwise it
+ * would have been taken up again. */
+static bool mutate_lost_open(struct mds_op *o)
+{
+    const struct msg_inode_rep *rep = NULL;
+
+    if (o->open_touch < 0 && (o->entry.result & SHARD_R_DUPLICATE))
+        rep = mutate_open_reply(o);
+    return rep && rep->open_id &&
+           !o->mds->session_ops->has_open(o->mds, o->req->header.session, rep->inode.attr.ino,
+                                          rep->open_id);
+}
+
 static void mutate_answer(struct mds_op *o)
 {
     struct shard_entry *e = &o->entry;
@@ -182,6 +195,10 @@ static void mutate_answer(struct mds_op *o)
     struct msg_inode_rep *rep = o->open_touch >= 0 ? mutate_open_reply(o) : NULL;
     enum msg_lease promised = MSG_LEASE_NONE;
 
+    if (mutate_lost_open(o)) {
+        mutate_refuse(o, -ESTALE);
+        return;
+    }
     if (rep && rep->open_id) {
         out.open_id = rep->open_id;
         out.open_ino = rep->inode.attr.ino;

@@ -307,6 +307,27 @@ START_TEST(a_create_answered_again_takes_the_lease_of_who_has_found_the_file_by_
 }
 END_TEST
 
+/* Nothing keeps a file that was only to be read by a client that has never heard of it. */
+START_TEST(a_create_whose_file_has_gone_since_is_not_answered_with_the_open_it_had)
+{
+    struct msg_create_req req = {.parent = KEY_ROOT_INO,
+                                 .name = str("f"),
+                                 .mode = 0100666,
+                                 .flags = MSG_CREATE_OPEN,
+                                 .open_flags = O_RDONLY};
+    struct rig_call call = {0};
+    uint64_t ino, open_id;
+
+    create_and_restart(&req, &ino, &open_id);
+    ck_ok(rig_unlink(&rig, 1, "f"));
+    ck_assert_int_eq(rig_inode(&rig, ino, &(struct mds_inode){0}), -ENOENT);
+    send_over_a_new_link(0, &call, RPC_OP_CREATE, &req);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_assert_int_eq(call.status, -ESTALE);
+    rig_forget(&call);
+}
+END_TEST
+
 START_TEST(a_server_whose_disk_is_full_starts_and_lets_files_be_removed)
 {
     struct msg_create_req req = {.parent = KEY_ROOT_INO, .name = str("g"), .mode = 0100666};
@@ -459,6 +480,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_create_whose_answer_was_lost_with_the_server_is_answered_again);
     tcase_add_test(t,
                    a_create_answered_again_takes_the_lease_of_who_has_found_the_file_by_a_new_name);
+    tcase_add_test(t, a_create_whose_file_has_gone_since_is_not_answered_with_the_open_it_had);
 }
 
 static void add_crashes(TCase *t)
