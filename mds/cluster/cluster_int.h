@@ -78,7 +78,7 @@ struct map_change {
     const struct map_change_ops *ops;
     struct cluster *c;
     struct rpc_req *req;       /* who asked for it; NULL: nobody */
-    uint32_t node;             /* then: who it is about */
+    uint32_t node;             /* who it is about, or in the way */
     char name[MAP_NAME_BYTES]; /* what apply() keeps for done() */
     bool dry_run;
     int status;

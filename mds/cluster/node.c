@@ -145,9 +145,48 @@ static void node_stats(struct cluster_node *n, uint32_t n_targets,
 
 /* ---- NODE_REGISTER ---- */
 
+/* Not the same server again: one that is restarted has closed its connection, and one that hangs is
+ * offline soon. */
+static bool is_elsewhere(const struct rpc_req *req, const struct uuid *boot,
+                         const struct rpc_link *link)
+{
+    const struct msg_register_req *msg = req->msg;
+
+    return !uuid_equal(boot, &msg->boot) && link && link != req->from && rpc_link_alive(link);
+}
+
+/* The node of this identity, or of this name and address, when that is there, or comes with a
+ * change before this one, and is not the one that asks: a copy of its disks, or it runs twice. 0:
+ * none. */
+static uint32_t another(const struct map_change *change, const struct cluster_map *m)
+{
+    struct cluster *c = change->c;
+    uint32_t id = change_known_as(m, change->req->msg);
+    const struct cluster_node *n = cluster_node(c, id);
+    struct list *l;
+
+    if (n && n->up && is_elsewhere(change->req, &n->boot, n->link))
+        return id;
+    list_for_each (l, &c->committing) {
+        const struct map_change *e = list_entry(l, struct map_change, link);
+        const struct msg_register_req *msg;
+
+        if (e == change)
+            break;
+        if (!id || e->ops != change->ops || e->status != 0)
+            continue;
+        msg = e->req->msg;
+        if (change_node_id(m, &msg->node) == id &&
+            is_elsewhere(change->req, &msg->boot, e->req->from))
+            return id;
+    }
+    return 0;
+}
+
 static int registration_apply(struct map_change *change, struct cluster_map *m)
 {
-    return change_register(m, change->req->msg);
+    change->node = another(change, m);
+    return change->node ? -EEXIST : change_register(m, change->req->msg);
 }
 
 /* *ret_node: NULL when nothing of it was taken. */
@@ -198,6 +237,15 @@ static int registration_reply(struct map_change *r, const struct cluster_node *n
     return 0;
 }
 
+static void say_another(const struct map_change *r)
+{
+    const struct cluster_node *n = cluster_node(r->c, r->node);
+
+    LOG_WARN("cluster", "%s may not register: node %u is connected, as %s",
+             rpc_link_describe(r->req->from), r->node,
+             n && n->link ? rpc_link_describe(n->link) : "another one");
+}
+
 static void registration_done(struct map_change *r, int status)
 {
     const struct msg_register_req *msg = r->req->msg;
@@ -215,6 +263,8 @@ static void registration_done(struct map_change *r, int status)
         stat_inc(&c->stats.registered);
         LOG_INFO("cluster", "%s registers as node %u with %u targets",
                  rpc_link_describe(r->req->from), n->id, msg->n_targets);
+    } else if (status == -EEXIST && r->node) {
+        say_another(r);
     } else if (status < 0) {
         LOG_WARN("cluster", "%s may not register: %s", rpc_link_describe(r->req->from),
                  status == -ENOENT ? "there is no such pool" : err_text(status));
@@ -226,22 +276,6 @@ static void registration_done(struct map_change *r, int status)
 
 static const struct map_change_ops registration = {registration_apply, registration_done};
 
-/* A server of this identity, or of this name and address, is there, and it is not the one that
- * asks: a copy of its disks, or it runs twice. One that is restarted has closed its connection; one
- * that hangs is offline soon. */
-static bool is_another(struct cluster *c, const struct rpc_req *req)
-{
-    const struct msg_register_req *msg = req->msg;
-    const struct cluster_node *n = cluster_node(c, change_known_as(c->map, msg));
-
-    if (!n || !n->up || uuid_equal(&n->boot, &msg->boot) || !n->link || n->link == req->from ||
-        !rpc_link_alive(n->link))
-        return false;
-    LOG_WARN("cluster", "%s may not register: node %u is connected, as %s",
-             rpc_link_describe(req->from), n->id, rpc_link_describe(n->link));
-    return true;
-}
-
 void cluster_serve_register(struct rpc_req *req)
 {
     struct cluster *c = cluster_of(req->handler_arg);
@@ -249,10 +283,7 @@ void cluster_serve_register(struct rpc_req *req)
     bool too_many = msg->n_targets > TARGETS_MAX ||
                     (c->nodes.count >= NODES_MAX && change_known_as(c->map, msg) == 0);
 
-    if (is_another(c, req))
-        rpc_reply(req, -EEXIST, NULL);
-    else
-        cluster_change_asked(req, too_many ? -AIFS_EBUSY_SERVER : 0, false, &registration);
+    cluster_change_asked(req, too_many ? -AIFS_EBUSY_SERVER : 0, false, &registration);
 }
 
 /* ---- HEARTBEAT ---- */

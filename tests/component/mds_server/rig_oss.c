@@ -137,33 +137,53 @@ static void stats_of(struct rig_oss *o, struct msg_target_stat *stats)
                                             .chunks = o->chunks};
 }
 
-static int oss_register(struct rig_oss *o)
-{
+struct registration {
+    struct rig_oss *oss;
     struct msg_target_stat stats[2];
-    unsigned as = o->as ? o->as : o->index + 1;
     char alias[16], address[16];
     struct msg_bytes at;
-    struct msg_register_req req = {.node = o->node,
-                                   .boot = o->boot,
-                                   .n_addresses = 1,
-                                   .addresses = &at,
-                                   .n_targets = o->n_targets,
-                                   .targets = stats};
-    const struct msg_register_rep *rep;
-    struct rig_call call = {0};
+    struct msg_register_req req;
+    struct rig_call call;
+};
 
-    stats_of(o, stats);
-    snprintf(alias, sizeof alias, "oss%u", as);
-    snprintf(address, sizeof address, "loop:oss%u", as);
-    at = str(address);
-    req.alias = str(alias);
-    rpc_call_init(&call.c, RPC_OP_NODE_REGISTER, &req, rig_call_done, &call);
-    call.c.flags = RPC_CALL_WAIT;
-    call.used = true;
-    rpc_peer_call(o->mds, &call.c);
-    ck_assert(rig_until(o->rig, 5000, rig_is_done, &call));
-    if (call.status == 0) {
-        rep = call.c.rep;
+static void register_begin(struct rig_oss *o, uint32_t n_targets, struct registration *g)
+{
+    unsigned as = o->as ? o->as : o->index + 1;
+
+    o->n_targets = n_targets;
+    o->node.b[1] = o->disks;
+    for (uint32_t k = 0; k < n_targets; k++) {
+        o->target[k].b[0] = (uint8_t)(100 + o->index);
+        o->target[k].b[1] = (uint8_t)(k + 1);
+        o->target[k].b[2] = o->disks;
+    }
+    o->alive = false;
+    *g = (struct registration){.oss = o,
+                               .req = {.node = o->node,
+                                       .boot = o->boot,
+                                       .n_addresses = 1,
+                                       .addresses = &g->at,
+                                       .n_targets = o->n_targets,
+                                       .targets = g->stats}};
+    stats_of(o, g->stats);
+    snprintf(g->alias, sizeof g->alias, "oss%u", as);
+    snprintf(g->address, sizeof g->address, "loop:oss%u", as);
+    g->at = str(g->address);
+    g->req.alias = str(g->alias);
+    rpc_call_init(&g->call.c, RPC_OP_NODE_REGISTER, &g->req, rig_call_done, &g->call);
+    g->call.c.flags = RPC_CALL_WAIT;
+    g->call.used = true;
+    rpc_peer_call(o->mds, &g->call.c);
+}
+
+static int register_end(struct registration *g)
+{
+    const struct msg_register_rep *rep;
+    struct rig_oss *o = g->oss;
+
+    ck_assert(rig_until(o->rig, 5000, rig_is_done, &g->call));
+    if (g->call.status == 0) {
+        rep = g->call.c.rep;
         ck_assert_uint_eq(rep->n_targets, o->n_targets);
         o->node_id = rep->node_id;
         for (uint32_t i = 0; i < o->n_targets; i++)
@@ -171,27 +191,28 @@ static int oss_register(struct rig_oss *o)
         o->fence_seq = rep->fence_seq;
         o->registrations++;
     }
-    rig_forget(&call);
-    return call.status;
+    rig_forget(&g->call);
+    o->alive = g->call.status == 0;
+    o->beat_ns = o->rig->clock.now_ns;
+    return g->call.status;
 }
 
 int rig_oss_try(struct rig *r, unsigned i, uint32_t n_targets)
 {
-    struct rig_oss *o = &r->oss[i];
-    int rc;
+    struct registration g;
 
-    o->n_targets = n_targets;
-    o->node.b[1] = o->disks;
-    for (uint32_t k = 0; k < n_targets; k++) {
-        o->target[k].b[0] = (uint8_t)(100 + i);
-        o->target[k].b[1] = (uint8_t)(k + 1);
-        o->target[k].b[2] = o->disks;
-    }
-    o->alive = false;
-    rc = oss_register(o);
-    o->alive = rc == 0;
-    o->beat_ns = r->clock.now_ns;
-    return rc;
+    register_begin(&r->oss[i], n_targets, &g);
+    return register_end(&g);
+}
+
+void rig_oss_try_together(struct rig *r, const unsigned *which, unsigned n, int *ret_status)
+{
+    struct registration g[RIG_OSS];
+
+    for (unsigned i = 0; i < n; i++)
+        register_begin(&r->oss[which[i]], 1, &g[i]);
+    for (unsigned i = 0; i < n; i++)
+        ret_status[i] = register_end(&g[i]);
 }
 
 void rig_oss_start(struct rig *r, unsigned i, uint32_t n_targets)

@@ -109,6 +109,31 @@ START_TEST(a_server_with_the_name_and_address_of_one_that_is_there_is_refused)
 }
 END_TEST
 
+/* While a change of the map is under way the next ones wait, and are made in one. */
+START_TEST(of_two_servers_that_come_together_under_one_name_and_address_one_is_refused)
+{
+    static const unsigned alone[] = {0, 1}, behind[] = {2, 0, 1};
+    int status[3];
+
+    rig.oss[1].as = 1;
+    rig.oss[1].path = "/other";
+    rig.oss[1].boot.b[0]++;
+    rig_oss_try_together(&rig, behind, 3, status);
+    ck_ok(status[0]);
+    ck_ok(status[1]);
+    ck_assert_int_eq(status[2], -EEXIST);
+    ck_assert_uint_eq(get_map(0)->n_targets, 2);
+    rig.oss[0].alive = false;
+    rig_pass(&rig, 4000);
+    rig_oss_try_together(&rig, alone, 2, status);
+    ck_ok(status[0]);
+    ck_assert_int_eq(status[1], -EEXIST);
+    ck_assert_uint_eq(get_map(0)->n_targets, 2);
+    rig_pass(&rig, 4000);
+    ck_assert_int_eq(map_target(get_map(0), rig.oss[0].target_id[0])->state, MAP_TARGET_ONLINE);
+}
+END_TEST
+
 START_TEST(servers_from_before_a_restart_have_time_to_come_back)
 {
     rig_oss_start(&rig, 0, 1);
@@ -536,6 +561,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_silent_server_is_offline_and_must_register_when_it_is_back);
     tcase_add_test(t, a_copy_of_a_server_is_refused_while_that_is_there);
     tcase_add_test(t, a_server_with_the_name_and_address_of_one_that_is_there_is_refused);
+    tcase_add_test(t, of_two_servers_that_come_together_under_one_name_and_address_one_is_refused);
     tcase_add_test(t, servers_from_before_a_restart_have_time_to_come_back);
     tcase_add_test(t, sessions_are_told_of_a_new_map);
     tcase_add_test(t, pools_are_made_and_filled_with_new_targets_only);
