@@ -113,7 +113,7 @@ static int write_run_file(struct server *v, const char *name, const char *text)
     int rc, len = snprintf(line, sizeof line, "%s\n", text);
 
     snprintf(path, sizeof path, "%s/%s", v->oss.run_dir, name);
-    rc = file_replace(path, line, (size_t)len, 0644);
+    rc = len < (int)sizeof line ? file_replace(path, line, (size_t)len, 0644) : -ENAMETOOLONG;
     if (rc)
         snprintf(v->err, sizeof v->err, "%s: %s", path, err_text(rc));
     return rc;

@@ -13,6 +13,8 @@ expect "an online dump" "$ADMIN" mds dump "$T/dump"
 kill "$noise" && wait "$noise" 2>/dev/null
 refuse "a dump over a dump" 5 'is there already.*--force' "$ADMIN" mds dump "$T/dump"
 refuse "a dump into no directory" 4 '^aifs-admin: cannot make .*/nowhere/dump: No such file' "$ADMIN" mds dump "$T/nowhere/dump"
+# shellcheck disable=SC2016 # expands where it runs
+refuse "a dump that finds no room" 1 '^aifs-admin: cannot write the dump: No space left' bash -c '"$0" mds dump - >/dev/full' "$ADMIN"
 expect "a dump over a dump, by force" "$ADMIN" -q mds dump "$T/dump" --force
 sums "$M/tree" >"$T/before" && sha256sum <"$M/big" >>"$T/before"
 refuse "a damaged dump" 1 'damage|checksum|corrupt|truncated' "$ADMIN" mds load <(head -c 5000 "$T/dump") --dir "$T/bad"

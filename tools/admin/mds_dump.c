@@ -83,6 +83,11 @@ static int to_file(void *arg, const void *page, uint32_t len)
     return rc < 0 ? admin_fail(rc, "dump: cannot write") : ADMIN_OK;
 }
 
+static int told(int rc, bool to_stdout, const char *name)
+{
+    return rc < 0 ? admin_fail(rc, "cannot write %s", to_stdout ? "the dump" : name) : ADMIN_OK;
+}
+
 static int write_header(int fd, const struct uuid *fs)
 {
     struct dump_header h = {.magic = DUMP_MAGIC, .version = htole32(DUMP_VERSION)};
@@ -129,12 +134,12 @@ int cmd_mds_dump(struct admin *a, int argc, char **argv)
     rc = admin_connect(a);
     if (rc == ADMIN_OK)
         rc = dump_identity(a, &fs);
-    if (rc == ADMIN_OK && write_header(fd, &fs) < 0)
-        rc = admin_fail(-errno, "cannot write %s", to_stdout ? "the dump" : argv[0]);
+    if (rc == ADMIN_OK)
+        rc = told(write_header(fd, &fs), to_stdout, argv[0]);
     if (rc == ADMIN_OK)
         rc = dump_stream(a, to_file, &fd, &records);
-    if (rc == ADMIN_OK && write_trailer(fd, records) < 0)
-        rc = admin_fail(-errno, "cannot write %s", to_stdout ? "the dump" : argv[0]);
+    if (rc == ADMIN_OK)
+        rc = told(write_trailer(fd, records), to_stdout, argv[0]);
     if (rc == ADMIN_OK && !to_stdout && (fsync(fd) != 0 || rename(temporary, argv[0]) != 0))
         rc = admin_fail(-errno, "%s", argv[0]);
     if (rc == ADMIN_OK && !to_stdout) {

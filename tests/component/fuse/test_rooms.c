@@ -16,6 +16,8 @@
 #include "tests/component/fuse/serve.h"
 #include "tests/support/suite.h"
 
+#define WAIT_TRIES 20000 /* of a millisecond and more */
+
 /* Messages behind a large write are read with room for another one. */
 START_TEST(what_comes_between_large_writes_arrives_whole)
 {
@@ -106,18 +108,23 @@ static void turn_write(struct channel_req *q, void *arg)
     turn.taken[turn.n++] = q;
 }
 
+/* In the kernel, for the server, which is stopped: it goes on before the test fails, and ends. */
 static void until_it_waits(pid_t pid)
 {
     char path[64], text[64] = "";
 
     snprintf(path, sizeof path, "/proc/%d/wchan", (int)pid);
-    while (!strstr(text, "request_wait_answer")) {
+    for (unsigned tries = 0; !strstr(text, "request_wait_answer"); tries++) {
         FILE *f = fopen(path, "r");
 
         ck_assert_ptr_nonnull(f);
         if (!fgets(text, sizeof text, f))
             text[0] = '\0';
         fclose(f);
+        if (tries >= WAIT_TRIES || waitpid(pid, NULL, WNOHANG) != 0) {
+            kill(server, SIGCONT);
+            ck_abort_msg("process %d has ended, or waits in \"%s\"", (int)pid, text);
+        }
         poll(NULL, 0, 1);
     }
 }
