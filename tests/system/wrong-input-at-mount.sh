@@ -30,7 +30,7 @@ refuse "no such sub-directory" 32 'no such|ENOENT|not' "$MOUNT" "${src}nothing" 
 refuse "an option that the kernel refuses" 32 "cannot mount $T/x" "$MOUNT" "$src" "$T/x" -o "$key,fscontext=none"
 alone() { [ "$("$ADMIN" --json client list | jq '.items | length')" = 1 ]; }
 wait_for 30 alone || fail "mounts that failed have sessions: $("$ADMIN" client list)"
-grep 'evicting it' "$C/mds/log" && fail "a mount that failed has left its session to be evicted"
+grep -E ' (1[0-9]+|[2-9][0-9]*) \(.*evicting it' "$C/mds/log" && fail "a mount that failed has left its session to be evicted"
 refuse "garbage as source" 1 'source|usage|host' "$MOUNT" "::::" "$T/x" -o "$key"
 cd "$C/key" || fail "no $C/key"
 expect "paths from the current directory" "$MOUNT" "$src" "$T/x" -o "keyfile=./client.key,log=../relative.log"
