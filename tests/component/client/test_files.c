@@ -397,6 +397,44 @@ START_TEST(appends_that_wait_for_memory_stay_whole)
 END_TEST
 
 /* A log: a little is written behind the end and waited for, again and again. */
+static struct fake_oss *oss_of(const char *name)
+{
+    return &bed.cluster.oss[fake_inode(&bed.cluster, name)->layout.start % 3];
+}
+
+START_TEST(fsync_waits_for_its_own_file_only)
+{
+    struct core_file *slow = bed_create(&bed, c, "slow"), *f;
+    struct bed_op other;
+    char name[16] = "";
+
+    ck_assert_int_eq(bed_write(&bed, c, slow, 0, data, 600000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, slow), 0);
+    ck_assert_int_eq(bed_write(&bed, c, slow, 0, data + 1, 600000), 0);
+    oss_of("slow")->hold = true;
+    fsync_later(&other, slow);
+    for (unsigned k = 0; k < 4; k++) { /* wherever files begin: some elsewhere */
+        snprintf(name, sizeof name, "file%u", k);
+        f = bed_create(&bed, c, name);
+        ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 10), 0);
+        ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+        if (oss_of(name) != oss_of("slow"))
+            break;
+        core_release(c, f);
+    }
+    ck_assert_ptr_ne(oss_of(name), oss_of("slow"));
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 600000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    ck_assert(!other.done);
+    bed_expect_durable(&bed, name, data, 600000);
+    fake_oss_release(oss_of("slow"));
+    ck_assert_int_eq(bed_wait(&bed, &other), 0);
+    bed_expect_durable(&bed, "slow", data + 1, 600000);
+    core_release(c, f);
+    core_release(c, slow);
+}
+END_TEST
+
 START_TEST(an_fsync_of_a_little_is_one_trip)
 {
     struct core_file *f = bed_create(&bed, c, "log");
@@ -472,5 +510,5 @@ SUITE_MAIN("client-files", setup, file_bed_teardown,
            small_files_that_stay_open_give_their_memory_to_others,
            more_than_the_memory_limit_can_be_written_and_read,
            many_new_files_share_the_memory_of_a_few, appends_that_wait_for_memory_stay_whole,
-           an_fsync_of_a_little_is_one_trip,
+           fsync_waits_for_its_own_file_only, an_fsync_of_a_little_is_one_trip,
            a_size_is_not_told_ahead_of_a_write_that_no_target_has_promised_room_for)
