@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh [--long] [--no-asan] [SUITE ...]: install what is missing, build, and run the test suites.
 # Suites: lint unit component sim fuzz fault system, and with --long rdma (default: all), the unit, component, sim and fuzz ones a second time under ASan and UBSan,
-# with --long the system ones once more by each other way to the kernel: libfuse, and FUSE over io_uring where that is switched on.
+# with --long the system ones once more by each other way to the kernel (libfuse, and FUSE over io_uring where that is switched on), and with nothing answered ahead and nothing kept by the kernel.
 # The last line is "N passed, N failed, N skipped"; every failure and the reason of every skip is printed above it. Exit status 0 only without failures.
 # Several checkouts may run this at the same time: everything it makes has a name of its own.
 # Several tests run at a time, because most of them wait; the build with sanitizers takes the processor time that they leave.
@@ -139,9 +139,9 @@ run() { # DIR KIND SUITE...
     report "$dir" "$kind" "$?"
 }
 
-# By the channels that mounts of root do not use by themselves; what takes long with --long has done so once already.
-run_by_channels() {
-    local channel
+# As mounts do not work unless told to; what takes long with --long has done so once already.
+run_otherwise() {
+    local channel off=(AIFS_CREATE_AHEAD=no AIFS_REMOVE_AHEAD=no AIFS_ATTR_TIMEOUT=0 AIFS_ENTRY_TIMEOUT=0 AIFS_NEGATIVE_TIMEOUT=0)
     for channel in libfuse io_uring; do
         if [ $channel = io_uring ] && [ "$(cat /sys/module/fuse/parameters/enable_uring 2>/dev/null)" != Y ]; then
             echo "SKIP io_uring: FUSE over io_uring is switched off (/sys/module/fuse/parameters/enable_uring)"
@@ -151,6 +151,10 @@ run_by_channels() {
         AIFS_CHANNEL=$channel AIFS_TEST_LONG='' run build $channel system
         lap "tests by $channel"
     done
+    export "${off[@]}"
+    AIFS_TEST_LONG='' run build "switched off" system
+    unset "${off[@]%=*}"
+    lap "tests with all that switched off"
 }
 
 # It may take the time that the tests leave.
@@ -178,7 +182,7 @@ if finish "$job"; then
     [ -z "$asan" ] || { start build_sanitized && sanitized=$job; }
     run build release "${suites[@]}"
     lap tests
-    case $long${suites[*]} in 1*system*) run_by_channels ;; esac
+    case $long${suites[*]} in 1*system*) run_otherwise ;; esac
     if [ -n "$sanitized" ]; then
         if finish "$sanitized"; then
             lap "rest of the build with sanitizers"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Files that a mount makes before the server has them: everybody sees them whole, also when the server or a mount is killed meanwhile.
 . "$(dirname "$0")/lib.sh"
+[ "${AIFS_CREATE_AHEAD:-}" != no ] || skip "nothing is made ahead (AIFS_CREATE_AHEAD=no)"
 cluster_up --oss 2
 M2=$T/mnt2
 mkdir -p "$M2"

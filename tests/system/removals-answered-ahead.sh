@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Removals that a mount answers before the server has them: nobody ever sees a name that was removed, also when the server or a mount is killed meanwhile.
 . "$(dirname "$0")/lib.sh"
+[ "${AIFS_REMOVE_AHEAD:-}" != no ] || skip "nothing is removed ahead (AIFS_REMOVE_AHEAD=no)"
 cluster_up --oss 2
 second_mount
 ahead() { # LOG: how many the mount with this log has answered ahead
