@@ -24,6 +24,7 @@
  * buffers are about to come back. Reads have theirs touched by the reactor, at once.
  */
 #include "client/core/core_int.h"
+#include "common/net/share.h"
 
 #define SLAB_BYTES       (4u * MIB)
 #define SLAB_FIRST_BYTES (512u * KIB)
@@ -167,17 +168,47 @@ static void class_add(struct core *c, struct mem_class *k, struct buf_pool *slab
     k->slabs[k->n_slabs++] = slab;
 }
 
+/* What is left of the memory that servers on this machine map is for streams. */
+static int slab_create(struct core *c, struct mem_class *k, uint32_t bytes,
+                       struct buf_pool **ret_slab)
+{
+    struct iovec *s = &c->mem.shared;
+    int rc;
+
+    if (k != &c->mem.cls[STREAM_CLASS] || bytes > s->iov_len)
+        return buf_pool_create("client-data", k->buf_bytes, bytes / k->buf_bytes, ret_slab);
+    rc = buf_pool_create_in("client-shared", k->buf_bytes, bytes / k->buf_bytes, s->iov_base,
+                            ret_slab);
+    if (!rc)
+        *s = (struct iovec){(uint8_t *)s->iov_base + bytes, s->iov_len - bytes};
+    return rc;
+}
+
 static struct buf *class_grow(struct core *c, struct mem_class *k)
 {
     uint32_t bytes = next_slab(k);
     uint64_t begun = clock_ns(c);
     struct buf_pool *slab;
 
-    if (!bytes || buf_pool_create("client-data", k->buf_bytes, bytes / k->buf_bytes, &slab))
+    if (!bytes || slab_create(c, k, bytes, &slab))
         return NULL;
     k->bytes += bytes;
     class_add(c, k, slab, begun);
     return buf_get(slab);
+}
+
+/* For the slabs that the class takes until it has so much. */
+static struct iovec shared_memory(const struct mem_class *k, uint64_t bytes)
+{
+    struct mem_class after = *k;
+    size_t len;
+    uint8_t *m;
+
+    while (next_slab(&after) && after.bytes + next_slab(&after) <= bytes)
+        after.bytes += next_slab(&after);
+    len = (size_t)(after.bytes - k->bytes);
+    m = share_create(len);
+    return (struct iovec){m, m ? len : 0};
 }
 
 void mem_warm(struct core *c)
@@ -186,6 +217,7 @@ void mem_warm(struct core *c)
     uint64_t bytes = MIN(c->o.warm_bytes, c->o.memory_limit / 8);
     struct buf *b;
 
+    c->mem.shared = shared_memory(k, bytes);
     while (k->bytes + next_slab(k) <= bytes && (b = class_grow(c, k)))
         buf_put(b);
     for (unsigned i = 0; i < WARM_SMALL && bytes >= WARM_SMALL_FROM; i++)

@@ -41,6 +41,7 @@ struct core_mem {
     struct reactor_timer grow_timer;
     struct worker_pool *helper; /* NULL until it is needed */
     struct worker_job touch;
+    struct iovec shared;      /* what is left of it (common/net/share.h) */
     struct buf_pool *growing; /* for streams, being touched */
     uint64_t grow_begun_ns;
 };

@@ -23,6 +23,7 @@ struct buf_pool {
     struct buf *bufs;
     uint8_t *memory;
     size_t memory_bytes;
+    bool borrowed; /* memory is the caller's */
     struct list free;
     struct list waiters;
     bool serving; /* inside serve(): buf_put() from a waiter's fn must not recurse */
@@ -98,6 +99,12 @@ int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n, struct bu
 int buf_pool_create_cold(const char *name, uint32_t size_bytes, uint32_t n,
                          struct buf_pool **ret_pool)
 {
+    return buf_pool_create_in(name, size_bytes, n, NULL, ret_pool);
+}
+
+int buf_pool_create_in(const char *name, uint32_t size_bytes, uint32_t n, uint8_t *memory,
+                       struct buf_pool **ret_pool)
+{
     struct buf_pool *p;
 
     ASSERT(size_bytes > 0 && size_bytes % 4096 == 0 && n > 0);
@@ -112,7 +119,8 @@ int buf_pool_create_cold(const char *name, uint32_t size_bytes, uint32_t n,
     p->bufs = mem_array(n, sizeof *p->bufs);
     if (!p->bufs)
         goto err_pool;
-    p->memory = map_cold(p->memory_bytes);
+    p->borrowed = memory != NULL;
+    p->memory = memory ? memory : map_cold(p->memory_bytes);
     if (!p->memory)
         goto err_bufs;
     for (uint32_t i = n; i-- > 0;) {
@@ -145,7 +153,8 @@ void buf_pool_destroy(struct buf_pool *p)
     if (!p)
         return;
     ASSERT(p->in_use == 0 && list_empty(&p->waiters));
-    munmap(p->memory, p->memory_bytes);
+    if (!p->borrowed)
+        munmap(p->memory, p->memory_bytes);
     mem_free(p->bufs);
     mem_free(p);
 }

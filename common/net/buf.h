@@ -50,6 +50,9 @@ int buf_pool_create(const char *name, uint32_t size_bytes, uint32_t n,
  * nothing else, may be on another thread than the reactor's: it takes no lock and no memory. */
 int buf_pool_create_cold(const char *name, uint32_t size_bytes, uint32_t n,
                          struct buf_pool **ret_pool) MUST_USE;
+/* The same, in memory of the caller's, which has been touched and stays. */
+int buf_pool_create_in(const char *name, uint32_t size_bytes, uint32_t n, uint8_t *memory,
+                       struct buf_pool **ret_pool) MUST_USE;
 void buf_pool_touch(struct buf_pool *p);
 /* All of its memory, which stays where it is. */
 struct iovec buf_pool_memory(const struct buf_pool *p);

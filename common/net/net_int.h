@@ -23,7 +23,8 @@ enum conn_kick { KICK_FLUSH = 1, KICK_RESUME = 2, KICK_CLOSE = 4, KICK_DEAD = 8 
 struct net_counters {
     struct stat_counter sent[NET_LOOP + 1], sent_bytes[NET_LOOP + 1];
     struct stat_counter received[NET_LOOP + 1], received_bytes[NET_LOOP + 1];
-    struct stat_counter opened, closed, silent, garbage, stalls, failed, stayed, arms, lone_acks;
+    struct stat_counter opened, closed, silent, garbage, stalls, failed, stayed, arms, lone_acks,
+        mapped_bytes;
 };
 extern struct net_counters net_counters;
 

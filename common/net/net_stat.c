@@ -40,6 +40,8 @@ static const struct {
           "Times that UCX was asked to tell of what comes, before a sleep"),
     ENTRY(lone_acks, "aifs_net_lone_acks_total", NULL,
           "Acknowledgements of bulk data that had nothing to go with"),
+    ENTRY(mapped_bytes, "aifs_net_mapped_bytes_total", NULL,
+          "Bulk data copied out of a peer's memory that is mapped here"),
 #undef ENTRY
 };
 

@@ -30,13 +30,17 @@ void offer_encode(const struct offer *o, uint8_t out[OFFER_BYTES])
     le64_store(out + 40, o->user_ns);
     le64_store(out + 48, o->cookie_at);
     memcpy(out + 56, o->cookie, OFFER_COOKIE_BYTES);
+    le64_store(out + 72, o->share.base);
+    le64_store(out + 80, o->share.bytes);
+    le64_store(out + 88, o->share.ino);
+    le32_store(out + 96, (uint32_t)o->share.fd);
 }
 
 int offer_decode(const void *data, uint32_t len, struct offer *ret_offer)
 {
     const uint8_t *p = data;
 
-    if (len < OFFER_BYTES || p[0] < OFFER_VERSION || p[1] > NET_WANT_RDMA)
+    if (len < OFFER_BYTES_MIN || p[0] < OFFER_VERSION || p[1] > NET_WANT_RDMA)
         return -AIFS_EPROTO;
     ret_offer->want = p[1];
     ret_offer->flags = le16_load(p + 2);
@@ -47,6 +51,10 @@ int offer_decode(const void *data, uint32_t len, struct offer *ret_offer)
     ret_offer->user_ns = le64_load(p + 40);
     ret_offer->cookie_at = le64_load(p + 48);
     memcpy(ret_offer->cookie, p + 56, OFFER_COOKIE_BYTES);
+    ret_offer->share = (struct share){0};
+    if (len >= OFFER_BYTES)
+        ret_offer->share = (struct share){le64_load(p + 72), le64_load(p + 80), le64_load(p + 88),
+                                          (int32_t)le32_load(p + 96)};
     return 0;
 }
 

@@ -19,14 +19,21 @@
  *   40      8     user name space (inode)
  *   48      8     address of the cookie in this process
  *   56      16    cookie: random; who can read it there really reaches our memory
+ *   72      8     memory that may be mapped (share.h): its address in this process
+ *   80      8     how much; 0, or an offer that ends before: none
+ *   88      8     its inode
+ *   96      4     its descriptor in this process
+ *   100     4     zero
  */
 #ifndef AIFS_COMMON_NET_OFFER_H
 #define AIFS_COMMON_NET_OFFER_H
 
 #include "common/net/net.h"
+#include "common/net/share.h"
 
 #define OFFER_VERSION      1
-#define OFFER_BYTES        72
+#define OFFER_BYTES        104
+#define OFFER_BYTES_MIN    72 /* without shared memory that is mapped */
 #define OFFER_COOKIE_BYTES 16
 
 enum offer_flag { OFFER_SHM = 1, OFFER_RDMA = 2, OFFER_CALLS = 4 };
@@ -41,6 +48,7 @@ struct offer {
     uint64_t user_ns;
     uint64_t cookie_at;
     uint8_t cookie[OFFER_COOKIE_BYTES];
+    struct share share;
 };
 
 enum offer_choice { CHOICE_SOCKET, CHOICE_SHM, CHOICE_RDMA };

@@ -19,6 +19,7 @@
  * message, and all are failed.
  */
 #include <string.h>
+#include <unistd.h>
 #include <sys/epoll.h>
 
 #include "common/base/err.h"
@@ -303,6 +304,30 @@ static bool cookie_readable(const struct net_ucx *u)
     return rc == 0 && memcmp(got, u->theirs.cookie, sizeof got) == 0;
 }
 
+/* What the peer lets us map. Asked before the cookie is read, process is the one that had it. */
+static void map_share(struct net_ucx *u, int process)
+{
+    int rc = u->theirs.share.bytes ? process : -ENOENT;
+
+    if (rc >= 0)
+        rc = share_map(process, &u->theirs.share, &u->view);
+    if (rc < 0 && rc != -ENOENT)
+        LOG_INFO("net", "%s: memory of process %u cannot be mapped: %s", u->conn->describe,
+                 u->theirs.pid, err_text(rc));
+}
+
+static bool memory_readable(struct net_ucx *u)
+{
+    int process = share_open_process((pid_t)u->theirs.pid);
+    bool readable = cookie_readable(u);
+
+    if (readable)
+        map_share(u, process);
+    if (process >= 0)
+        close(process);
+    return readable;
+}
+
 static int send_address(struct net_ucx *u)
 {
     ucp_address_t *a;
@@ -332,7 +357,7 @@ static void try_it(struct net_ucx *u)
         stay(u, "the other end cannot", false);
         return;
     }
-    if (u->choice == CHOICE_SHM && !cookie_readable(u)) {
+    if (u->choice == CHOICE_SHM && !memory_readable(u)) {
         stay(u, "the other process's memory cannot be read", true);
         return;
     }
@@ -400,6 +425,7 @@ int ucx_offer(struct net_conn *c, void *offer, uint32_t *len)
     }
     memcpy(u->mine.cookie, cookie.b, OFFER_COOKIE_BYTES);
     u->mine.cookie_at = (uintptr_t)u->mine.cookie;
+    u->mine.share = share_mine();
     offer_encode(&u->mine, offer);
     *len = OFFER_BYTES;
     return 0;
@@ -501,6 +527,7 @@ void ucx_release(struct net_conn *c)
 {
     if (!c->ucx)
         return;
+    share_unmap(&c->ucx->view);
     mem_free(c->ucx->their_address);
     mem_free(c->ucx);
 }

@@ -102,6 +102,7 @@ struct net_ucx {
     enum ucx_state state;
     enum offer_choice choice;
     struct offer mine, theirs;
+    struct share_view view; /* of their memory */
     const char *why;
     bool forced;
     uint8_t address[UCX_ADDRESS_MAX];

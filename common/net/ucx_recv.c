@@ -22,6 +22,9 @@
 #include "common/net/cma.h"
 #include "common/net/ucx_int.h"
 
+#define MAPPED_BYTES                                                                               \
+    (16u * KIB) /* copied at a time, for who looks at it: a processor's nearest cache */
+
 /* A message as it came, from UCX or from the held ones. */
 struct arrival {
     struct ucx_header h;
@@ -55,21 +58,31 @@ static void land_copy(struct net_ucx *u, const struct arrival *a, const struct n
     u->conn->ops->received(u->conn, rx->token, 0);
 }
 
+/* What is mapped is copied by ourselves: in no time, but it is to stay in the nearest cache. */
+static int read_peer(struct net_ucx *u, const struct iovec *local, unsigned n_local,
+                     const struct iovec *remote, unsigned n_remote, uint32_t from, uint32_t len)
+{
+    if (!u->view.at || !share_read(&u->view, local, remote, n_remote, from, len))
+        return cma_read((pid_t)u->theirs.pid, local, n_local, remote, n_remote, from, len);
+    stat_add(&net_counters.mapped_bytes, len);
+    return 0;
+}
+
 static int read_refs(struct net_ucx *u, const struct arrival *a, const struct net_rx *rx)
 {
     uint32_t n = a->body_len / UCX_REF_BYTES, len = a->h.bulk_len, step;
     struct iovec remote[NET_IOV_MAX];
-    pid_t pid = (pid_t)u->theirs.pid;
     int rc = 0;
 
     for (uint32_t i = 0; i < n; i++)
         remote[i] = (struct iovec){(void *)(uintptr_t)le64_load(a->body + i * UCX_REF_BYTES),
                                    le64_load(a->body + i * UCX_REF_BYTES + 8)};
     if (!rx->part)
-        return cma_read(pid, rx->iov, rx->n_iov, remote, n, 0, len);
+        return read_peer(u, rx->iov, rx->n_iov, remote, n, 0, len);
     for (uint32_t at = 0; at < len && rc == 0; at += step) {
         step = (uint32_t)MIN(len - at, rx->part_memory.iov_len);
-        rc = cma_read(pid, &rx->part_memory, 1, remote, n, at, step);
+        step = u->view.at ? MIN(step, MAPPED_BYTES) : step;
+        rc = read_peer(u, &rx->part_memory, 1, remote, n, at, step);
         if (rc == 0)
             rx->part(rx->part_arg, rx->part_memory.iov_base, step);
     }

@@ -54,6 +54,8 @@ static void serve(struct served *s)
     if (s->options.timeout_ms)
         o.ping_timeout_ns = s->options.timeout_ms * NS_PER_MS;
     end_init(&s->ends[0], &o, s->options.mode, s->options.buf_bytes, s->options.n_bufs);
+    if (s->options.share)
+        end_share(&s->ends[0], s->options.buf_bytes, s->options.n_bufs);
     for (unsigned i = 1; i < CHILD_CONNS; i++) {
         end_init(&s->ends[i], &o, s->options.mode, 4096, 1);
         /* one reactor and one pool for all */
@@ -91,7 +93,7 @@ int child_main(int argc, char **argv)
     struct served *s;
     struct child_options *o;
 
-    if (argc != 11 || strcmp(argv[1], "--serve") != 0)
+    if (argc != 12 || strcmp(argv[1], "--serve") != 0)
         return -1;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     log_set_level(LOG_LEVEL_ERROR);
@@ -106,6 +108,7 @@ int child_main(int argc, char **argv)
     o->ipv6 = atoi(argv[8]);
     o->load = atoi(argv[9]);
     o->rndv_threshold = (uint32_t)atoi(argv[10]);
+    o->share = atoi(argv[11]);
     serve(s);
     return 0;
 }
@@ -113,7 +116,7 @@ int child_main(int argc, char **argv)
 struct child child_start(const struct child_options *o)
 {
     struct child c = {0};
-    char a[9][16];
+    char a[10][16];
     char line[16] = "";
     int p[2];
 
@@ -126,13 +129,14 @@ struct child child_start(const struct child_options *o)
     snprintf(a[6], 16, "%d", o->ipv6);
     snprintf(a[7], 16, "%d", o->load);
     snprintf(a[8], 16, "%u", o->rndv_threshold);
+    snprintf(a[9], 16, "%d", o->share);
     MUST(pipe2(p, O_CLOEXEC) == 0);
     c.pid = fork();
     MUST(c.pid >= 0);
     if (c.pid == 0) {
         dup2(p[1], STDOUT_FILENO);
         execl("/proc/self/exe", "net-peer", "--serve", a[0], a[1], a[2], a[3], a[4], a[5], a[6],
-              a[7], a[8], (char *)NULL);
+              a[7], a[8], a[9], (char *)NULL);
         _exit(127);
     }
     close(p[1]);

@@ -262,6 +262,18 @@ void end_init(struct end *e, const struct net_options *o, enum end_mode mode, ui
     }
 }
 
+bool end_share(struct end *e, uint32_t buf_bytes, uint32_t n_bufs)
+{
+    size_t bytes = (size_t)buf_bytes * n_bufs + SHARE_STEP_BYTES - 1;
+    uint8_t *m = share_create(bytes / SHARE_STEP_BYTES * SHARE_STEP_BYTES);
+
+    if (!m)
+        return false;
+    buf_pool_destroy(e->pool);
+    MUST(buf_pool_create_in("test", buf_bytes, n_bufs, m, &e->pool) == 0);
+    return true;
+}
+
 void end_fini(struct end *e)
 {
     struct buf_pool_stats s;

@@ -17,6 +17,7 @@
 
 #include "common/net/buf.h"
 #include "common/net/net.h"
+#include "common/net/share.h"
 
 #define END_MSGS 1024
 /* Something that comes at once on a quiet machine: a limit for tests that hang. */
@@ -83,8 +84,9 @@ struct end {
 /* Reactor, pool and messages; conn comes later. */
 void end_init(struct end *e, const struct net_options *o, enum end_mode mode, uint32_t buf_bytes,
               uint32_t n_bufs);
-void end_fini(struct end *e);                      /* every buffer must be back */
-void end_adopt(struct end *e, struct net_conn *c); /* starts it, says hello */
+bool end_share(struct end *e, uint32_t buf_bytes, uint32_t n_bufs); /* before it connects */
+void end_fini(struct end *e);                                       /* every buffer must be back */
+void end_adopt(struct end *e, struct net_conn *c);                  /* starts it, says hello */
 void end_connect(struct end *e, uint16_t port); /* turns the reactor until connected and upgraded */
 void end_connect_over(struct end *e,
                       uint16_t port); /* and until it has moved to the transport it wants */
@@ -111,7 +113,8 @@ struct child_options {
     unsigned ping_ms, timeout_ms;
     bool ipv6;
     uint32_t rndv_threshold;
-    bool load; /* sends, too: depth 64 of 1 MiB as soon as it is connected */
+    bool share; /* its memory may be mapped, where the kernel can do that */
+    bool load;  /* sends, too: depth 64 of 1 MiB as soon as it is connected */
 };
 struct child child_start(const struct child_options *o);
 void child_kill(struct child *c);      /* SIGKILL and wait */

@@ -288,6 +288,58 @@ START_TEST(two_ends_that_insist_on_different_transports_part_with_an_error)
 }
 END_TEST
 
+static uint64_t mapped(void)
+{
+    return stat_value(&net_counters.mapped_bytes);
+}
+
+/* Both ends', one way by memory that is mapped, unless this is not possible here. */
+START_TEST(memory_that_is_shared_is_mapped_and_all_of_it_comes_whole)
+{
+    struct net_options o = options(1);
+    struct child_options co = {
+        .mode = END_ECHO, .want = o.want, .n_bufs = 66, .buf_bytes = BIG, .share = true};
+    struct child c = child_start(&co);
+    uint64_t before = mapped();
+    struct end e;
+    bool can;
+
+    end_init(&e, &o, END_LOAD, BIG, 130);
+    can = end_share(&e, BIG, 130);
+    e.scatter = true;
+    end_connect_over(&e, c.port);
+    end_echo(&e, 300);
+    ck_assert_uint_gt(e.landings, 0);
+    if (can)
+        ck_assert_uint_gt(mapped(), before);
+    end_hang_up(&e);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
+START_TEST(memory_that_cannot_be_mapped_is_read_as_ever)
+{
+    struct net_options o = options(1);
+    struct child_options co = {
+        .mode = END_ECHO, .want = o.want, .n_bufs = 66, .buf_bytes = BIG, .share = true};
+    struct child c = child_start(&co);
+    uint64_t before = mapped();
+    struct end e;
+
+    ck_assert_int_eq(fault_arm("net.share=error"), 0);
+    end_init(&e, &o, END_LOAD, BIG, 130);
+    ck_assert(!end_share(&e, BIG, 130));
+    end_connect_over(&e, c.port);
+    ck_assert_int_eq(net_conn_kind(e.conn), NET_UCX);
+    end_echo(&e, 100);
+    ck_assert_uint_eq(mapped(), before);
+    end_hang_up(&e);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
 START_TEST(memory_that_cannot_be_read_means_tcp_and_the_connection_lives)
 {
     struct child_options co = {.mode = END_ECHO, .n_bufs = 8, .buf_bytes = BIG};
@@ -369,6 +421,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(t, giving_memory_back_to_the_peer_goes_with_the_next_message, 0, 3);
     tcase_add_loop_test(t, both_ends_may_start_sending_at_once, 0, 3);
     tcase_add_test(t, two_ends_that_insist_on_different_transports_part_with_an_error);
+    tcase_add_test(t, memory_that_is_shared_is_mapped_and_all_of_it_comes_whole);
+    tcase_add_test(t, memory_that_cannot_be_mapped_is_read_as_ever);
     tcase_add_test(t, memory_that_cannot_be_read_means_tcp_and_the_connection_lives);
     tcase_add_test(t, shared_memory_by_force_where_it_does_not_work_is_an_error);
     tcase_add_test(t, memory_that_cannot_be_read_any_more_ends_the_connection);

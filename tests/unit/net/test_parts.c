@@ -285,6 +285,7 @@ START_TEST(an_offer_survives_the_wire_and_a_short_one_is_refused)
     uint8_t wire[OFFER_BYTES];
 
     a.cookie_at = 0x1234567890;
+    a.share = (struct share){0x7000, 0x200000, 17, 5};
     memcpy(a.cookie, "0123456789abcdef", 16);
     offer_encode(&a, wire);
     ck_assert_int_eq(offer_decode(wire, sizeof wire, &b), 0);
@@ -292,8 +293,15 @@ START_TEST(an_offer_survives_the_wire_and_a_short_one_is_refused)
     ck_assert_uint_eq(a.cookie_at, b.cookie_at);
     ck_assert_mem_eq(a.cookie, b.cookie, 16);
     ck_assert_mem_eq(a.boot_id, b.boot_id, 16);
-    for (uint32_t len = 0; len < sizeof wire; len++)
-        ck_assert_int_eq(offer_decode(wire, len, &b), -AIFS_EPROTO);
+    ck_assert_uint_eq(b.share.base, 0x7000);
+    ck_assert_uint_eq(b.share.bytes, 0x200000);
+    ck_assert_uint_eq(b.share.ino, 17);
+    ck_assert_int_eq(b.share.fd, 5);
+    for (uint32_t len = 0; len < sizeof wire; len++) {
+        ck_assert_int_eq(offer_decode(wire, len, &b), len < OFFER_BYTES_MIN ? -AIFS_EPROTO : 0);
+        if (len >= OFFER_BYTES_MIN)
+            ck_assert_uint_eq(b.share.bytes, 0); /* of a version that has none */
+    }
     wire[1] = 99;
     ck_assert_int_eq(offer_decode(wire, sizeof wire, &b), -AIFS_EPROTO);
 }
