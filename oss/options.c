@@ -66,10 +66,10 @@ const struct conf_option oss_options[] = {
     {.name = "target.log",
      .type = CONF_SIZE,
      .unit = "bytes",
-     .default_value = "8Mi",
+     .default_value = "32Mi",
      .min = 64 * KIB,
      .help = "Small overwrites per target that are kept in the index before they are folded into "
-             "their chunks."},
+             "their chunks; at most a 128th of the target, or 8 MiB."},
     {.name = "target.dirty",
      .type = CONF_SIZE,
      .unit = "bytes",

@@ -21,13 +21,15 @@
 #define SPACE_INTERVAL_NS (2 * NS_PER_S)
 #define EDGE_BUFFERS      64u
 #define COPY_BUFFERS      4u
+#define LOG_PART          128u         /* of a target is its log at most, */
+#define LOG_SMALL_BYTES   (8ull * MIB) /* or so much: the rest of the index has to fit in, too */
 
 void chunk_store_options_default(struct chunk_store_options *o)
 {
     *o = (struct chunk_store_options){
         .engine = "auto",
         .cache_bytes = 64ull * MIB,
-        .log_bytes = 8ull * MIB,
+        .log_bytes = 32ull * MIB,
         .dirty_bytes = 256ull * MIB,
         .commit_interval_ns = NS_PER_S / 2,
         .memtable_bytes = 16ull * MIB,
@@ -214,14 +216,13 @@ static int store_pools(struct chunk_store *s)
 static int store_init(struct chunk_store *s, const struct chunk_store_options *o)
 {
     static const uint8_t zero[CHUNK_BLOCK];
-    uint64_t seed_capacity = o->capacity_bytes;
+    uint64_t seed_capacity = o->capacity_bytes, log_bytes;
     struct statvfs v;
     int rc;
 
     s->reactor = o->reactor;
     s->fio = o->fio;
     s->zero_crc = crc32c(zero, sizeof zero);
-    s->log_blocks_max = MAX(o->log_bytes / CHUNK_BLOCK, 16u);
     list_init(&s->lru);
     list_init(&s->dirty);
     list_init(&s->wanted);
@@ -240,6 +241,8 @@ static int store_init(struct chunk_store *s, const struct chunk_store_options *o
     s->seg.tag = s->tag;
     if (!seed_capacity)
         seed_capacity = statvfs(s->path, &v) ? GIB : (uint64_t)v.f_blocks * v.f_frsize;
+    log_bytes = MIN(o->log_bytes, MAX(seed_capacity / LOG_PART, LOG_SMALL_BYTES));
+    s->log_blocks_max = MAX(log_bytes / CHUNK_BLOCK, 16u);
     s->encode = mem_alloc(chunk_record_max(CHUNK_MAX_BYTES));
     if (!s->encode || hmap_init(&s->inodes, 1024) || hmap_init(&s->chunks, 4096))
         return -ENOMEM;
@@ -508,6 +511,7 @@ void chunk_store_stat(struct chunk_store *s, struct chunk_stat *ret_stat)
         .chunks = s->n_records,
         .dirty_bytes = s->dirty_bytes,
         .log_bytes = s->log_blocks * CHUNK_BLOCK,
+        .log_max_bytes = (uint64_t)s->log_blocks_max * CHUNK_BLOCK,
         .cached_chunks = s->chunks.count,
         .errors = stat_value(&s->n_errors),
         .commits = stat_value(&s->n_commits),

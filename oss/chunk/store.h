@@ -47,7 +47,7 @@ struct chunk_store_options {
     struct uuid cluster;         /* must be the one in the superblock, else -AIFS_ECLUSTER */
     uint64_t capacity_bytes;     /* 0: what the file system has */
     uint64_t cache_bytes;        /* decoded chunk records */
-    uint64_t log_bytes;          /* small overwrites not yet folded */
+    uint64_t log_bytes;          /* small overwrites not yet folded; less on a small target */
     uint64_t dirty_bytes;        /* unstable data; beyond it writes wait for their commit */
     uint64_t commit_interval_ns; /* unstable data is committed after that */
     uint64_t memtable_bytes, block_cache_bytes;
@@ -231,7 +231,7 @@ void chunk_store_unpromise(struct chunk_store *s, uint64_t *promise); /* all of 
 struct chunk_stat {
     uint64_t total_bytes, used_bytes, free_bytes; /* free: what new data can still take */
     uint64_t promised_bytes;                      /* of it, to writers */
-    uint64_t chunks, dirty_bytes, log_bytes, cached_chunks;
+    uint64_t chunks, dirty_bytes, log_bytes, log_max_bytes, cached_chunks;
     uint64_t errors; /* checksum and I/O errors seen */
     uint64_t commits, syncs;
     uint64_t mapped_writes; /* copied into mapped slots */

@@ -162,6 +162,20 @@ START_TEST(the_log_is_folded_and_stays_within_its_bound)
 }
 END_TEST
 
+START_TEST(the_log_is_a_small_part_of_its_target)
+{
+    rig.options.capacity_bytes = 64 * MIB;
+    rig_open(&rig);
+    ck_assert_uint_eq(target_stat().log_max_bytes, 8 * MIB);
+    rig.options.capacity_bytes = 2 * GIB;
+    rig_reopen(&rig);
+    ck_assert_uint_eq(target_stat().log_max_bytes, 16 * MIB);
+    rig.options.capacity_bytes = 64 * GIB;
+    rig_reopen(&rig);
+    ck_assert_uint_eq(target_stat().log_max_bytes, 32 * MIB);
+}
+END_TEST
+
 START_TEST(a_full_target_says_so_early_and_overwriting_and_deleting_still_work)
 {
     uint64_t n = 0;
@@ -561,7 +575,7 @@ SUITE_MAIN(
     a_damaged_block_does_not_keep_a_truncate_from_happening, data_that_arrived_damaged_is_refused,
     a_small_overwrite_costs_a_log_record_and_not_a_chunk,
     a_large_overwrite_takes_a_new_slot_and_gives_the_old_one_back,
-    the_log_is_folded_and_stays_within_its_bound,
+    the_log_is_folded_and_stays_within_its_bound, the_log_is_a_small_part_of_its_target,
     a_full_target_says_so_early_and_overwriting_and_deleting_still_work,
     a_full_file_system_is_met_before_the_index_runs_out_of_room,
     a_truncate_is_applied_once_and_older_requests_are_refused,
