@@ -45,7 +45,8 @@ trap 'stopped 143' TERM HUP
     echo "quickstart.sh: this kernel offers no /dev/fuse" >&2
     exit 1
 }
-if [ -d "$mount" ] && [ ! -e "$dir/demo.json" ] && ! grep -q " $mount .* fuse.aifs " /proc/self/mountinfo &&
+# What is mounted already is not touched: its servers may be down, and a look at it would wait for them.
+if [ ! -e "$dir/demo.json" ] && ! grep -q " $mount .* fuse.aifs " /proc/self/mountinfo && [ -d "$mount" ] &&
     [ -n "$(find "$mount" -mindepth 1 -maxdepth 1 ! -name lost+found -print -quit)" ]; then
     echo "quickstart.sh: $mount is not empty, and a mount would hide what is in it: take another directory with --mount" >&2
     exit 1
