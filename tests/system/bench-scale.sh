@@ -31,7 +31,7 @@ for row in train.unet3d.prepare train.unet3d.h100.x2.s2.{au,samples}; do
     jq -e --arg row "$row" '.items[] | select(.name == $row) | .value > 0' "$T/out.json" >/dev/null || fail "no row $row: $(cat "$T/out.json")"
 done
 # links that nobody names are a tenth faster than what is asked for, all together
-expect "links for what is asked for" "$BENCH" --json train --servers 2 --workload resnet50 --steps 2 --batch 40 --scale 4 >"$T/out.json"
+expect "links for what is asked for" "$BENCH" --json train --servers 2 --workload resnet50 --steps 2 --files 1 --scale 16 >"$T/out.json"
 python3 - "$T/out.json" <<'P' || fail "links of another speed: $(cat "$T/out.json")"
 import json, re, sys
 d = json.load(open(sys.argv[1]))
