@@ -20,9 +20,7 @@
 #include "tools/admin/admin.h"
 
 #define POLL_NS 50000000L
-#define SETTLES                                                                                    \
-    20 /* looks, by whose end a server that answers has let go of a call in time-out               \
-        */
+#define SETTLES 20 /* looks: by then a server has let go of a call that is in time-out */
 
 struct tree {
     const char *path; /* as given */
@@ -220,15 +218,16 @@ static void gone_row(struct out *o, const struct tree *t, const struct msg_trash
     out_number(o, ns);
 }
 
-static bool is_there(const struct admin *a, const struct tree *t)
+/* 1, 0, or -errno: its mount does not say. */
+static int is_there(const struct admin *a, const struct tree *t)
 {
     struct stat st;
-    bool there;
+    int rc;
 
     admin_watch(a, t->path);
-    there = lstat(t->path, &st) == 0 && st.st_ino == t->ino;
+    rc = lstat(t->path, &st) == 0 ? st.st_ino == t->ino : -errno;
     admin_watch(a, NULL);
-    return there;
+    return rc == -ENOENT ? 0 : rc;
 }
 
 /* The call was not answered in time. */
@@ -236,12 +235,15 @@ static void say_what_became(struct admin *a, const struct tree *t)
 {
     const struct timespec pause = {0, POLL_NS};
     struct msg_trash_tree last = {0};
-    bool known = true, removing = false, there = true;
+    bool known = true, removing = false;
+    int there = 1;
 
-    for (unsigned i = 0; i < SETTLES && known && there && !removing; i++) {
+    for (unsigned i = 0; i < SETTLES && known && there > 0 && !removing; i++) {
         nanosleep(&pause, NULL);
         known = look(a, t, &last, &removing) == ADMIN_OK && (!removing || last.ino == t->ino);
-        there = !known || removing || is_there(a, t);
+        if (known && !removing)
+            there = is_there(a, t);
+        known = known && there >= 0;
     }
     if (!known)
         admin_error("%s: it may be on its way all the same; see aifs-admin rmtree --list", t->path);
