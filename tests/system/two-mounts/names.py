@@ -321,6 +321,35 @@ def _(a, b):
     same(sorted(n for n in seen if n in stay), sorted(stay))
 
 
+@rule("a position that B has told of a directory stays one, whatever A makes and removes before and behind it")
+def _(a, b):
+    for f, kind, args in (("opendir", ctypes.c_void_p, [ctypes.c_char_p]), ("readdir", ctypes.c_void_p, [ctypes.c_void_p]),
+                          ("telldir", ctypes.c_long, [ctypes.c_void_p]), ("seekdir", None, [ctypes.c_void_p, ctypes.c_long]),
+                          ("closedir", ctypes.c_int, [ctypes.c_void_p])):
+        getattr(libc, f).restype, getattr(libc, f).argtypes = kind, args
+
+    def following(d):
+        while entry := libc.readdir(d):
+            yield ctypes.string_at(entry + 19).decode()  # struct dirent of 64 bits: d_name
+
+    stay = [f"stay{i}" for i in range(1500)]
+    for n in stay + [f"go{i}" for i in range(500)]:
+        os.close(os.open(f"{a}/{n}", os.O_CREAT))
+    d = libc.opendir(os.fsencode(b))
+    told, seen = [(libc.telldir(d), 0)], []
+    for n in following(d):
+        seen += [n] if n in stay else []
+        told.append((libc.telldir(d), len(seen)))
+    same(sorted(seen), sorted(stay))
+    for i in range(500):
+        os.unlink(f"{a}/go{i}")
+        os.close(os.open(f"{a}/new{i}", os.O_CREAT))
+    for at, n in told[::97] + told[-1:]:
+        libc.seekdir(d, at)
+        same([m for m in following(d) if m in stay], seen[n:])
+    libc.closedir(d)
+
+
 @rule("names of any bytes, 255 of them, are the same on both")
 def _(a, b):
     names = {bytes(c for c in range(1, 256) if c != 47) + b"!", b"\xff\xfe", b" ", b"...", "ä".encode() * 127}
