@@ -144,10 +144,11 @@ static bool is_definite(int status)
 }
 
 /* A write that finds no room has done nothing; but the place of an append is given before it is
- * known whether there is room for it, and may stay (docs/posix.md). */
+ * known whether there is room for it, and may stay (docs/posix.md), and an allocation may have been
+ * made when it tells of what else could not be stored. */
 bool work_says_outcome(const struct op *o, int status)
 {
     if (status == -ENOSPC && losses_fill())
-        return o->kind == OP_WRITE || o->kind == OP_ALLOCATE;
+        return o->kind == OP_WRITE;
     return is_definite(status);
 }

@@ -28,12 +28,6 @@ static void extend(struct model_inode *i, uint32_t end, uint8_t who)
     }
 }
 
-/* It is told so, and nothing has changed. */
-static bool found_no_room(const struct op *o)
-{
-    return o->status == -ENOSPC && !o->unknown;
-}
-
 static bool do_write(struct model *m, const struct op *o)
 {
     struct model_inode *i = model_by_ino(m, o->ino);
@@ -42,8 +36,8 @@ static bool do_write(struct model *m, const struct op *o)
         return o->unknown || o->status < 0;
     if (!i->nlink && o->status < 0 && !o->unknown)
         return true;
-    if (found_no_room(o))
-        return true;
+    if (o->status == -ENOSPC && !o->unknown)
+        return true; /* it is told so, and nothing has changed */
     if (!model_status_is(o, 0))
         return false;
     past_push(&i->cell[o->cell], o->value, o->client);
@@ -89,8 +83,6 @@ static bool do_allocate(struct model *m, const struct op *o)
     if (!i)
         return o->unknown || o->status < 0;
     if (!i->nlink && o->status < 0 && !o->unknown)
-        return true;
-    if (found_no_room(o))
         return true;
     if (!model_status_is(o, 0))
         return false;
