@@ -228,7 +228,7 @@ static int run_write(struct chunk_op *op, struct disk *d, struct mem_inode *i)
         memcpy(op_ids, c->now->op_ids, sizeof op_ids);
     if (!sim_chunks_first_time(op, op_ids))
         return 0;
-    rc = mem_space_take(&d->space, slots_of(d), !c->now, op->promise, op->keep);
+    rc = mem_space_take(&d->space, slots_of(d), op, c->now ? c->now->data : NULL);
     if (rc)
         return rc;
     if (!c->now)

@@ -29,20 +29,22 @@ static int refuse(void)
     return -ENOSPC;
 }
 
-int mem_space_take(struct mem_space *s, uint64_t used, bool is_new, uint64_t *promise,
-                   uint64_t keep)
+int mem_space_take(struct mem_space *s, uint64_t used, const struct chunk_op *op,
+                   const uint8_t *data)
 {
     uint64_t bytes = space_bytes(s, used), own;
 
-    if (!is_new)
-        return s->bound == SPACE_NONE && sim_chance(REFUSES_ANYWAY) ? refuse() : 0;
+    if (data && (s->bound != SPACE_NONE || memcmp(data + op->offset, op->data, op->len) == 0))
+        return 0;
+    if (data)
+        return sim_chance(REFUSES_ANYWAY) ? refuse() : 0;
     if (s->bound == SPACE_ENOUGH || bytes >= SLOT_BYTES + s->promised_bytes)
         return 0;
-    own = promise && *promise > keep ? *promise - keep : 0;
+    own = op->promise && *op->promise > op->keep ? *op->promise - op->keep : 0;
     if (!own || bytes < SLOT_BYTES + s->promised_bytes - own)
         return refuse();
     own = MIN(own, SLOT_BYTES);
-    *promise -= own;
+    *op->promise -= own;
     s->promised_bytes -= own;
     return 0;
 }

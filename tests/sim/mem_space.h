@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct chunk_op;
 struct chunk_store;
 
 enum space_bound {
@@ -24,10 +25,11 @@ struct mem_space {
     uint64_t promised_bytes; /* by the store that is open */
 };
 
-/* For a chunk that has none yet, or, not new, for what overwrites its data: 0 or -ENOSPC. used: by
- * all chunks so far. As slots_alloc() and slots_alloc_owed() do it. */
-int mem_space_take(struct mem_space *s, uint64_t used, bool is_new, uint64_t *promise,
-                   uint64_t keep);
+/* For a write to a chunk that has this data; NULL: to a new one. 0 or -ENOSPC, as slots_alloc() and
+ * slots_alloc_owed() say it; what has been stored before, and its answer was lost, is not refused.
+ * used: slots, by all chunks so far. */
+int mem_space_take(struct mem_space *s, uint64_t used, const struct chunk_op *op,
+                   const uint8_t *data);
 void mem_space_bound(struct chunk_store *s, enum space_bound bound, uint64_t spare_slots);
 
 /* ---- mem_chunks.c ---- */

@@ -439,9 +439,14 @@ static bool do_spoil(struct model *m, const struct op *o)
 
     if (!i)
         return true;
-    past_lose(&i->size, o->client);
-    for (unsigned k = 0; k < SIM_CELLS; k++)
-        past_lose(&i->cell[k], o->client);
+    for (unsigned k = 0; k <= SIM_CELLS; k++) {
+        struct past *p = k < SIM_CELLS ? &i->cell[k] : &i->size;
+
+        if (o->flags)
+            past_told(p, o->client);
+        else
+            past_spoil(p, o->client);
+    }
     return true;
 }
 

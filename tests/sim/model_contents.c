@@ -100,7 +100,7 @@ static bool size_allows(struct past *p, const struct op *o)
 
     if (!p->unsure)
         return o->ret_size ? past_now(p) >= from + SIM_CELL_BYTES : past_now(p) <= from;
-    if (p->wild)
+    if (p->wild || past_is_own(p, o->client))
         return true;
     for (unsigned k = 0; k < p->n; k++)
         if (o->ret_size ? p->v[k] >= from + SIM_CELL_BYTES : p->v[k] <= from)

@@ -66,8 +66,22 @@ void past_lose(struct past *p, uint8_t owner)
         p->unsure = 1;
 }
 
+void past_spoil(struct past *p, uint8_t owner)
+{
+    if (!p->unsure && p->owner == owner && (p->n > 1 || p->wild))
+        p->unsure = PAST_OWN;
+}
+
+void past_told(struct past *p, uint8_t owner)
+{
+    if (past_is_own(p, owner))
+        p->unsure = 1;
+}
+
 bool past_see(struct past *p, uint32_t v, uint8_t who)
 {
+    if (past_is_own(p, who))
+        return past_has(p, v);
     if (p->unsure && p->wild == PAST_ANY)
         return true;
     if (p->unsure && p->wild && p->owner == who)

@@ -18,6 +18,7 @@
 struct seen {
     uint64_t ino;
     uint32_t errors;
+    bool untold;
 };
 
 static struct {
@@ -109,7 +110,38 @@ static void look_at_inode(void *arg, uint64_t ino, uint32_t errors)
     }
     if (errors > seen[k].errors)
         spoil(client, ino);
+    seen[k].untold |= errors > seen[k].errors;
     seen[k].errors = errors;
+}
+
+/* Who has been told reads himself what is there. */
+static void told(unsigned client, uint64_t ino)
+{
+    struct op *o;
+    unsigned k = 0;
+
+    while (k < spoils.n[client] && spoils.seen[client][k].ino != ino)
+        k++;
+    if (k == spoils.n[client] || !spoils.seen[client][k].untold)
+        return;
+    spoils.seen[client][k].untold = false;
+    o = work_record(client, OP_SPOIL);
+    o->ino = ino;
+    o->flags = 1;
+    o->answer = sim.history.next++;
+    o->answer_ns = o->call_ns;
+}
+
+static void tell(unsigned client)
+{
+    for (unsigned i = client * SIM_PROCS; i < (client + 1) * SIM_PROCS; i++)
+        for (unsigned k = 0; k < FDS; k++) {
+            struct fd *fd = &work_proc(i)->fd[k];
+
+            if (fd->heard)
+                told(client, fd->ino);
+            fd->told = fd->heard = false;
+        }
 }
 
 void work_spoils_tick(unsigned client)
@@ -117,9 +149,7 @@ void work_spoils_tick(unsigned client)
     if (!losses_any())
         return;
     states_each_error(sim_client(client)->core, look_at_inode, &client);
-    for (unsigned i = client * SIM_PROCS; i < (client + 1) * SIM_PROCS; i++)
-        for (unsigned k = 0; k < FDS; k++)
-            work_proc(i)->fd[k].told = false;
+    tell(client);
     if (spoils.next == sim.history.next)
         return;
     for (unsigned i = 0; i < SIM_CLIENTS; i++)
@@ -138,6 +168,7 @@ void work_spoils_synced(const struct proc *p, int status)
     SIM_CHECK(status || !owed); /* a loss that nobody is told of */
     if (owed)
         sim_hit(SIM_LOSS_TOLD);
+    fd->heard |= status != 0;
     if (status && is_fsync) {
         fd->told = true;
         fd->owed_from = 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/net/net.h"
+#include "tests/sim/losses.h"
 #include "tests/sim/wires.h"
 
 struct rates { /* per million messages */
@@ -99,6 +100,8 @@ void wires_strain(void)
                                      .twice = sim_below(2) * sim_below(10000),
                                      .reorder = sim_below(2) * sim_below(20000),
                                      .late = sim_below(2) * sim_below(5000)};
+    if (losses_fill()) /* refused once and stored once is not what a connection does */
+        wires.rates.twice = 0;
 }
 
 void wires_cut(unsigned from, unsigned to, uint64_t until_ns)

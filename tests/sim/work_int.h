@@ -25,7 +25,7 @@ struct fd {
     bool unnamed;       /* made without a name, and surely open since */
     uint64_t owner;     /* of its locks */
     uint32_t owed_from; /* what was called from here on has to tell of a loss; 0: there is none */
-    bool told;          /* of one, since it was looked for them */
+    bool told, heard;   /* by fsync, by this or by a close of one, since it was looked for them */
     bool asked, lost;   /* for locks; it had some when its client lost its session */
     struct held held;
 };
