@@ -396,7 +396,6 @@ START_TEST(appends_that_wait_for_memory_stay_whole)
 }
 END_TEST
 
-/* A log: a little is written behind the end and waited for, again and again. */
 static struct fake_oss *oss_of(const char *name)
 {
     return &bed.cluster.oss[fake_inode(&bed.cluster, name)->layout.start % 3];
@@ -435,6 +434,7 @@ START_TEST(fsync_waits_for_its_own_file_only)
 }
 END_TEST
 
+/* A log: a little is written behind the end and waited for, again and again. */
 START_TEST(an_fsync_of_a_little_is_one_trip)
 {
     struct core_file *f = bed_create(&bed, c, "log");
