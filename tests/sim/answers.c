@@ -150,5 +150,56 @@ bool work_says_outcome(const struct op *o, int status)
 {
     if (status == -ENOSPC && losses_fill())
         return o->kind == OP_WRITE;
+    if (status == -ESTALE && (o->kind == OP_CREATE || o->kind == OP_TMPFILE))
+        return false; /* made before a restart of the metadata server, and gone since */
     return is_definite(status);
+}
+
+/* ---- what the same client changes meanwhile ---- */
+
+/* Names that change are not looked at one by one: any may be a name of the file. */
+static bool changes(const struct op *o, uint64_t ino)
+{
+    switch (o->kind) {
+    case OP_UNLINK:
+    case OP_RENAME:
+        return true;
+    case OP_LINK:
+        return o->ino2 == ino;
+    case OP_CHMOD:
+        return o->ino == ino;
+    default:
+        return false;
+    }
+}
+
+bool work_is_changing(const struct proc *by, uint64_t ino)
+{
+    for (unsigned i = 0; i < SIM_CLIENTS * SIM_PROCS; i++) {
+        const struct proc *p = work_proc(i);
+
+        if (p != by && p->client == by->client && p->busy && changes(p->op, ino))
+            return true;
+    }
+    return false;
+}
+
+static bool names(const struct op *o, uint64_t dir, uint8_t name)
+{
+    bool makes_or_goes = o->kind != OP_LOOKUP && o->kind <= OP_LINK && o->kind != OP_TMPFILE;
+
+    return makes_or_goes && ((o->ino == dir && o->name == name) ||
+                             (o->kind == OP_RENAME && o->ino2 == dir && o->name2 == name));
+}
+
+bool work_is_naming(const struct proc *by)
+{
+    for (unsigned i = 0; i < SIM_CLIENTS * SIM_PROCS; i++) {
+        const struct proc *p = work_proc(i);
+
+        if (p != by && p->client == by->client && p->busy &&
+            names(p->op, by->op->ino, by->op->name))
+            return true;
+    }
+    return false;
 }

@@ -109,6 +109,7 @@ void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned
     p->q.ahead = !sim_chance(100) && (kind == OP_UNLINK || kind == OP_RMDIR ||
                                       ((kind == OP_CREATE || kind == OP_MKDIR) &&
                                        work_removals_makes() && o->ino != sim.history.root));
+    o->own_change = kind == OP_LOOKUP && work_is_naming(p);
     work_say_call(p);
     if (kind == OP_LOOKUP)
         core_lookup(c, &p->q, o->ino, &p->name, 1);

@@ -84,6 +84,8 @@ static bool do_lookup(struct model *m, const struct op *o)
     int status;
     struct model_inode *d = dir_by_ino(m, o->ino, &status), *i = NULL;
 
+    if (o->own_change && (o->status == -ENOENT || model_by_ino(m, o->ret_ino)))
+        return true; /* maybe from before; a number that is new tells which file it is */
     if (!status && !(i = entry(m, d, o->name)))
         status = -ENOENT;
     return model_status_is(o, status) && (status || is_same(m, i, o->ret_ino));

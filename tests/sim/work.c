@@ -168,33 +168,6 @@ static void record_hole(const struct proc *p)
     sim.history.ops[sim.history.n - 1].flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 }
 
-/* Names that change are not looked at one by one: any may be a name of the file. */
-static bool changes(const struct op *o, uint64_t ino)
-{
-    switch (o->kind) {
-    case OP_UNLINK:
-    case OP_RENAME:
-        return true;
-    case OP_LINK:
-        return o->ino2 == ino;
-    case OP_CHMOD:
-        return o->ino == ino;
-    default:
-        return false;
-    }
-}
-
-bool work_is_changing(const struct proc *by, uint64_t ino)
-{
-    for (unsigned i = 0; i < ARRAY_LEN(work.proc); i++) {
-        const struct proc *p = &work.proc[i];
-
-        if (p != by && p->client == by->client && p->busy && changes(p->op, ino))
-            return true;
-    }
-    return false;
-}
-
 void work_finish(struct core_req *q, int status)
 {
     struct proc *p = q->arg;
@@ -209,7 +182,7 @@ void work_finish(struct core_req *q, int status)
     work_locks_used(p, status);
     work_spoils_synced(p, status);
     o->unknown = !work_says_outcome(o, status);
-    o->ends |= o->unknown && (status == -AIFS_ELOST || status == -ENOSPC);
+    o->ends |= o->unknown && (status == -AIFS_ELOST || status == -ENOSPC || status == -ESTALE);
     if (o->kind == OP_WRITE && status == -ENOSPC)
         sim_hit(SIM_WRITE_NO_ROOM);
     if (o->kind == OP_READ && status == -AIFS_ELOST && !p->client->dead) {
@@ -227,6 +200,8 @@ void work_finish(struct core_req *q, int status)
         o->sealing |= sim_is_sealing(o->ino);
     if (o->kind == OP_GETATTR)
         o->own_change |= work_is_changing(p, o->ino);
+    if (o->kind == OP_LOOKUP)
+        o->own_change |= work_is_naming(p);
     record_answer(o, status);
     work_together_answered(p);
     if ((o->kind == OP_UNLINK || o->kind == OP_RMDIR || o->kind == OP_CREATE ||

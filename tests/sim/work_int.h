@@ -60,6 +60,7 @@ bool work_may_make(enum op_kind kind); /* one more; then it is made */
 struct op *work_record(unsigned client, enum op_kind kind);
 /* Is another process of the client changing its attributes? */
 bool work_is_changing(const struct proc *by, uint64_t ino);
+bool work_is_naming(const struct proc *by); /* the name that it looks up */
 unsigned work_oss_starts(void);
 void work_finish(struct core_req *q, int status);
 struct proc *work_proc(unsigned i);
