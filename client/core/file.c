@@ -297,13 +297,15 @@ static bool made_name(const struct mds_op *op, bool created, uint64_t ino)
                          ino);
 }
 
-/* After O_TRUNC: also an empty file has changed now, unless the server was asked to cut it. If its
- * answer was lost and is told again, what others have written since must stay. */
+/* After O_TRUNC: also an empty file has changed now, unless the server has cut it, which it does
+ * when it is asked to and the file has a name. If its answer was lost and is told again, what
+ * others have written since must stay. */
 static bool still_to_cut(const struct mds_op *op, const struct core_inode *i)
 {
-    bool asked = !op->n1 && (op->msg.open.flags & O_TRUNC);
+    const struct msg_inode_rep *rep = op->call.rep;
+    bool is_cut = !op->n1 && (op->msg.open.flags & O_TRUNC) && rep->inode.attr.nlink > 0;
 
-    return op->q->p.n2 && (!asked || i->meta_seq != i->meta_done);
+    return op->q->p.n2 && (!is_cut || i->meta_seq != i->meta_done);
 }
 
 /* Its answer was an error, and it may have been cut all the same. */
