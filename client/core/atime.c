@@ -43,8 +43,7 @@ static struct msg_time now_behind(const struct core *c, struct msg_time last)
 
     if (atime_is_before(last, now) || last.sec > now.sec + 1)
         return now;
-    return last.nsec + 1 < NS_PER_S ? (struct msg_time){last.sec, last.nsec + 1}
-                                    : (struct msg_time){last.sec + 1, 0};
+    return time_next(last);
 }
 
 static struct msg_time read_time(const struct core_inode *i)

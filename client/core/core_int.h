@@ -317,6 +317,12 @@ static inline struct msg_time time_later(struct msg_time a, struct msg_time b)
 {
     return a.sec > b.sec || (a.sec == b.sec && a.nsec > b.nsec) ? a : b;
 }
+/* The one that comes next. */
+static inline struct msg_time time_next(struct msg_time t)
+{
+    return t.nsec + 1 < NS_PER_S ? (struct msg_time){t.sec, t.nsec + 1}
+                                 : (struct msg_time){t.sec + 1, 0};
+}
 
 /* ---- atime ---- */
 

@@ -349,10 +349,14 @@ void inode_mark_dirty(struct core_inode *i)
     }
 }
 
+/* A new mtime each time, also where our idea of the server's clock is behind that of who wrote
+ * before: a kernel elsewhere tells by it that its pages are old (docs/adr/0005-kernel-caches.md,
+ * 3). */
 void inode_touch_data(struct core_inode *i, uint64_t end)
 {
     i->attr.size = MAX(i->attr.size, end);
-    i->attr.mtime = i->attr.ctime = i->wrote_at = time_later(atime_write_time(i), i->attr.ctime);
+    i->attr.mtime = i->attr.ctime = i->wrote_at =
+        time_later(atime_write_time(i), time_next(i->attr.ctime));
     i->meta_seq++;
     inode_mark_dirty(i);
 }

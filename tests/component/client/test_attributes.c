@@ -2,6 +2,7 @@
 /* Owner, mode and times that are set while a file is being written: what the server is asked, and
  * what it knows in the end. */
 #include <check.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "client/core/core_int.h"
@@ -183,8 +184,37 @@ START_TEST(a_late_answer_about_mtime_needs_no_contents)
 }
 END_TEST
 
+static bool is_later(struct msg_time a, struct msg_time b)
+{
+    return a.sec > b.sec || (a.sec == b.sec && a.nsec > b.nsec);
+}
+
+/* Others tell a write by a new mtime, whatever this client's clock says. */
+START_TEST(each_write_has_an_mtime_of_its_own_also_by_a_clock_that_is_behind)
+{
+    struct msg_attr *a = &fake_inode(&bed.cluster, "file")->attr;
+    struct msg_time before;
+
+    core_release(c, f);
+    bed_spin(&bed, NS_PER_MS);
+    a->ctime.sec++; /* somebody else's */
+    a->mtime = a->ctime;
+    a->change++;
+    bed_unmount(&bed, c, false, 0);
+    c = bed_mount(&bed, NULL);
+    f = bed_open(&bed, c, "file", O_RDWR, NULL);
+    for (int k = 0; k < 3; k++) {
+        before = stored()->mtime;
+        ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 10), 0);
+        ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+        ck_assert(is_later(stored()->mtime, before));
+    }
+}
+END_TEST
+
 SUITE_MAIN("client-attributes", setup, teardown, an_owner_that_it_has_already_is_told_by_close,
            it_is_told_within_a_second_if_nobody_closes, another_change_tells_of_it_too,
            anything_else_is_asked_at_once, what_was_written_goes_with_the_setting_of_its_time,
            a_late_report_does_not_undo_a_time_that_was_set,
-           a_late_answer_about_mtime_needs_no_contents)
+           a_late_answer_about_mtime_needs_no_contents,
+           each_write_has_an_mtime_of_its_own_also_by_a_clock_that_is_behind)
