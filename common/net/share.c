@@ -171,14 +171,21 @@ static bool is_in(const struct share_view *v, const struct iovec *iov)
     return at >= v->base && iov->iov_len <= v->bytes && at - v->base <= v->bytes - iov->iov_len;
 }
 
+bool share_holds(const struct share_view *v, const struct iovec *remote, unsigned n_remote)
+{
+    for (unsigned i = 0; i < n_remote; i++)
+        if (!is_in(v, &remote[i]))
+            return false;
+    return v->at != NULL;
+}
+
 bool share_read(const struct share_view *v, const struct iovec *local, const struct iovec *remote,
                 unsigned n_remote, uint64_t from, uint64_t len)
 {
     uint64_t put = 0, n;
 
-    for (unsigned i = 0; i < n_remote; i++)
-        if (!is_in(v, &remote[i]))
-            return false;
+    if (!share_holds(v, remote, n_remote))
+        return false;
     for (; len > 0 && n_remote > 0; remote++, n_remote--) {
         uint64_t skip = MIN(from, remote->iov_len), have = MIN(remote->iov_len - skip, len);
         const uint8_t *at = v->at + ((uintptr_t)remote->iov_base - v->base) + skip;

@@ -45,6 +45,8 @@ int share_open_process(pid_t pid) MUST_USE;
 int share_map(int process, const struct share *s, struct share_view *ret_view) MUST_USE;
 void share_unmap(struct share_view *v);
 
+/* Is all of the peer's remote iov in the view? */
+bool share_holds(const struct share_view *v, const struct iovec *remote, unsigned n_remote);
 /* Copies len bytes, from the given one on, of the peer's remote iov to the beginning of the local
  * one, which has room for them. False: not all of it is in the view. */
 bool share_read(const struct share_view *v, const struct iovec *local, const struct iovec *remote,

@@ -62,7 +62,7 @@ static void land_copy(struct net_ucx *u, const struct arrival *a, const struct n
 static int read_peer(struct net_ucx *u, const struct iovec *local, unsigned n_local,
                      const struct iovec *remote, unsigned n_remote, uint32_t from, uint32_t len)
 {
-    if (!u->view.at || !share_read(&u->view, local, remote, n_remote, from, len))
+    if (!share_read(&u->view, local, remote, n_remote, from, len))
         return cma_read((pid_t)u->theirs.pid, local, n_local, remote, n_remote, from, len);
     stat_add(&net_counters.mapped_bytes, len);
     return 0;
@@ -71,6 +71,7 @@ static int read_peer(struct net_ucx *u, const struct iovec *local, unsigned n_lo
 static int read_refs(struct net_ucx *u, const struct arrival *a, const struct net_rx *rx)
 {
     uint32_t n = a->body_len / UCX_REF_BYTES, len = a->h.bulk_len, step;
+    uint64_t most = rx->part ? rx->part_memory.iov_len : 0;
     struct iovec remote[NET_IOV_MAX];
     int rc = 0;
 
@@ -79,9 +80,10 @@ static int read_refs(struct net_ucx *u, const struct arrival *a, const struct ne
                                    le64_load(a->body + i * UCX_REF_BYTES + 8)};
     if (!rx->part)
         return read_peer(u, rx->iov, rx->n_iov, remote, n, 0, len);
+    if (share_holds(&u->view, remote, n))
+        most = MIN(most, MAPPED_BYTES);
     for (uint32_t at = 0; at < len && rc == 0; at += step) {
-        step = (uint32_t)MIN(len - at, rx->part_memory.iov_len);
-        step = u->view.at ? MIN(step, MAPPED_BYTES) : step;
+        step = (uint32_t)MIN(len - at, most);
         rc = read_peer(u, &rx->part_memory, 1, remote, n, at, step);
         if (rc == 0)
             rx->part(rx->part_arg, rx->part_memory.iov_base, step);

@@ -143,13 +143,18 @@ START_TEST(pieces_are_read_in_order_and_nothing_outside)
         ck_assert_uint_eq(got[len], 0);
     }
     ck_assert(!share_read(&v, local, remote, 3, 3000, 102)); /* more than is named */
+    ck_assert(share_holds(&v, remote, 3));
     remote[1] = (struct iovec){(void *)(BASE + sizeof want - 99), 100};
+    ck_assert(!share_holds(&v, remote, 3));
+    ck_assert(share_holds(&v, remote, 1));
     ck_assert(!share_read(&v, local, remote, 3, 0, 1));
     remote[1] = (struct iovec){(void *)(BASE - 1), 100};
     ck_assert(!share_read(&v, local, remote, 3, 0, 1));
     remote[1] = (struct iovec){(void *)(BASE + 1), SIZE_MAX};
     ck_assert(!share_read(&v, local, remote, 3, 0, 1));
     share_unmap(&v);
+    ck_assert(!share_holds(&v, remote, 1));
+    ck_assert(!share_holds(&v, &(struct iovec){NULL, 0}, 1));
 }
 END_TEST
 
