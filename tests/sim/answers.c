@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/err.h"
 #include "tests/sim/known.h"
 #include "tests/sim/losses.h"
 #include "tests/sim/work_int.h"
@@ -153,6 +154,27 @@ bool work_says_outcome(const struct op *o, int status)
     if (status == -ESTALE && (o->kind == OP_CREATE || o->kind == OP_TMPFILE))
         return false; /* made before a restart of the metadata server, and gone since */
     return is_definite(status);
+}
+
+/* Once more tells nothing new, and each may be there, or not, for as long as its session. */
+bool work_knows_lost(const struct proc *p, uint64_t ino)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < sim.history.n; i++) {
+        const struct op *o = &sim.history.ops[i];
+
+        n += o->client == p->client->index && o->ino == ino && o->status == -AIFS_ELOST &&
+             o->kind >= OP_WRITE && o->kind <= OP_ALLOCATE;
+    }
+    return n > 0;
+}
+
+/* What fails because its target was given up may be there later: its size, or place, is the
+ * metadata server's to tell. */
+bool work_is_over(int status)
+{
+    return status == -ENOSPC || status == -ESTALE;
 }
 
 /* ---- what the same client changes meanwhile ---- */

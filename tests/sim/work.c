@@ -182,7 +182,7 @@ void work_finish(struct core_req *q, int status)
     work_locks_used(p, status);
     work_spoils_synced(p, status);
     o->unknown = !work_says_outcome(o, status);
-    o->ends |= o->unknown && (status == -AIFS_ELOST || status == -ENOSPC || status == -ESTALE);
+    o->ends |= o->unknown && work_is_over(status);
     if (o->kind == OP_WRITE && status == -ENOSPC)
         sim_hit(SIM_WRITE_NO_ROOM);
     if (o->kind == OP_READ && status == -AIFS_ELOST && !p->client->dead) {
@@ -233,7 +233,7 @@ static void call_on_file(struct proc *p)
 {
     struct fd *fd = &p->fd[sim_below(scene.n_fds)];
     unsigned what = sim_below(100), cell = scene_cell();
-    bool writes = (fd->flags & O_ACCMODE) == O_RDWR;
+    bool writes = (fd->flags & O_ACCMODE) == O_RDWR && !work_knows_lost(p, fd->ino);
     uint64_t ino = work_draw(p, false);
 
     if (!fd->file && !known_is_dir(ino) && sim_chance(850))

@@ -74,6 +74,8 @@ bool work_session_holds(const struct sim_node *client);
 void work_take(struct proc *p); /* of a call that has succeeded */
 /* Else it has happened, or will, or not. */
 bool work_says_outcome(const struct op *o, int status);
+bool work_knows_lost(const struct proc *p, uint64_t ino); /* it was told so when it wrote */
+bool work_is_over(int status); /* if it does not: it has happened, or never */
 
 /* ---- calls.c ---- */
 void work_calls_start(void);
