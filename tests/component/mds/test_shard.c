@@ -116,9 +116,12 @@ static void poke_format(size_t offset, uint8_t value)
 
 START_TEST(an_unknown_format_is_refused)
 {
+    char missing[sizeof bed.dir + 16];
+
+    snprintf(missing, sizeof missing, "%s/none/shard0", bed.dir);
     poke_format(offsetof(struct format_rec, version), 2);
     ck_assert_int_eq(shard_open(&bed.options, &bed.shard), -AIFS_EFORMAT);
-    bed.options.dir = "/nonexistent/shard0";
+    bed.options.dir = missing;
     ck_assert_int_eq(shard_open(&bed.options, &bed.shard), -ENOENT);
     bed.options.dir = bed.dir;
     poke_format(offsetof(struct format_rec, version), 1);
