@@ -170,6 +170,9 @@ struct core_dirent {
     uint8_t name_len;
     const char *name; /* not NUL-terminated; in the page */
     bool has_entry;
+    /* The kernel has been told all of it by an earlier listing, and believes it still. Telling it
+     * again would have it forget what it has found out since: access lists. */
+    bool known;
     struct core_entry entry; /* with plus */
 };
 

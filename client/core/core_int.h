@@ -174,6 +174,9 @@ struct core_inode {
     uint64_t parent;      /* where it was seen last; 0: not known */
     uint64_t told_change; /* of the attributes that inode_entry() has told last */
     struct msg_time told_atime;
+    uint64_t listed_until_ns; /* the kernel believes its name and attributes from a listing so long,
+                                 unless core.told_void is another since; 0: not */
+    uint64_t listed_void;
     struct msg_attr attr; /* as the server last said; under a write lease size and mtime ours */
     struct msg_layout layout;
     struct msg_bytes target; /* of a symbolic link: never another. Owned; none: not known */
@@ -483,6 +486,7 @@ struct core {
     struct names_listed listed;
     uint64_t events_seen, unknown_event; /* unknown: the last about what was not cached here */
     bool names_forgotten;                /* some were evicted, the kernel may have them */
+    uint64_t told_void;                  /* so often the kernel was told that all names are old */
     struct list invalidations;           /* struct invalidation: the kernel is being told */
     struct list inode_lru, name_lru, dirty_inodes, files;
     struct list block_lru[MEM_CLASSES + 1], block_spent[MEM_CLASSES + 1];

@@ -9,6 +9,7 @@
 #include "proto/dirent_fmt.h"
 
 #define KEPT_MAX_BYTES (16u * MIB)
+#define LISTED_LEFT_NS (1 * NS_PER_S) /* who lists now looks at the files a moment later */
 
 void dir_page_set(struct core_req *q, struct buf *b, uint32_t len, const struct answer *a)
 {
@@ -140,6 +141,46 @@ static void attr_from_wire(const struct dirent_attr_wire *w, uint64_t ino, struc
     };
 }
 
+/* Does the kernel believe what it was told of i by a listing before this one? If it does not after
+ * all (it may forget names whenever it likes), it asks. */
+static bool kernel_knows(const struct core_inode *i)
+{
+    const struct core *c = i->core;
+    struct msg_time atime = atime_told(i);
+
+    return i->listed_until_ns > reactor_now_ns(c->reactor) + LISTED_LEFT_NS &&
+           i->listed_void == c->told_void && (i->attr.nlink == 1 || S_ISDIR(i->attr.mode)) &&
+           i->told_change == i->attr.change && i->told_atime.sec == atime.sec &&
+           i->told_atime.nsec == atime.nsec && inode_attr_fresh(i);
+}
+
+/* What the kernel is told of i with this page, as an entry of dir, unless it knows. */
+static void entry_told(struct core_inode *i, uint64_t dir, struct core_dirent *e)
+{
+    const struct core *c = i->core;
+    bool knows = i->parent == dir && kernel_knows(i);
+
+    inode_entry(i, &e->entry);
+    i->parent = dir;
+    e->known = knows;
+    if (knows)
+        return;
+    i->listed_until_ns =
+        reactor_now_ns(c->reactor) + MIN(e->entry.attr_valid_ns, core_name_valid_ns(c, true));
+    i->listed_void = c->told_void;
+}
+
+/* For how long it may believe the name; if not at all it asks for the attributes with that. */
+static void entry_valid(const struct core *c, struct core_dirent *e, bool believed)
+{
+    struct core_inode *i = believed ? NULL : inode_find(c, e->ino);
+
+    e->entry.entry_valid_ns = core_name_valid_ns(c, believed);
+    e->known = e->known && believed;
+    if (i)
+        i->listed_until_ns = 0;
+}
+
 static void entry_with_attr(struct core_req *q, struct core_dirent *e,
                             const struct dirent_attr_wire *w, const struct answer *page)
 {
@@ -156,15 +197,16 @@ static void entry_with_attr(struct core_req *q, struct core_dirent *e,
         e->entry = (struct core_entry){.ino = e->ino, .attr = a};
         return;
     }
-    i->parent = q->p.ino;
     answer.kept = a.flags & MSG_ATTR_KEPT ? RPC_FLAG_KEPT_INODE : 0;
     a.flags &= ~(MSG_ATTR_KEPT | MSG_ATTR_ALONE);
     inode_merge_attr(i, &a);
     inode_keep(i, &answer, RPC_FLAG_KEPT_INODE, &a);
     if (alone)
         behind_told_entry(i, q->p.ino, &answer);
-    if (!(q->p.flags & DIR_QUIET))
-        inode_entry(i, &e->entry);
+    if (q->p.flags & DIR_QUIET)
+        i->parent = q->p.ino;
+    else
+        entry_told(i, q->p.ino, e);
     inode_put(i);
 }
 
@@ -180,7 +222,7 @@ static void entry_name(struct core_req *q, struct core_dirent *e, const struct a
         inode_put(dir);
     }
     if (e->has_entry)
-        e->entry.entry_valid_ns = core_name_valid_ns(c, believed);
+        entry_valid(c, e, believed);
     q->p.list_from = e->cookie;
 }
 

@@ -410,6 +410,8 @@ void core_forget(struct core *c, uint64_t ino)
 {
     struct core_inode *i = inode_find(c, ino);
 
+    if (i)
+        i->listed_until_ns = 0;
     if (!i || i->refs)
         return;
     list_remove(&i->lru); /* first in line to be evicted */

@@ -33,6 +33,7 @@ struct invalidation {
 
 static void kernel_forgets_names(struct core *c)
 {
+    c->told_void++;
     if (c->o.events.inval_all)
         c->o.events.inval_all(c->o.events.arg);
 }
@@ -201,6 +202,7 @@ static void drop_own(struct core *c, struct core_inode *i, const struct msg_inva
         return;
     }
     i->attr_kept = i->cuts_told = false;
+    i->listed_until_ns = 0;
     i->inval_event = event;
     behind_end(i);
     newdir_end_all(c); /* one of them may be in it */

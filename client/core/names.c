@@ -101,7 +101,7 @@ static void forget_some(struct core_inode *dir)
 
 void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len, bool told)
 {
-    struct core_inode *dir = inode_find(c, parent);
+    struct core_inode *dir = inode_find(c, parent), *i;
     struct name_entry *e = find(c, parent, name, len);
 
     relist_forget(c, parent);
@@ -109,6 +109,9 @@ void names_drop(struct core *c, uint64_t parent, const char *name, uint32_t len,
         forget_some(dir);
     if (!e)
         return;
+    i = inode_find(c, e->ino);
+    if (i)
+        i->listed_until_ns = 0;
     e->dir->kernel_has_more |= !told;
     entry_free(c, e);
 }

@@ -236,7 +236,7 @@ static bool add_entry(struct channel_req *q, const struct core_dirent *e)
     memcpy(name, e->name, e->name_len);
     name[e->name_len] = '\0';
     return channel_dir_add(q, name, e->ino, e->type, to_kernel(e->cookie),
-                           q->io.plus && e->has_entry ? &entry : NULL);
+                           q->io.plus && e->has_entry && !e->known ? &entry : NULL);
 }
 
 static bool add_dots(struct channel_req *q, const struct fs_dir *d)

@@ -520,6 +520,31 @@ START_TEST(extended_attributes_and_access_lists_go_to_the_server)
 }
 END_TEST
 
+/* So that ls(1) does not ask each file for one; what else is missing is "no such attribute". */
+START_TEST(a_file_without_a_label_says_that_labels_are_not_supported)
+{
+    static const struct {
+        const char *name, *reply;
+    } missing[] = {{"security.selinux", "err -95"}, {"security.capability", "err -61"}};
+
+    for (size_t n = 0; n < ARRAY_LEN(missing); n++) {
+        struct channel_req *q = fake_request(&fs, CHANNEL_GETXATTR, 9);
+
+        q->xattr.name = missing[n].name;
+        op_getxattr(q);
+        fake_complete(-ENODATA);
+        ck_assert_str_eq(fake.reply, missing[n].reply);
+    }
+    struct channel_req *q = fake_request(&fs, CHANNEL_GETXATTR, 9);
+
+    q->xattr.name = "security.selinux";
+    op_getxattr(q);
+    fake.waiting->out.bytes = (struct msg_bytes){"a:b:c", 5};
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "xattr a:b:c");
+}
+END_TEST
+
 SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            a_name_that_does_not_exist_may_be_remembered,
            a_call_that_completes_at_once_is_answered_once,
@@ -541,4 +566,5 @@ SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            set_id_bits_are_looked_for_once_per_open_file, set_id_bits_are_cleared_before_the_write,
            a_write_that_waits_after_attributes_that_were_known_can_be_interrupted,
            a_set_id_bit_set_later_is_seen, an_open_that_nobody_waits_for_is_closed,
-           extended_attributes_and_access_lists_go_to_the_server)
+           extended_attributes_and_access_lists_go_to_the_server,
+           a_file_without_a_label_says_that_labels_are_not_supported)
