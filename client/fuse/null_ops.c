@@ -226,6 +226,15 @@ static void null_setattr(struct channel_req *q)
     channel_reply_attr(q, &i->attr, fs_of(q)->o.timeout_ns);
 }
 
+/* A file system that has no extended attributes at all would not be asked: one that has is, for
+ * access lists, and says so little of labels as a mount of aifs does (ops/getxattr.c). */
+static void null_getxattr(struct channel_req *q)
+{
+    bool label = strcmp(q->xattr.name, "security.selinux") == 0;
+
+    channel_reply_err(q, label ? -EOPNOTSUPP : -ENODATA);
+}
+
 static void null_statfs(struct channel_req *q)
 {
     struct msg_statfs_rep s = {.total_bytes = 1ull << 50,
@@ -409,7 +418,7 @@ const struct channel_ops null_fs_ops = {
            [CHANNEL_RELEASE] = null_ok,      [CHANNEL_FSYNC] = null_ok,
            [CHANNEL_OPENDIR] = null_opendir, [CHANNEL_READDIR] = null_readdir,
            [CHANNEL_RELEASEDIR] = null_ok,   [CHANNEL_FSYNCDIR] = null_ok,
-           [CHANNEL_STATFS] = null_statfs},
+           [CHANNEL_STATFS] = null_statfs,   [CHANNEL_GETXATTR] = null_getxattr},
     .forget = null_forget,
     .room = null_room,
     .room_back = null_room_back,

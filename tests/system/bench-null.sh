@@ -35,6 +35,13 @@ load() { # what a workload needs of it
 up
 load
 down INT
+up --keep 1Mi
+load
+head -c 300000 /dev/urandom >"$T/data"
+expect "a file that is kept" cp "$T/data" "$M/kept"
+expect "another" dd if="$T/data" of="$M/cached" bs=4k status=none 1<>"$M/cached"
+cmp "$T/data" "$M/kept" && cmp "$T/data" "$M/cached" || fail "what is kept is not what was written"
+down INT
 up --net tcp
 load
 down TERM

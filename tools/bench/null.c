@@ -17,6 +17,7 @@
 
 static struct {
     const char *net;
+    uint64_t keep;
     bool direct;
 } opt = {.net = "none"};
 
@@ -24,6 +25,8 @@ static const struct bench_option options[] = {
     {"net", BENCH_TEXT, &opt.net,
      "none: file data is answered by the mount itself; tcp, shm or auto: by raw calls to "
      "another process (none)"},
+    {"keep", BENCH_SIZE, &opt.keep,
+     "bytes of each file that are kept in memory, and read again; of a longer one none (0)"},
     {"direct", BENCH_FLAG, &opt.direct,
      "past the page cache whoever opens a file, not only writers"},
 };
@@ -71,9 +74,14 @@ static int run(struct bench *b UNUSED, int argc, char **argv)
         bench_error("null: --net %s: none, auto, tcp or shm", opt.net);
         return 2;
     }
+    if (opt.keep && want != NULL_MOUNT_NO_RPC) {
+        bench_error("null: --keep is for data that the mount itself answers: without --net");
+        return 2;
+    }
     if (!is_directory(argv[0]))
         return 1;
     o.direct = opt.direct;
+    o.keep_bytes = opt.keep;
     o.writers_direct = true;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
@@ -94,7 +102,7 @@ static int run(struct bench *b UNUSED, int argc, char **argv)
 const struct bench_scenario bench_null = {
     "null",
     "[options] DIR",
-    "mounts a file system of names without data, for other programs' load",
+    "mounts a file system in memory, without data unless told, for other programs' load",
     options,
     ARRAY_LEN(options),
     run};
