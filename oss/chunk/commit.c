@@ -193,6 +193,7 @@ void chunk_commit_take(struct chunk_store *s, struct chunk *c)
     c->posted_bytes = c->dirty_bytes;
     c->dirty_bytes = 0;
     c->committing = true;
+    c->inode->taken++;
     c->dirty = c->wanted = c->barrier = false;
     list_remove(&c->dirty_link);
     list_remove(&c->wanted_link);

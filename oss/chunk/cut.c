@@ -18,7 +18,7 @@ static const struct sm_state states[] = {
     [C_START] = {"start", SM_BIT(C_GATE) | C_ALL, false},
     [C_GATE] = {"gate", SM_BIT(C_FLUSH) | C_ALL, false},
     [C_FLUSH] = {"flush", SM_BIT(C_SCAN) | SM_BIT(C_FLUSH) | C_ALL, false},
-    [C_SCAN] = {"scan", SM_BIT(C_BUFFER) | SM_BIT(C_COMMIT) | C_ALL, false},
+    [C_SCAN] = {"scan", SM_BIT(C_FLUSH) | SM_BIT(C_BUFFER) | SM_BIT(C_COMMIT) | C_ALL, false},
     [C_BUFFER] = {"buffer", SM_BIT(C_HEAD) | C_ALL, false},
     [C_HEAD] = {"head", SM_BIT(C_TAIL) | C_ALL, false},
     [C_TAIL] = {"tail", SM_BIT(C_BUFFER) | SM_BIT(C_COMMIT) | C_ALL, false},
@@ -151,6 +151,7 @@ void cut_scan(struct chunk_op *op, uint64_t from, uint64_t to)
 {
     op->cut->scan_from = from;
     op->cut->scan_to = to;
+    op->cut->taken = op->inode->taken;
     op->cut->work.fn = scan_work;
     scan_work(&op->cut->work);
 }

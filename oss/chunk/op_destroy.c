@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * DESTROY: all chunks of an inode go and a tombstone stays, in one batch. What was not committed is
- * thrown away without being written. Doing it again is acknowledged.
+ * thrown away without being written, unless a commit takes it while the chunks are listed, which
+ * takes several turns when there are many: then they are listed again. Doing it again is
+ * acknowledged.
  */
 #include "common/base/err.h"
 #include "oss/chunk/store_int.h"
@@ -29,6 +31,21 @@ static int destroy_gate(struct chunk_op *op)
     return STEP_AGAIN;
 }
 
+static int destroy_scanned(struct chunk_op *op)
+{
+    if (op->io_status)
+        return cut_end(op, op->io_status);
+    if (op->inode->taken != op->cut->taken) { /* slots that were listed may be another's by now */
+        op->cut->n_victims = 0;
+        sm_move(&op->sm, C_FLUSH);
+        return STEP_AGAIN;
+    }
+    op->build = destroy_build;
+    sm_move(&op->sm, C_COMMIT);
+    chunk_commit_with(op);
+    return STEP_WAIT;
+}
+
 int op_destroy_step(struct chunk_op *op)
 {
     switch (sm_state(&op->sm)) {
@@ -45,12 +62,7 @@ int op_destroy_step(struct chunk_op *op)
         cut_scan(op, 0, UINT64_MAX);
         return STEP_WAIT;
     case C_SCAN:
-        if (op->io_status)
-            return cut_end(op, op->io_status);
-        op->build = destroy_build;
-        sm_move(&op->sm, C_COMMIT);
-        chunk_commit_with(op);
-        return STEP_WAIT;
+        return destroy_scanned(op);
     default: /* C_COMMIT */
         if (!op->io_status)
             op->inode->tombstone = true;

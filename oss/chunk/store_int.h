@@ -33,6 +33,7 @@ struct chunk_inode {
     bool missed, looked; /* a chunk was asked for that it does not have; and another */
     bool whole;          /* each chunk that has a record is in memory */
     uint32_t refs;
+    uint32_t taken;  /* chunks of it that a commit took, so far */
     uint32_t shared; /* operations inside the gate */
     bool exclusive, granting;
     struct list waiting; /* chunk_op.wait_link */
@@ -381,6 +382,7 @@ struct chunk_cut {
     uint32_t n_victims, cap_victims, next;
     uint32_t max_victims; /* the scan stops after so many, with more set; 0: never */
     bool more;
+    uint32_t taken;              /* inode->taken when the scan began */
     uint64_t scan_from, scan_to; /* chunks, to inclusive */
     uint32_t lo, hi;             /* bytes of op->c that become zeros */
     struct buf *block;

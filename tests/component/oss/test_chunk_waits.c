@@ -151,6 +151,35 @@ START_TEST(everything_at_once_ends)
 }
 END_TEST
 
+/* Its chunks are listed in several turns; one of them moves to another slot, and one that had no
+ * record gets one, when a commit comes between. */
+START_TEST(an_inode_is_destroyed_while_what_it_has_is_committed)
+{
+    enum { CHUNKS = 1200 };
+    struct rig_op commit = {.op = {.kind = CHUNK_COMMIT}};
+    struct rig_op destroy = {.op = {.kind = CHUNK_DESTROY, .ino = 5}};
+
+    rig.options.capacity_bytes = 256 * MIB;
+    rig_open(&rig);
+    for (uint64_t c = 1; c < CHUNKS; c++)
+        ck_assert_int_eq(rig_write(&rig, 5, c, 0, 0, data, c == 1 ? 60000 : 100, false), 0);
+    ck_assert_int_eq(rig_commit(&rig, 0), 0);
+    ck_assert_int_eq(rig_write(&rig, 5, 1, 0, 0, data + 1, 60000, false), 0);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, 100, false), 0);
+    rig_submit(&rig, &commit);
+    rig_submit(&rig, &destroy);
+    rig_wait(&rig, &destroy.done);
+    ck_assert_int_eq(destroy.status, 0);
+    rig_wait(&rig, &commit.done);
+    ck_assert_int_eq(commit.status, 0);
+    ck_assert_uint_eq(target_stat().chunks, 0);
+    ck_assert_uint_eq(target_stat().used_bytes, 0);
+    rig_reopen(&rig);
+    ck_assert_uint_eq(target_stat().chunks, 0);
+    ck_assert_uint_eq(target_stat().used_bytes, 0);
+}
+END_TEST
+
 static TCase *waits(const char *name, void (*before)(void))
 {
     TCase *t = tcase_create(name);
@@ -161,6 +190,7 @@ static TCase *waits(const char *name, void (*before)(void))
     tcase_add_loop_test(t, stable_writes_from_unaligned_memory_share_a_chunk, 0, 2);
     tcase_add_test(t, a_chunk_that_grows_by_stable_writes_moves_without_waiting_for_itself);
     tcase_add_loop_test(t, everything_at_once_ends, 0, 10);
+    tcase_add_test(t, an_inode_is_destroyed_while_what_it_has_is_committed);
     return t;
 }
 
