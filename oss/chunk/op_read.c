@@ -66,13 +66,14 @@ static int read_fetch(struct chunk_op *op)
     return STEP_WAIT;
 }
 
-/* The sums that go with the data: the stored ones, but for a last block that ends early. */
+/* The sums that go with the data: the stored ones, but for a last block that ends early. The chunk
+ * may have grown meanwhile, behind the blocks that are held: only what was read is told. */
 static void read_sums(struct chunk_op *op)
 {
     struct chunk *c = op->c;
     uint32_t from = op->fetch.base, to = op->fetch.end;
 
-    op->ret_len = MIN(op->len, c->len - op->offset);
+    op->ret_len = MIN(c->len, to * CHUNK_BLOCK) - op->offset;
     op->ret_crcs = to - from;
     for (uint32_t b = from; b < to && op->crcs; b++)
         op->crcs[b - from] = CHUNK_BIT(c->present, b) ? c->crcs[b] : op->store->zero_crc;

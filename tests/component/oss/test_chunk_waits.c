@@ -180,6 +180,43 @@ START_TEST(an_inode_is_destroyed_while_what_it_has_is_committed)
 }
 END_TEST
 
+/* In two pieces, between which the chunk grows behind what is asked for. */
+START_TEST(a_read_is_as_long_as_what_it_has_read)
+{
+    static struct rig_op read, write;
+    const uint32_t len = 20000;
+
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
+    ck_assert_int_eq(rig_truncate(&rig, 5, 1, CB, len), 0); /* its slot has room to grow */
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 1, 8192, data, 4096, true), 0); /* logged */
+    memset(got, 0xee, CB);
+    read.op = (struct chunk_op){.kind = CHUNK_READ,
+                                .ino = 5,
+                                .truncate_gen = 1,
+                                .len = 128 * KIB,
+                                .data = got,
+                                .crcs = read.crcs};
+    write.op = (struct chunk_op){.kind = CHUNK_WRITE,
+                                 .ino = 5,
+                                 .truncate_gen = 1,
+                                 .offset = 300 * KIB,
+                                 .len = 4096,
+                                 .data = data};
+    rig_submit(&rig, &read);
+    rig_submit(&rig, &write);
+    wait_all(&read, 1);
+    wait_all(&write, 1);
+    ck_assert_int_eq(read.status, 0);
+    ck_assert_int_eq(write.status, 0);
+    ck_assert_uint_eq(read.op.ret_crcs, crc_pieces(0, read.op.ret_len));
+    ck_assert_uint_ge(read.op.ret_len, len);
+    ck_assert_int_eq(memcmp(got, data, 8192), 0);
+    for (uint32_t i = len; i < read.op.ret_len; i++)
+        ck_assert_uint_eq(got[i], 0);
+}
+END_TEST
+
 static TCase *waits(const char *name, void (*before)(void))
 {
     TCase *t = tcase_create(name);
@@ -190,6 +227,7 @@ static TCase *waits(const char *name, void (*before)(void))
     tcase_add_loop_test(t, stable_writes_from_unaligned_memory_share_a_chunk, 0, 2);
     tcase_add_test(t, a_chunk_that_grows_by_stable_writes_moves_without_waiting_for_itself);
     tcase_add_loop_test(t, everything_at_once_ends, 0, 10);
+    tcase_add_test(t, a_read_is_as_long_as_what_it_has_read);
     tcase_add_test(t, an_inode_is_destroyed_while_what_it_has_is_committed);
     return t;
 }
