@@ -69,7 +69,8 @@ const struct conf_option oss_options[] = {
      .default_value = "32Mi",
      .min = 64 * KIB,
      .help = "Small overwrites per target that are kept in the index before they are folded into "
-             "their chunks; at most a 128th of the target, or 8 MiB."},
+             "their chunks; at most a 128th of the target, or 8 MiB; less on a file system of less "
+             "than 8 GiB."},
     {.name = "target.dirty",
      .type = CONF_SIZE,
      .unit = "bytes",

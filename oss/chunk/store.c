@@ -23,6 +23,14 @@
 #define COPY_BUFFERS      4u
 #define LOG_PART          128u         /* of a target is its log at most, */
 #define LOG_SMALL_BYTES   (8ull * MIB) /* or so much: the rest of the index has to fit in, too */
+/* What is left alone on a file system, and what of it the log and a memtable may be at most: what
+ * RocksDB has not put together yet, and while it does that once more, took up to four logs and five
+ * memtables. */
+#define RESERVE_PART      32u
+#define RESERVE_MIN_BYTES (24ull * MIB)
+#define RESERVE_MAX_BYTES (256ull * MIB)
+#define RESERVE_LOG       8u
+#define RESERVE_MEMTABLE  16u
 
 void chunk_store_options_default(struct chunk_store_options *o)
 {
@@ -41,17 +49,24 @@ void chunk_store_options_default(struct chunk_store_options *o)
 
 /* ---- space ---- */
 
+/* What data leaves alone of a file system, for the index to grow into. */
+static uint64_t fs_reserve(const struct statvfs *v)
+{
+    uint64_t total = (uint64_t)v->f_blocks * v->f_frsize;
+
+    return MIN(MAX(total / RESERVE_PART, RESERVE_MIN_BYTES), RESERVE_MAX_BYTES);
+}
+
 /* What the file system still has, the configured limit, and a part that is left alone. */
 static void space_update(struct chunk_store *s)
 {
     struct statvfs v;
-    uint64_t avail, total, room;
+    uint64_t avail, room;
 
     if (fstatvfs(s->dir_fd, &v) < 0)
         return;
-    total = (uint64_t)v.f_blocks * v.f_frsize;
     avail = (uint64_t)v.f_bavail * v.f_frsize;
-    s->seg.fs_reserve_bytes = MIN(MAX(total / 32, 8ull * MIB), 256ull * MIB);
+    s->seg.fs_reserve_bytes = fs_reserve(&v);
     room = s->slots.backed_bytes +
            (avail > s->seg.fs_reserve_bytes ? avail - s->seg.fs_reserve_bytes : 0);
     if (s->options.capacity_bytes)
@@ -213,10 +228,20 @@ static int store_pools(struct chunk_store *s)
                            &s->copies);
 }
 
+/* The parts of the index that can be bounded, for a target of so much. */
+static void store_size_index(struct chunk_store *s, uint64_t capacity, const struct statvfs *v)
+{
+    uint64_t log_bytes = MIN(s->options.log_bytes, MAX(capacity / LOG_PART, LOG_SMALL_BYTES));
+    uint64_t reserve = fs_reserve(v);
+
+    s->log_blocks_max = MAX(MIN(log_bytes, reserve / RESERVE_LOG) / CHUNK_BLOCK, 16u);
+    s->options.memtable_bytes = MIN(s->options.memtable_bytes, reserve / RESERVE_MEMTABLE);
+}
+
 static int store_init(struct chunk_store *s, const struct chunk_store_options *o)
 {
     static const uint8_t zero[CHUNK_BLOCK];
-    uint64_t seed_capacity = o->capacity_bytes, log_bytes;
+    uint64_t seed_capacity = o->capacity_bytes;
     struct statvfs v;
     int rc;
 
@@ -239,10 +264,11 @@ static int store_init(struct chunk_store *s, const struct chunk_store_options *o
     s->seg.fio = s->fio;
     s->seg.engine = o->engine;
     s->seg.tag = s->tag;
+    if (statvfs(s->path, &v) < 0)
+        v = (struct statvfs){.f_blocks = GIB, .f_frsize = 1};
     if (!seed_capacity)
-        seed_capacity = statvfs(s->path, &v) ? GIB : (uint64_t)v.f_blocks * v.f_frsize;
-    log_bytes = MIN(o->log_bytes, MAX(seed_capacity / LOG_PART, LOG_SMALL_BYTES));
-    s->log_blocks_max = MAX(log_bytes / CHUNK_BLOCK, 16u);
+        seed_capacity = (uint64_t)v.f_blocks * v.f_frsize;
+    store_size_index(s, seed_capacity, &v);
     s->encode = mem_alloc(chunk_record_max(CHUNK_MAX_BYTES));
     if (!s->encode || hmap_init(&s->inodes, 1024) || hmap_init(&s->chunks, 4096))
         return -ENOMEM;
@@ -337,7 +363,7 @@ bool chunk_store_is_away(const struct chunk_store *s)
 
 static int store_open(struct chunk_store *s, const struct chunk_store_options *o)
 {
-    struct index_options io = {o->memtable_bytes, o->block_cache_bytes};
+    struct index_options io;
     char path[4096];
     int rc = store_init(s, o);
 
@@ -350,6 +376,7 @@ static int store_open(struct chunk_store *s, const struct chunk_store_options *o
     rc = store_find_dir(s);
     if (rc)
         return rc;
+    io = (struct index_options){s->options.memtable_bytes, o->block_cache_bytes};
     snprintf(path, sizeof path, "%s/index", s->at);
     rc = index_open(&s->index, path, s->path, s->tag, &io);
     if (!rc)

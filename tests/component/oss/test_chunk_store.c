@@ -203,10 +203,10 @@ END_TEST
 
 START_TEST(a_full_file_system_is_met_before_the_index_runs_out_of_room)
 {
-    uint64_t n = 0;
+    uint64_t n = 0, seed = 1;
     int rc;
 
-    if (!tmp_mount(rig.dir, "size=48m")) {
+    if (!tmp_mount(rig.dir, "size=96m")) {
         printf("no right to mount: not tested\n");
         return;
     }
@@ -217,8 +217,11 @@ START_TEST(a_full_file_system_is_met_before_the_index_runs_out_of_room)
     ck_assert_int_eq(rc, -ENOSPC);
     ck_assert_uint_ge(n, 25);
     ck_assert_int_eq(rig_commit(&rig, 0), 0);
-    for (uint32_t i = 0; i < 2000; i++) /* the index still takes what it must */
-        ck_assert_int_eq(rig_write(&rig, 5, i % n, 0, i % 200 * 500, data + i, 100, true), 0);
+    for (uint32_t i = 0; i < 30000; i++) { /* the index still takes what it must */
+        uint64_t r = rig_rand(&seed);
+
+        ck_assert_int_eq(rig_write(&rig, 5, r % n, 0, r % 73 * 4096, data + i, 100, true), 0);
+    }
     rig_reopen(&rig);
     ck_assert_int_eq(rig_destroy_ino(&rig, 5), 0);
     for (uint64_t c = 0; c < n / 2; c++) /* the index has grown meanwhile */
