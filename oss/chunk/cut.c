@@ -81,7 +81,7 @@ bool cut_flush(struct chunk_op *op, bool dirty)
 
 /* ---- listing ---- */
 
-static int scan_add(struct chunk_cut *cut, uint64_t chunk, struct chunk_slot slot)
+static int scan_add(struct chunk_cut *cut, const struct chunk_victim *victim)
 {
     if (cut->n_victims == cut->cap_victims) {
         uint32_t cap = MAX(16u, cut->cap_victims * 2);
@@ -92,7 +92,7 @@ static int scan_add(struct chunk_cut *cut, uint64_t chunk, struct chunk_slot slo
         cut->victims = v;
         cut->cap_victims = cap;
     }
-    cut->victims[cut->n_victims++] = (struct chunk_victim){.chunk = chunk, .slot = slot};
+    cut->victims[cut->n_victims++] = *victim;
     return 0;
 }
 
@@ -104,6 +104,7 @@ static int scan_step(struct chunk_op *op)
     uint8_t key[CHUNK_KEY_MAX];
     struct index_scan scan;
     struct chunk_record r;
+    struct chunk_victim v;
     struct chunk_key k;
     int rc = 0, end;
 
@@ -117,14 +118,17 @@ static int scan_step(struct chunk_op *op)
             rc = 1;
             break;
         }
+        v = (struct chunk_victim){.chunk = k.chunk};
         rc = chunk_record_decode(scan.key, scan.key_len, scan.value, scan.value_len, &r);
+        if (!rc)
+            v.slot = r.slot;
         if (rc == -AIFS_ECORRUPT) { /* it can be removed; its slot comes free at a restart */
             chunk_report_corrupt(s, k.ino, k.chunk, 0, "its index record is damaged");
-            r.slot = (struct chunk_slot){0};
+            v.damaged = true;
             rc = 0;
         }
         if (!rc)
-            rc = scan_add(cut, k.chunk, r.slot);
+            rc = scan_add(cut, &v);
         if (!rc && cut->n_victims == cut->max_victims) {
             cut->more = true;
             cut->scan_from = k.chunk + 1;
@@ -293,6 +297,16 @@ static void kill_cached(struct chunk_op *op, struct chunk *c)
     chunk_drop(s, c);
 }
 
+static void kill_logs(struct chunk_op *op, uint64_t chunk)
+{
+    uint8_t from[CHUNK_KEY_MAX], to[CHUNK_KEY_MAX];
+    size_t from_len = chunk_key_log(from, op->ino, chunk, 0);
+    size_t to_len = chunk_key_log(to, op->ino, chunk, UINT32_MAX);
+
+    rocksdb_writebatch_delete_range(op->store->batch.wb, (char *)from, from_len, (char *)to,
+                                    to_len);
+}
+
 void cut_kill(struct chunk_op *op, uint64_t from)
 {
     struct chunk_store *s = op->store;
@@ -312,6 +326,8 @@ void cut_kill(struct chunk_op *op, uint64_t from)
 
         rocksdb_writebatch_delete(s->batch.wb, (char *)key, len);
         chunk_commit_free_slot(s, v->slot);
+        if (v->damaged)
+            kill_logs(op, v->chunk);
     }
     s->n_records -= cut->n_victims;
 }

@@ -34,6 +34,11 @@ static int seal_find(struct chunk_op *op)
         if (rc || k.type != CHUNK_KEY_CHUNK || k.ino != op->ino)
             break;
         rc = chunk_record_decode(scan.key, scan.key_len, scan.value, scan.value_len, &r);
+        if (rc == -AIFS_ECORRUPT) { /* all of it counts: who reads it is to get an error */
+            op->ret_high_water = (k.chunk + 1) * op->chunk_bytes;
+            rc = 0;
+            break;
+        }
         if (rc)
             break;
         if (op->inode->gen_done < op->truncate_gen && r.truncate_gen < op->truncate_gen)

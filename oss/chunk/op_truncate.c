@@ -56,6 +56,8 @@ static int truncate_boundary(struct chunk_op *op)
     if (!keep)
         return truncate_commit(op);
     rc = chunk_get(op->store, op->inode, op->start / op->chunk_bytes, &op->c);
+    if (rc == -AIFS_ECORRUPT) /* an error to its readers, cut or not */
+        return truncate_commit(op);
     if (rc)
         return cut_end(op, rc);
     if (op->c->len <= keep)

@@ -133,6 +133,10 @@ static int scan_log(struct chunk_store *s, const struct chunk_key *k, const stru
     if (rc)
         return rc;
     rc = chunk_get(s, i, k->chunk, &c);
+    if (rc == -AIFS_ECORRUPT) { /* told by scan_chunk(): lost with its chunk, and goes with it */
+        chunk_inode_put(s, i);
+        return 0;
+    }
     if (!rc) {
         rc = chunk_log_attach(s, c, k->block, &r);
         chunk_put(s, c);

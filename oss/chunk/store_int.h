@@ -373,6 +373,7 @@ extern const struct sm_conf op_read_sm, op_write_sm, op_commit_sm, op_fence_sm, 
 struct chunk_victim {
     uint64_t chunk;
     struct chunk_slot slot;
+    bool damaged; /* its record: what is logged of it is not known */
 };
 
 struct chunk_cut {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A record of a target's index that is damaged: it costs its chunk, and nothing else. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "oss/chunk/index.h"
+#include "tests/component/oss/target_bed.h"
+#include "tests/support/suite.h"
+
+static void setup(void)
+{
+    log_set_level(LOG_LEVEL_ERROR);
+    target_setup();
+}
+
+/* Of a store that is closed. */
+static void damage_record(uint64_t ino, uint64_t chunk)
+{
+    const struct index_options options = {MIB, MIB};
+    rocksdb_writebatch_t *wb = rocksdb_writebatch_create();
+    uint8_t key[CHUNK_KEY_MAX];
+    size_t key_len = chunk_key_chunk(key, ino, chunk), len;
+    struct index x;
+    char path[300], *value;
+
+    snprintf(path, sizeof path, "%s/index", rig.dir);
+    ck_assert_int_eq(index_open(&x, path, path, "test", &options), 0);
+    ck_assert_int_eq(index_get(&x, key, key_len, &value, &len), 0);
+    value[len / 2] ^= 1;
+    rocksdb_writebatch_put(wb, (char *)key, key_len, value, len);
+    ck_assert_int_eq(index_write(&x, wb), 0);
+    index_value_free(value);
+    rocksdb_writebatch_destroy(wb);
+    index_close(&x);
+}
+
+/* Chunk 1 has a logged block and a damaged record. */
+static void open_damaged(void)
+{
+    rig_open(&rig);
+    for (uint64_t c = 0; c < 3; c++)
+        ck_assert_int_eq(rig_write(&rig, 5, c, 0, 0, data, CB, true), 0);
+    ck_assert_int_eq(rig_write(&rig, 5, 1, 0, 8192, data, 4096, true), 0);
+    ck_assert_uint_eq(target_stat().log_bytes, 4096);
+    rig_close(&rig);
+    damage_record(5, 1);
+    rig_open(&rig);
+    ck_assert_int_eq(rig_read(&rig, 5, 1, 0, 8192, got, 4096), -AIFS_ECORRUPT);
+    ck_assert_int_eq(rig_read(&rig, 5, 2, 0, 0, got, CB), 0);
+    ck_assert_int_eq(memcmp(got, data, CB), 0);
+}
+
+START_TEST(a_damaged_record_costs_its_chunk_though_a_block_of_it_is_logged)
+{
+    open_damaged();
+    ck_assert_int_eq(rig_destroy_ino(&rig, 5), 0);
+    rig_reopen(&rig); /* nothing of it is left that has no chunk */
+    ck_assert_uint_eq(target_stat().chunks, 0);
+    ck_assert_uint_eq(target_stat().used_bytes, 0);
+    ck_assert_uint_eq(target_stat().log_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_damaged_record_does_not_keep_a_truncate_from_happening)
+{
+    open_damaged();
+    ck_assert_int_eq(rig_truncate(&rig, 5, 1, CB, CB + 10000), 0);
+    ck_assert_int_eq(rig_read(&rig, 5, 1, 1, 0, got, 4096), -AIFS_ECORRUPT);
+    ck_assert_int_eq(rig_read(&rig, 5, 2, 1, 0, got, 4096), 0);
+    ck_assert_uint_eq(got[0] | got[4095], 0);
+    ck_assert_int_eq(rig_truncate(&rig, 5, 2, CB, CB), 0);
+    ck_assert_int_eq(rig_write(&rig, 5, 1, 2, 100, data, 100, true), 0);
+    rig_reopen(&rig);
+    ck_assert_int_eq(rig_read(&rig, 5, 1, 2, 0, got, 200), 0);
+    ck_assert_uint_eq(got[0] | got[99], 0);
+    ck_assert_int_eq(memcmp(got + 100, data, 100), 0);
+}
+END_TEST
+
+START_TEST(a_damaged_record_does_not_keep_a_seal_from_ending)
+{
+    uint64_t high;
+
+    open_damaged();
+    ck_assert_int_eq(rig_seal(&rig, 5, 0, CB, &high), 0);
+    ck_assert_uint_eq(high, 3 * CB);
+    ck_assert_int_eq(rig_truncate(&rig, 5, 1, CB, 2 * CB), 0);
+    ck_assert_int_eq(rig_seal(&rig, 5, 1, CB, &high), 0);
+    ck_assert_uint_eq(high, 2 * CB);
+}
+END_TEST
+
+SUITE_MAIN("chunk-damage", setup, target_teardown,
+           a_damaged_record_costs_its_chunk_though_a_block_of_it_is_logged,
+           a_damaged_record_does_not_keep_a_truncate_from_happening,
+           a_damaged_record_does_not_keep_a_seal_from_ending)
