@@ -220,7 +220,8 @@ START_TEST(a_full_file_system_is_met_before_the_index_runs_out_of_room)
     for (uint32_t i = 0; i < 30000; i++) { /* the index still takes what it must */
         uint64_t r = rig_rand(&seed);
 
-        ck_assert_int_eq(rig_write(&rig, 5, r % n, 0, r % 73 * 4096, data + i, 100, true), 0);
+        ck_assert_int_eq(
+            rig_write(&rig, 5, r % n, 0, (uint32_t)(r % 73) * 4096, data + i, 100, true), 0);
     }
     rig_reopen(&rig);
     ck_assert_int_eq(rig_destroy_ino(&rig, 5), 0);
