@@ -397,7 +397,7 @@ static void commit_called(struct rpc_call *call, int status)
     struct list *l;
 
     if (status == -AIFS_EFENCED || status == -AIFS_ESESSION)
-        session_lost(c, c->session.epoch, status);
+        session_lost(c, t->commit_epoch, status);
     if (status) {
         commit_failed(t, status);
         return;
@@ -437,6 +437,7 @@ static void commit_send(struct oss_target *t)
     oss_call_header(t->core, &t->commit_call, o);
     t->commit_call.flags |= RPC_CALL_URGENT; /* of what is answered; not behind what is not sent */
     t->commit_node = o;
+    t->commit_epoch = t->core->session.epoch;
     rpc_peer_call(o->peer, &t->commit_call);
 }
 

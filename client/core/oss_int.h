@@ -67,6 +67,7 @@ struct oss_target {
     unsigned commit_attempt;
     struct oss_node *commit_node;
     uint64_t commit_ticket, commit_sent_ns;
+    uint32_t commit_epoch; /* of the session it was sent in */
     bool commit_busy;
 };
 

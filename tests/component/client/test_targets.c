@@ -219,6 +219,35 @@ START_TEST(a_commit_that_is_not_answered_is_told_too)
 }
 END_TEST
 
+/* Its server hears of the end of a session before or after the metadata server has told us. */
+START_TEST(a_commit_of_a_session_that_is_over_does_not_end_the_next_one)
+{
+    struct core_file *f = stored_file("f", ROOM), *g;
+    struct core_stats stats;
+    struct bed_op sync;
+
+    bed.cluster.oss[0].hold_commits = true;
+    ck_assert_int_eq(bed_write(&bed, c, f, place("f", 0), data, 100000), 0);
+    fsync_later(&sync, f);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    ck_assert_uint_eq(bed.cluster.oss[0].held_now, 1);
+    fake_mds_forget_sessions(&bed.cluster);
+    bed_spin(&bed, 10 * NS_PER_S);
+    g = bed_create(&bed, c, "after");
+    ck_assert_int_eq(bed_write(&bed, c, g, 0, data, 1000), 0);
+    bed.cluster.oss[0].fail_commits = -AIFS_EFENCED;
+    fake_oss_release(&bed.cluster.oss[0]);
+    bed.cluster.oss[0].fail_commits = 0;
+    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &sync)), EIO);
+    ck_assert_int_eq(bed_fsync(&bed, c, g), 0);
+    bed_expect_durable(&bed, "after", data, 1000);
+    core_get_stats(c, &stats);
+    ck_assert_uint_eq(stats.sessions_lost, 1);
+    core_release(c, f);
+    core_release(c, g);
+}
+END_TEST
+
 SUITE_MAIN("client-targets", setup, file_bed_teardown,
            who_needs_a_target_that_its_server_does_not_have_waits_until_it_is_there,
            what_waits_for_a_missing_target_is_not_sent_again_and_again,
@@ -227,4 +256,5 @@ SUITE_MAIN("client-targets", setup, file_bed_teardown,
            what_lay_on_a_target_that_is_given_up_is_an_error_and_never_zeros,
            who_waits_for_a_target_gets_an_error_when_it_is_given_up,
            the_metadata_server_is_told_what_waits_for_a_storage_server,
-           a_commit_that_is_not_answered_is_told_too)
+           a_commit_that_is_not_answered_is_told_too,
+           a_commit_of_a_session_that_is_over_does_not_end_the_next_one)
