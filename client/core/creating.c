@@ -121,6 +121,7 @@ static void leaves(struct mds_op *op)
         creating_since(op, i);
 }
 
+/* Maybe not for the first time: what was set before has been looked at without this. */
 void creating_load(struct mds_op *op)
 {
     struct core_inode *i;
@@ -130,6 +131,8 @@ void creating_load(struct mds_op *op)
     leaves(op);
     if (!copy)
         return; /* it goes after the OPEN */
+    if (op->msg.create.has_since)
+        creating_since(op, i);
     op->loaded = true;
     op->n2 = i->meta_seq;
     op->msg.create.data = (struct msg_bytes){copy, (uint32_t)i->attr.size};

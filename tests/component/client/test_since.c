@@ -287,6 +287,31 @@ START_TEST(it_is_made_so_by_itself_too)
 }
 END_TEST
 
+/* Nothing was written when it left, and it comes once more. */
+START_TEST(a_write_behind_a_creation_that_is_sent_again_has_its_own_time)
+{
+    struct core_file *f, *beside;
+
+    cr_begin();
+    rm.bed.cluster.retry_members = 1;
+    rm.bed.cluster.hold_removals = true;
+    f = cr_make_ahead("again");
+    beside = cr_make_ahead("beside");
+    ck_assert(set(f, &(struct msg_setattr_req){
+                         .set = MSG_SET_ATIME | MSG_SET_MTIME, .atime = OLD, .mtime = OLD}));
+    bed_spin(&rm.bed, 20 * NS_PER_MS);
+    cr_put(f);
+    fake_release_removals(&rm.bed.cluster);
+    bed_spin(&rm.bed, 20 * NS_PER_MS);
+    core_release(rm.c, f);
+    core_release(rm.c, beside);
+    ck_assert_int_eq(rm_fsync(), 0);
+    cr_expect_whole("again");
+    ck_assert_int_gt(cr_stored("again")->attr.mtime.sec, OLD.sec);
+    expect_time(cr_stored("again")->attr.atime, OLD);
+}
+END_TEST
+
 START_TEST(a_file_that_is_open_leaves_when_it_is_closed_or_old)
 {
     struct core_file *f, *g;
@@ -312,4 +337,5 @@ SUITE_MAIN("client-since", cr_setup, rm_teardown, what_tar_sets_goes_along,
            what_has_left_waits, set_id_bits_wait, times_that_nobody_has_are_refused,
            an_owner_sets_what_he_may, an_access_list_that_is_a_mode_goes_along,
            a_creation_that_is_refused_takes_along_what_was_set, it_is_made_so_by_itself_too,
+           a_write_behind_a_creation_that_is_sent_again_has_its_own_time,
            a_file_that_is_open_leaves_when_it_is_closed_or_old)
