@@ -135,8 +135,8 @@ static void released(struct mds_op *op, int status)
     if (status)
         LOG_WARN("client", "release of the lease of inode %llu: %s", (unsigned long long)i->ino,
                  err_text(status));
-    if (!i->recalling)
-        return; /* the session was lost meanwhile */
+    if (!i->recalling || op->only_epoch != i->core->session.epoch)
+        return; /* the session was lost meanwhile, and what goes back now is of the next */
     if (!session_is_over(status) && op->msg.lease.lease_seq != i->lease_seq) {
         recall_flushed(&i->recall_wait); /* nothing was written since: the gate is closed */
         return;
@@ -152,8 +152,10 @@ static struct mds_op *release_op(struct core *c, uint64_t ino, uint64_t seq, enu
     struct mds_op *op =
         FAULT("client.release.memory") ? NULL : mds_op_new(c, RPC_OP_LEASE_RELEASE, NULL, done);
 
-    if (op)
+    if (op) {
+        op->only_epoch = c->session.epoch;
         op->msg.lease = (struct msg_lease_req){.ino = ino, .lease = keep, .lease_seq = seq};
+    }
     return op;
 }
 

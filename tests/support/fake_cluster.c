@@ -152,9 +152,18 @@ static void link_down(struct rpc_link *l, void *arg)
             f->sessions[k].link = NULL;
 }
 
+bool fake_holds_lease(const struct fake_inode *i, uint64_t session, uint64_t seq)
+{
+    for (unsigned k = 0; k < FAKE_HOLDERS; k++)
+        if (i->leases[k].session == session && i->leases[k].seq == seq)
+            return true;
+    return false;
+}
+
 void fake_mds_forget_sessions(struct fake_cluster *f)
 {
     unsigned k, n;
+    struct list *l;
 
     for (k = 0; k < FAKE_SESSIONS; k++)
         f->sessions[k].id = 0;
@@ -165,6 +174,8 @@ void fake_mds_forget_sessions(struct fake_cluster *f)
             f->inodes[k].leases[n].lease = MSG_LEASE_NONE;
         }
     }
+    while ((l = list_pop_front(&f->waiting)) != NULL)
+        rpc_reply(list_entry(l, struct rpc_req, link), -AIFS_ESESSION, NULL);
 }
 
 void fake_mds_break_links(struct fake_cluster *f)

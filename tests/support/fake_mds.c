@@ -453,9 +453,10 @@ static void do_lease(struct fake_cluster *f, struct rpc_req *req)
         rpc_reply(req, -ENOENT, NULL);
         return;
     }
-    if (req->header.op == RPC_OP_LEASE_RELEASE && f->fail_release_n) {
-        f->fail_release_n--;
-        rpc_reply(req, f->fail_release, NULL);
+    if (req->header.op == RPC_OP_LEASE_RELEASE &&
+        (f->fail_release_n || !fake_holds_lease(i, req->header.session, m->lease_seq))) {
+        rpc_reply(req, f->fail_release_n ? f->fail_release : 0, &(struct msg_empty){0});
+        f->fail_release_n -= f->fail_release_n > 0;
         return;
     }
     set_lease(f, i, req->header.session, m->lease);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/err.h"
 #include "common/net/net.h"
 #include "tests/support/client_bed.h"
 #include "tests/support/suite.h"
@@ -98,6 +99,47 @@ START_TEST(an_open_that_a_report_overtakes_brings_no_old_contents)
 }
 END_TEST
 
+/* The server was short of memory for it, until it gave up waiting. */
+START_TEST(a_release_of_a_session_that_is_over_ends_no_recall_of_the_next)
+{
+    const uint32_t len = 2 * MIB;
+    uint8_t *much = malloc(2 * (size_t)len);
+    struct core_file *w = bed_create(&bed, a, "over"), *r;
+    struct bed_op open;
+    uint64_t size;
+
+    bed_pattern(much, len, 0, 2);
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, much, len), 0);
+    ck_assert_int_eq(bed_fsync(&bed, a, w), 0);
+    bed.cluster.fail_release = -AIFS_EBUSY_SERVER;
+    bed.cluster.fail_release_n = ~0u;
+    bed_op_init(&open);
+    core_open(b, &open.q, core_file_ino(w), O_RDONLY);
+    bed_spin(&bed, 4 * NS_PER_S); /* by now it is made again once a second */
+    fake_mds_forget_sessions(&bed.cluster);
+    ck_assert_int_ne(bed_wait(&bed, &open), 0);
+    bed.cluster.fail_release_n = 0;
+    ck_assert_int_ne(bed_size(&bed, a, core_file_ino(w), &size), 0);
+    bed_spin(&bed, 250 * NS_PER_MS);
+    bed_pattern(much, len, 0, 3);
+    ck_assert_int_eq(bed_write(&bed, a, w, 0, much, len), 0);
+    fake_targets_hold(&bed.cluster);
+    bed_op_init(&open);
+    core_open(b, &open.q, core_file_ino(w), O_RDONLY);
+    bed_spin(&bed, 2 * NS_PER_S);
+    ck_assert(!open.done);
+    fake_targets_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &open), 0);
+    r = open.q.out.opened.file;
+    ck_assert_int_eq(bed_read(&bed, b, r, 0, much + len, len), (int)len);
+    ck_assert_int_eq(memcmp(much, much + len, len), 0);
+    core_release(b, r);
+    core_release(a, w);
+    free(much);
+}
+END_TEST
+
 SUITE_MAIN("client-leases", setup, teardown,
            what_is_granted_anew_while_it_is_given_back_goes_back_too,
-           an_open_that_a_report_overtakes_brings_no_old_contents)
+           an_open_that_a_report_overtakes_brings_no_old_contents,
+           a_release_of_a_session_that_is_over_ends_no_recall_of_the_next)
