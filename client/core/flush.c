@@ -177,6 +177,7 @@ static void ctime_send(struct core_inode *i)
         .mtime = i->wrote_at,
     };
     op->writes_back = true;
+    op->only_epoch = i->core->session.epoch;
     i->ctime_due = i->mtime_due = false;
     i->ctime_busy = true;
     mds_op_start(op);
@@ -216,6 +217,10 @@ static void meta_called(struct mds_op *op, int status)
 
     i->meta_busy = false;
     i->meta_buf = NULL;
+    if (op->only_epoch != i->core->session.epoch) { /* the end of its session has been noted */
+        flush_step(i);
+        return;
+    }
     if ((status == -AIFS_ESTALE_LAYOUT || status == -AIFS_ESTALE_TRUNC) && op->n2++ == 0 &&
         i->meta_stale++ < RETRY_STALE_MAX) {
         meta_refresh(i);

@@ -299,10 +299,32 @@ bool answer_current(const struct core *c, const struct answer *a)
     return c->session.id && a->event >= c->unknown_event;
 }
 
+/* By a file's open, which is its session's. */
+static bool is_by_open(const struct mds_op *op)
+{
+    switch (op->call.op) {
+    case RPC_OP_WRITE_INLINE:
+    case RPC_OP_GROW:
+    case RPC_OP_SIZE:
+    case RPC_OP_APPEND_RANGE:
+    case RPC_OP_LOCK:
+        return true;
+    case RPC_OP_SETATTR:
+        return op->msg.setattr.set & MSG_SET_SIZE && op->msg.setattr.open_id;
+    default:
+        return false;
+    }
+}
+
 void mds_op_start(struct mds_op *op)
 {
+    bool ends;
+
     if (op->may_ahead && behind_try(op))
         return;
+    if (is_by_open(op))
+        op->only_epoch = op->core->session.epoch;
+    ends = op->failed || op->core->forced || (op->only_epoch && !op->core->session.id);
     page_doubt(op);
     for (unsigned i = 0; i < ARRAY_LEN(op->dirs); i++)
         if (op->dirs[i])
@@ -311,7 +333,7 @@ void mds_op_start(struct mds_op *op)
         list_push_front(&op->core->ops, &op->link);
     else
         list_push_back(&op->core->ops, &op->link);
-    if (op->failed || op->core->forced) /* done() must not run before the caller is ready */
+    if (ends) /* done() must not run before the caller is ready */
         reactor_timer_start(op->core->reactor, &op->timer, 0);
     else if (!op->core->behind.n || op->ahead || !behind_holds(op))
         mds_op_go(op);

@@ -152,6 +152,17 @@ static void link_down(struct rpc_link *l, void *arg)
             f->sessions[k].link = NULL;
 }
 
+bool fake_may_write(const struct fake_inode *i, const struct rpc_req *req, uint64_t open_id)
+{
+    for (unsigned k = 0; k < FAKE_HOLDERS; k++) {
+        const struct fake_holder *h = &i->opens[k];
+
+        if (h->session == req->header.session && h->open_id == open_id && h->writes)
+            return true;
+    }
+    return false;
+}
+
 bool fake_holds_lease(const struct fake_inode *i, uint64_t session, uint64_t seq)
 {
     for (unsigned k = 0; k < FAKE_HOLDERS; k++)

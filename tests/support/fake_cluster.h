@@ -194,6 +194,7 @@ static inline void fake_unspare(int armed)
 void fake_mds_start(struct fake_cluster *f);
 void fake_oss_start(struct fake_cluster *f, unsigned index);
 struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req);
+bool fake_may_write(const struct fake_inode *i, const struct rpc_req *req, uint64_t open_id);
 bool fake_holds_lease(const struct fake_inode *i, uint64_t session, uint64_t seq);
 struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name,
                              uint32_t mode);

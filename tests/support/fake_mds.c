@@ -300,6 +300,10 @@ static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
         answer(f, req, i ? f->fail_setattr : -ENOENT, NULL, 0, false);
         return;
     }
+    if (m->set & MSG_SET_SIZE && m->open_id && !fake_may_write(i, req, m->open_id)) {
+        answer(f, req, -EBADF, NULL, 0, false);
+        return;
+    }
     if (m->set & MSG_SET_SIZE && conflict(f, i, req->header.session, true)) {
         list_push_back(&f->waiting, &req->link);
         return;
@@ -309,17 +313,6 @@ static void do_setattr(struct fake_cluster *f, struct rpc_req *req)
     if (m->set & MSG_SET_SIZE)
         set_size(f, i, m->size);
     answer(f, req, 0, i, 0, false);
-}
-
-static bool may_write(const struct fake_inode *i, const struct rpc_req *req, uint64_t open_id)
-{
-    for (unsigned k = 0; k < FAKE_HOLDERS; k++) {
-        const struct fake_holder *h = &i->opens[k];
-
-        if (h->session == req->header.session && h->open_id == open_id && h->writes)
-            return true;
-    }
-    return false;
 }
 
 static bool stale(struct fake_cluster *f)
@@ -337,7 +330,7 @@ static void do_write_inline(struct fake_cluster *f, struct rpc_req *req)
     uint64_t at = i ? (m->append ? i->attr.size : m->replace ? 0 : m->offset) : 0;
     uint32_t len = req->header.bulk_len;
 
-    if (i && !may_write(i, req, m->open_id)) {
+    if (i && !fake_may_write(i, req, m->open_id)) {
         answer(f, req, -EBADF, NULL, 0, false);
         return;
     }
@@ -369,7 +362,7 @@ static void do_size(struct fake_cluster *f, struct rpc_req *req)
     const struct msg_size_req *m = req->msg;
     struct fake_inode *i = fake_by_ino(f, m->ino);
 
-    if (!i || !may_write(i, req, m->open_id)) {
+    if (!i || !fake_may_write(i, req, m->open_id)) {
         answer(f, req, i ? -EBADF : -ENOENT, NULL, 0, false);
         return;
     }
@@ -473,6 +466,14 @@ static void do_lease(struct fake_cluster *f, struct rpc_req *req)
     retry_waiting(f);
 }
 
+static void do_lock(struct fake_cluster *f, struct rpc_req *req)
+{
+    const struct msg_lock_req *m = req->msg;
+    bool is_open = !m->open_id || fake_may_write(fake_by_ino(f, m->ino), req, m->open_id);
+
+    rpc_reply(req, is_open ? 0 : -EBADF, &(struct msg_lock_rep){.granted = !f->locks_refused});
+}
+
 static void do_close(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_close_req *m = req->msg;
@@ -537,7 +538,7 @@ static void execute(struct fake_cluster *f, struct rpc_req *req)
         do_lease(f, req);
         break;
     case RPC_OP_LOCK:
-        rpc_reply(req, 0, &(struct msg_lock_rep){.granted = !f->locks_refused});
+        do_lock(f, req);
         break;
     case RPC_OP_READDIR:
         fake_readdir(f, req);
