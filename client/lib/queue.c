@@ -48,7 +48,7 @@ static void hand_over(struct reactor_work *w)
     list_splice(&q->done, &q->fresh);
     q->n_done += n;
     q->in_flight -= n;
-    pthread_cond_signal(&q->some);
+    pthread_cond_broadcast(&q->some);
     pthread_mutex_unlock(&q->lock);
 }
 
@@ -229,24 +229,30 @@ static uint64_t now_ns(void)
     return clock_mono_ns(clock_real());
 }
 
-static unsigned n_done(struct aifs_queue *q)
+/* Or all that can be: another thread may have taken some. Under the lock. */
+static bool is_enough(const struct aifs_queue *q, unsigned min)
+{
+    return q->n_done >= min || !q->in_flight;
+}
+
+static bool look(struct aifs_queue *q, unsigned min)
 {
     AUTO_LOCK(&q->lock);
 
-    return q->n_done;
+    return is_enough(q, min);
 }
 
 /* Until there are min, or it is late; at least one turn. */
 static void wait_driving(struct aifs_queue *q, unsigned min, uint64_t until_ns)
 {
-    bool late, enough = n_done(q) >= min;
+    bool late, enough = look(q, min);
 
     do {
         uint64_t now = until_ns == UINT64_MAX ? 0 : now_ns();
 
         late = now >= until_ns;
         lib_drive_turn(q->fs, late || enough ? 0 : MIN(until_ns - now, NS_PER_S));
-        enough = n_done(q) >= min;
+        enough = look(q, min);
     } while (!enough && !late);
 }
 
@@ -256,7 +262,7 @@ static void wait_for_driver(struct aifs_queue *q, unsigned min, uint64_t until_n
 
     lib_wait_begin(q->fs);
     pthread_mutex_lock(&q->lock);
-    while (q->n_done < min) {
+    while (!is_enough(q, min)) {
         if (until_ns == UINT64_MAX)
             pthread_cond_wait(&q->some, &q->lock);
         else if (pthread_cond_timedwait(&q->some, &q->lock, &until))
@@ -311,6 +317,8 @@ int aifs_wait(struct aifs_queue *q, struct aifs_io **done, unsigned min, unsigne
     }
     if (n && !q->n_done && q->event_fd >= 0)
         (void)eventfd_read(q->event_fd, &(eventfd_t){0});
+    if (n && !q->in_flight)
+        pthread_cond_broadcast(&q->some); /* for others there is nothing to wait for */
     pthread_mutex_unlock(&q->lock);
     return (int)n;
 }

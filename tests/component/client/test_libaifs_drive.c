@@ -284,10 +284,54 @@ START_TEST(it_works_the_same_whether_who_waits_looks_again_for_long_or_never)
 }
 END_TEST
 
+struct collector {
+    pthread_t thread;
+    struct aifs_queue *queue;
+    unsigned n;
+};
+
+static void *collector_main(void *arg)
+{
+    struct collector *k = arg;
+    struct aifs_io *done[DEPTH];
+    int n;
+
+    while ((n = aifs_wait(k->queue, done, 1, DEPTH, -1)) > 0)
+        k->n += (unsigned)n;
+    return NULL;
+}
+
+static bool join_in_time(pthread_t thread)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    return pthread_timedjoin_np(thread, NULL, &until) == 0;
+}
+
+/* What one has taken the others do not wait for. */
+START_TEST(two_that_wait_for_the_same_queue_both_come_back)
+{
+    for (unsigned round = 0; round < 200; round++) {
+        struct reader *r = reader_new(round, DEPTH);
+        struct collector k[2] = {{.queue = r->queue}, {.queue = r->queue}};
+
+        submit_all(r);
+        for (unsigned i = 0; i < 2; i++)
+            ck_assert_int_eq(pthread_create(&k[i].thread, NULL, collector_main, &k[i]), 0);
+        ck_assert(join_in_time(k[0].thread) && join_in_time(k[1].thread));
+        ck_assert_uint_eq(k[0].n + k[1].n, DEPTH);
+        reader_free(r);
+    }
+}
+END_TEST
+
 CLUSTER_SUITE_MAIN("libaifs-drive", setup, teardown, what_one_thread_submits_it_gets,
                    many_threads_get_what_is_theirs_with_other_calls_in_between,
                    who_only_looks_or_polls_the_descriptor_gets_it_too,
                    a_recall_is_answered_by_a_program_that_is_not_in_the_library,
                    a_fork_beside_a_thread_that_drives_works_on_both_sides,
                    the_own_thread_does_it_all_where_it_is_asked_to,
-                   it_works_the_same_whether_who_waits_looks_again_for_long_or_never)
+                   it_works_the_same_whether_who_waits_looks_again_for_long_or_never,
+                   two_that_wait_for_the_same_queue_both_come_back)
