@@ -232,11 +232,12 @@ static struct timespec after(int timeout_ms)
 int aifs_batch_wait(struct aifs_batch *b, int timeout_ms)
 {
     struct timespec until = after(MAX(timeout_ms, 0));
+    int cancel_state;
     bool done;
 
     if (getpid() != b->process) /* what was begun before fork(2) ends in the parent */
         return lib_errno(-ENOTCONN);
-    lib_wait_begin(b->fs);
+    cancel_state = lib_wait_begin(b->fs);
     pthread_mutex_lock(&b->lock);
     while (!b->done && timeout_ms != 0) {
         if (timeout_ms < 0)
@@ -246,7 +247,7 @@ int aifs_batch_wait(struct aifs_batch *b, int timeout_ms)
     }
     done = b->done;
     pthread_mutex_unlock(&b->lock);
-    lib_wait_end(b->fs);
+    lib_wait_end(b->fs, cancel_state);
     if (!done)
         return lib_errno(-ETIMEDOUT);
     batch_free(b);

@@ -69,11 +69,12 @@ int lib_call_begin(struct lib_call *c)
             lib_drive_turn(c->fs, NS_PER_S);
         lib_drive_end(c->fs);
     } else {
-        lib_wait_begin(c->fs);
+        int cancel_state = lib_wait_begin(c->fs);
+
         lib_post(c->fs, &c->work);
         while (sem_wait(&c->sem) && errno == EINTR) {
         }
-        lib_wait_end(c->fs);
+        lib_wait_end(c->fs, cancel_state);
     }
     sem_destroy(&c->sem);
     return c->status;

@@ -79,10 +79,15 @@ void lib_drive_fini(struct aifs *fs)
  * tells would be gone if another drove before it has woken, and it would sleep on. */
 static void wake_own(struct lib_drive *d)
 {
-    if (!d->watching)
+    int cancel_state;
+
+    if (!d->watching) {
         pthread_cond_signal(&d->call);
-    else if (!d->rung)
+    } else if (!d->rung) {
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* not with the lock */
         d->rung = eventfd_write(d->bell, 1) == 0;
+        pthread_setcancelstate(cancel_state, NULL);
+    }
 }
 
 /* The own thread is to drive; nobody does. */
@@ -216,12 +221,15 @@ void lib_drive_stop(struct aifs *fs)
 void lib_post(struct aifs *fs, struct reactor_work *w)
 {
     struct lib_drive *d = &fs->drive;
+    int cancel_state;
 
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* posted, and nobody told */
     reactor_post(fs->reactor, w);
     pthread_mutex_lock(&d->lock);
     if (!d->driven)
         call_own(d);
     pthread_mutex_unlock(&d->lock);
+    pthread_setcancelstate(cancel_state, NULL);
 }
 
 bool lib_drive_begin(struct aifs *fs)
@@ -286,23 +294,27 @@ void lib_drive_end(struct aifs *fs)
     pthread_setcancelstate(cancel_state, NULL);
 }
 
-void lib_wait_begin(struct aifs *fs)
+int lib_wait_begin(struct aifs *fs)
 {
     struct lib_drive *d = &fs->drive;
+    int cancel_state;
 
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     pthread_mutex_lock(&d->lock);
     if (++d->n_waiting > 1)
         d->crowded_ns = clock_mono_ns(clock_real());
     if (!d->driven && !d->watching)
         call_own(d);
     pthread_mutex_unlock(&d->lock);
+    return cancel_state;
 }
 
-void lib_wait_end(struct aifs *fs)
+void lib_wait_end(struct aifs *fs, int cancel_state)
 {
     pthread_mutex_lock(&fs->drive.lock);
     fs->drive.n_waiting--;
     pthread_mutex_unlock(&fs->drive.lock);
+    pthread_setcancelstate(cancel_state, NULL);
 }
 
 void lib_drive_shy(struct aifs *fs)

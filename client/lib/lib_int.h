@@ -162,8 +162,10 @@ void lib_drive_turn(struct aifs *fs, uint64_t max_wait_ns);
 void lib_drive_end(struct aifs *fs);
 uint64_t lib_drive_spin_for_ns(void *fs); /* for the reactor */
 bool lib_drive_is_mine(struct aifs *fs);  /* in a signal handler, or a library that it calls */
-void lib_wait_begin(struct aifs *fs);
-void lib_wait_end(struct aifs *fs);
+/* Who waits is not cancelled: what it waits for is on its stack, or it holds a lock. Returns what
+ * the end puts back. */
+int lib_wait_begin(struct aifs *fs) MUST_USE;
+void lib_wait_end(struct aifs *fs, int cancel_state);
 
 /* ---- fork.c ---- */
 

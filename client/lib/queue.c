@@ -259,8 +259,8 @@ static void wait_driving(struct aifs_queue *q, unsigned min, uint64_t until_ns)
 static void wait_for_driver(struct aifs_queue *q, unsigned min, uint64_t until_ns)
 {
     struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+    int cancel_state = lib_wait_begin(q->fs);
 
-    lib_wait_begin(q->fs);
     pthread_mutex_lock(&q->lock);
     while (!is_enough(q, min)) {
         if (until_ns == UINT64_MAX)
@@ -269,7 +269,7 @@ static void wait_for_driver(struct aifs_queue *q, unsigned min, uint64_t until_n
             break;
     }
     pthread_mutex_unlock(&q->lock);
-    lib_wait_end(q->fs);
+    lib_wait_end(q->fs, cancel_state);
 }
 
 static void wait_for(struct aifs_queue *q, unsigned min, int timeout_ms)
@@ -284,6 +284,16 @@ static void wait_for(struct aifs_queue *q, unsigned min, int timeout_ms)
     } else if (until_ns) {
         wait_for_driver(q, min, until_ns);
     }
+}
+
+/* Under the lock, with which no thread may end. */
+static void event_over(struct aifs_queue *q)
+{
+    int cancel_state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    (void)eventfd_read(q->event_fd, &(eventfd_t){0});
+    pthread_setcancelstate(cancel_state, NULL);
 }
 
 int aifs_wait(struct aifs_queue *q, struct aifs_io **done, unsigned min, unsigned max,
@@ -316,7 +326,7 @@ int aifs_wait(struct aifs_queue *q, struct aifs_io **done, unsigned min, unsigne
         mem_free(io);
     }
     if (n && !q->n_done && q->event_fd >= 0)
-        (void)eventfd_read(q->event_fd, &(eventfd_t){0});
+        event_over(q);
     if (n && !q->in_flight)
         pthread_cond_broadcast(&q->some); /* for others there is nothing to wait for */
     pthread_mutex_unlock(&q->lock);

@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -313,7 +315,7 @@ static bool join_in_time(pthread_t thread)
 /* What one has taken the others do not wait for. */
 START_TEST(two_that_wait_for_the_same_queue_both_come_back)
 {
-    for (unsigned round = 0; round < 200; round++) {
+    for (unsigned round = 0; round < 50; round++) {
         struct reader *r = reader_new(round, DEPTH);
         struct collector k[2] = {{.queue = r->queue}, {.queue = r->queue}};
 
@@ -327,6 +329,42 @@ START_TEST(two_that_wait_for_the_same_queue_both_come_back)
 }
 END_TEST
 
+static atomic_bool has_lock;
+
+static void *lock_main(void *arg)
+{
+    struct aifs_file *f = arg;
+    int rc = aifs_flock(f, LOCK_EX);
+
+    has_lock = rc == 0;
+    pthread_testcancel();
+    return NULL;
+}
+
+START_TEST(who_waits_for_another_thread_s_work_is_not_cancelled)
+{
+    char options[sizeof cluster.options + 16];
+    struct aifs_file *mine, *other;
+    struct aifs *was = fs;
+    pthread_t thread;
+    void *end;
+
+    snprintf(options, sizeof options, "%s,drive=own", cluster.options);
+    ck_assert_int_eq(aifs_mount(cluster.source, options, &fs), 0);
+    mine = aifs_open(fs, "/f", O_RDWR, 0);
+    other = aifs_open(fs, "/f", O_RDWR, 0);
+    ck_assert(mine && other && aifs_flock(mine, LOCK_EX) == 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, lock_main, other), 0);
+    ck_assert_int_eq(pthread_cancel(thread), 0);
+    ck_assert_int_eq(aifs_flock(mine, LOCK_UN), 0);
+    ck_assert_int_eq(pthread_join(thread, &end), 0);
+    ck_assert(has_lock && end == PTHREAD_CANCELED);
+    ck_assert_int_eq(aifs_close(mine) | aifs_close(other), 0);
+    ck_assert_int_eq(aifs_unmount(fs), 0);
+    fs = was;
+}
+END_TEST
+
 CLUSTER_SUITE_MAIN("libaifs-drive", setup, teardown, what_one_thread_submits_it_gets,
                    many_threads_get_what_is_theirs_with_other_calls_in_between,
                    who_only_looks_or_polls_the_descriptor_gets_it_too,
@@ -334,4 +372,5 @@ CLUSTER_SUITE_MAIN("libaifs-drive", setup, teardown, what_one_thread_submits_it_
                    a_fork_beside_a_thread_that_drives_works_on_both_sides,
                    the_own_thread_does_it_all_where_it_is_asked_to,
                    it_works_the_same_whether_who_waits_looks_again_for_long_or_never,
-                   two_that_wait_for_the_same_queue_both_come_back)
+                   two_that_wait_for_the_same_queue_both_come_back,
+                   who_waits_for_another_thread_s_work_is_not_cancelled)
