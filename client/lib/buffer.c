@@ -25,7 +25,7 @@ struct aifs_buffer {
 struct lib_buffers {
     pthread_mutex_t lock;
     struct list idle[CLASSES]; /* struct aifs_buffer */
-    uint64_t bytes, limit_bytes;
+    uint64_t bytes, idle_bytes, limit_bytes;
 };
 
 static size_t class_bytes(unsigned class)
@@ -59,6 +59,16 @@ static void drop_idle(struct lib_buffers *b)
     for (unsigned k = 0; k < CLASSES; k++)
         while (!list_empty(&b->idle[k]))
             buffer_free(b, list_entry(list_pop_front(&b->idle[k]), struct aifs_buffer, link));
+    b->idle_bytes = 0;
+}
+
+static struct aifs_buffer *idle_take(struct lib_buffers *b, unsigned class)
+{
+    struct list *l = list_pop_front(&b->idle[class]);
+
+    if (l)
+        b->idle_bytes -= class_bytes(class);
+    return l ? list_entry(l, struct aifs_buffer, link) : NULL;
 }
 
 void lib_buffers_destroy(struct lib_buffers *b)
@@ -70,12 +80,15 @@ void lib_buffers_destroy(struct lib_buffers *b)
     mem_free(b);
 }
 
-/* Another thread of the parent may have been in here: what is kept for later stays where it is. */
+/* Another thread of the parent may have been in here: what is kept for later stays where it is, and
+ * does not count here. */
 void lib_buffers_after_fork(struct lib_buffers *b)
 {
     pthread_mutex_init(&b->lock, NULL);
     for (unsigned k = 0; k < CLASSES; k++)
         list_init(&b->idle[k]);
+    b->bytes -= MIN(b->bytes, b->idle_bytes);
+    b->idle_bytes = 0;
 }
 
 static struct aifs_buffer *buffer_new(struct lib_buffers *b, unsigned class)
@@ -116,9 +129,9 @@ struct aifs_buffer *aifs_buffer_get(struct aifs *fs, size_t bytes, int memory)
         return NULL;
     }
     pthread_mutex_lock(&b->lock);
-    buffer = list_empty(&b->idle[class])
-                 ? buffer_new(b, class)
-                 : list_entry(list_pop_front(&b->idle[class]), struct aifs_buffer, link);
+    buffer = idle_take(b, class);
+    if (!buffer)
+        buffer = buffer_new(b, class);
     pthread_mutex_unlock(&b->lock);
     if (buffer)
         buffer->fs = fs;
@@ -141,5 +154,6 @@ void aifs_buffer_put(struct aifs_buffer *buffer)
     b = buffer->fs->buffers;
     pthread_mutex_lock(&b->lock);
     list_push_front(&b->idle[buffer->class], &buffer->link);
+    b->idle_bytes += class_bytes(buffer->class);
     pthread_mutex_unlock(&b->lock);
 }

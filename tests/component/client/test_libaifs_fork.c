@@ -520,6 +520,31 @@ START_TEST(buffers_are_used_again_and_bounded_and_on_the_host)
 }
 END_TEST
 
+/* What the parent kept for later is nobody's there. */
+START_TEST(a_child_may_have_as_much_memory_for_buffers_as_its_parent)
+{
+    size_t bytes = 4096;
+    struct aifs_buffer *b;
+    pid_t pid;
+
+    while ((b = aifs_buffer_get(fs, 2 * bytes, AIFS_MEMORY_HOST)) != NULL) {
+        aifs_buffer_put(b);
+        bytes *= 2;
+    }
+    b = aifs_buffer_get(fs, bytes, AIFS_MEMORY_HOST); /* the largest there can be */
+    ck_assert_ptr_nonnull(b);
+    aifs_buffer_put(b);
+    pid = fork();
+    if (pid == 0) {
+        b = aifs_buffer_get(fs, bytes, AIFS_MEMORY_HOST);
+        CHECK(b);
+        aifs_buffer_put(b);
+        LEAVE(0);
+    }
+    join(pid);
+}
+END_TEST
+
 CLUSTER_SUITE_MAIN("libaifs-fork", setup, teardown,
                    many_children_go_on_reading_while_the_parent_does,
                    a_child_that_uses_nothing_leaves_everything_alone,
@@ -533,4 +558,5 @@ CLUSTER_SUITE_MAIN("libaifs-fork", setup, teardown,
                    a_child_whose_mount_does_not_work_tries_again,
                    a_file_that_is_gone_is_an_error_in_the_child,
                    the_size_of_a_file_whose_writer_was_killed_is_told_as_it_stays,
-                   buffers_are_used_again_and_bounded_and_on_the_host)
+                   buffers_are_used_again_and_bounded_and_on_the_host,
+                   a_child_may_have_as_much_memory_for_buffers_as_its_parent)
