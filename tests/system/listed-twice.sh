@@ -14,6 +14,7 @@ asked() { # so often for extended attributes until now
     curl -sf "http://127.0.0.1:$(sed -n 's/.*metrics at port //p' "$C/mount3.log" | tail -1)/metrics" |
         awk '$1 ~ /^aifs_fuse_seconds_count/ && /"getxattr"/ { n = $2 } END { print n + 0 }'
 }
+# shellcheck disable=SC2012 # this is about ls
 listing() { LC_ALL=C ls -l --time-style=full-iso "$1/d" | awk '{ print $1, $5, $9 }' | sort -k3; }
 listing "$M" >"$T/first"
 [ "$(grep -c ' f' "$T/first")" = "$FILES" ] || fail "the listing has $(grep -c ' f' "$T/first") files"

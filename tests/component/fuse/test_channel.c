@@ -249,14 +249,16 @@ START_TEST(another_user_may_not_pass_a_closed_directory)
 }
 END_TEST
 
-START_TEST(statfs_and_unknown_attributes_have_answers)
+START_TEST(statfs_unknown_attributes_and_unknown_operations_have_answers)
 {
     struct statvfs s;
-    char value[16];
+    char value[16] = "";
 
     ck_assert_int_eq(statvfs(served.dir, &s), 0);
     ck_assert_uint_eq(s.f_namemax, 255);
     ck_assert_int_eq(getxattr(served.dir, "user.x", value, sizeof value), -1);
+    ck_assert_int_eq(errno, ENODATA);
+    ck_assert_int_eq(setxattr(served.dir, "user.x", value, 1, 0), -1);
     ck_assert_int_eq(errno, EOPNOTSUPP);
 }
 END_TEST
@@ -536,7 +538,7 @@ int main(void)
                                     every_entry_of_a_large_directory_is_listed_once,
                                     a_write_by_somebody_unprivileged_clears_set_id_bits,
                                     another_user_may_not_pass_a_closed_directory,
-                                    statfs_and_unknown_attributes_have_answers,
+                                    statfs_unknown_attributes_and_unknown_operations_have_answers,
                                     the_mount_reads_ahead_a_megabyte,
                                     many_readers_are_served_at_once,
                                     a_mount_point_in_use_is_refused_unless_multi};
