@@ -62,7 +62,7 @@ static void copy_was_read(struct core_req *part, int status)
     } else if (!status && part->out.read.bytes) {
         y->reading = false;
         y->store.cred = y->q->cred;
-        y->store.in_place = false;
+        y->store.in_place = y->store.at_end = false;
         y->store.done = copy_written;
         y->store.arg = y;
         core_write(y->q->p.core, &y->store, y->to, y->to_offset, part->out.read.iov,

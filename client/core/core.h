@@ -182,6 +182,7 @@ struct core_req {
     core_done_fn *done;
     void *arg;
     bool in_place;      /* write: at its offset through O_APPEND files too: pages of a mapping */
+    bool at_end;        /* write: as through O_APPEND files; else it depends on how it was opened */
     bool direct;        /* the caller keeps many requests going itself. Read into dst: what is not
                          * cached comes straight into its memory and nothing is read ahead. Write: may
                          * leave from its memory, and end when it is durable (straight.c) */
@@ -379,8 +380,8 @@ enum core_advice {
  * At once, and never an error. */
 void core_advise(struct core_file *f, uint64_t offset, uint64_t len, enum core_advice advice);
 /* Bytes are copied once out of iov (or sent from it, when writing through). O_APPEND files ignore
- * offset unless in_place. O_SYNC/O_DSYNC are honoured. Short only with an error remembered for the
- * next. */
+ * offset unless in_place, others with at_end. O_SYNC/O_DSYNC are honoured. Short only with an error
+ * remembered for the next. */
 void core_write(struct core *c, struct core_req *q, struct core_file *f, uint64_t offset,
                 const struct iovec *iov, unsigned n_iov, uint32_t len);
 /* The same of one piece. With room (or NULL) it is all of that buffer, which came from

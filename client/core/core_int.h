@@ -407,7 +407,7 @@ void read_ready(struct core_req *q); /* out.read is complete */
 void write_run(struct core_req *q);
 static inline bool write_appends(const struct core_req *q)
 {
-    return q->p.file->flags & O_APPEND && !q->in_place;
+    return (q->at_end || q->p.file->flags & O_APPEND) && !q->in_place;
 }
 void write_done(struct core_req *q); /* all bytes are taken */
 /* GETATTR for a data request, then resume. */

@@ -250,8 +250,8 @@ static void trunc_done(struct core_req *inner, int status)
     req_finish(q, 0);
 }
 
-/* O_TRUNC of a file that has unreported data here, or that CREATE found: as a truncate of its
- * own. */
+/* O_TRUNC of a file that has unreported data here, or that CREATE found: as a truncate of its own.
+ * Who has opened it to read only may cut it by its mode, not by that open. */
 static void open_truncate(struct core_req *q)
 {
     struct core_req *inner = core_no_memory() ? NULL : mem_zalloc(sizeof *inner);
@@ -266,7 +266,8 @@ static void open_truncate(struct core_req *q)
     inner->done = trunc_done;
     inner->arg = q;
     q->p.cancel = NULL; /* the truncate is short: it is not interrupted */
-    core_setattr(q->p.core, inner, &set, q->out.opened.file);
+    core_setattr(q->p.core, inner, &set,
+                 (q->p.n1 & O_ACCMODE) == O_RDONLY ? NULL : q->out.opened.file);
 }
 
 /* The inode has lost its last name, and nobody here has it open: it was meant by a name that

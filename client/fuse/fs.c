@@ -76,7 +76,8 @@ void op_start(struct channel_req *q, void (*run)(struct op *o),
     o->req.cred.gid = q->gid;
     o->req.done = on_done;
     o->req.arg = o;
-    o->req.direct = o->req.want_negative = o->req.in_place = o->req.ahead = false;
+    o->req.direct = o->req.want_negative = o->req.ahead = false;
+    o->req.in_place = o->req.at_end = false;
     o->req.masked = 0;
     o->req.pid = q->pid;
     o->fs = fs_of(q);

@@ -21,7 +21,7 @@ void lib_req(struct aifs *fs, struct core_req *q, core_done_fn *done, void *arg)
     q->cred = fs->cred;
     q->done = done;
     q->arg = arg;
-    q->want_negative = q->direct = q->in_place = q->ahead = false;
+    q->want_negative = q->direct = q->in_place = q->at_end = q->ahead = false;
     q->pid = fs->pid;
     q->masked = 0; /* the umask is not applied: aifs.h */
 }

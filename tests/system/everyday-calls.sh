@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 cluster_up
 cat >"$T/calls.py" <<'P'
-import errno, mmap, os, sys, stat
+import errno, fcntl, mmap, os, sys, stat
 os.chdir(sys.argv[1])
 def err(e, f, *a, **k):
     try: f(*a, **k)
@@ -48,6 +48,14 @@ assert mode_after(lambda fd: os.posix_fallocate(fd, 0, 10)) == 0o755
 assert mode_after(lambda fd: os.copy_file_range(fd, fd, 10, 0, 50)) == 0o755
 fd = os.open("direct", os.O_RDWR | os.O_CREAT | os.O_DIRECT); b = mmap.mmap(-1, 1 << 20); b[:] = b"d" * (1 << 20); assert os.write(fd, b) == 1 << 20; os.close(fd)
 assert open("direct", "rb").read() == b"d" * (1 << 20)
+for size in 100, 100000: # O_APPEND is as it is set now; who has opened to read may cut, also what is still being written
+    open("end", "wb").write(b"x" * size); fd = os.open("end", os.O_RDWR | os.O_APPEND); fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+    assert os.pwrite(fd, b"a" * 10, 5) == 10 and os.lseek(fd, 20, 0) == 20 and os.write(fd, b"b" * 10) == 10 and os.fstat(fd).st_size == size
+    assert os.pread(fd, 35, 0) == b"x" * 5 + b"a" * 10 + b"x" * 5 + b"b" * 10 + b"x" * 5
+    fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND); assert os.write(fd, b"c" * 10) == 10 and os.pread(fd, 20, size) == b"c" * 10; os.close(fd)
+    fd = os.open("end", os.O_RDWR); fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND); assert os.write(fd, b"d" * 10) == 10 and os.pread(fd, 30, size) == b"c" * 10 + b"d" * 10
+    cut = os.open("end", os.O_RDONLY | os.O_TRUNC); assert os.fstat(cut).st_size == 0 and os.read(cut, 10) == b""; err(errno.EBADF, os.write, cut, b"x")
+    assert os.write(fd, b"e") == 1 and os.pread(cut, 10, 0) == b"e"; os.close(cut); os.close(fd)
 os.mkdir("many"); [open("many/%05d" % i, "w").close() for i in range(3000)]; assert sorted(os.listdir("many")) == ["%05d" % i for i in range(3000)]
 v = os.statvfs("."); assert v.f_blocks > 0 and v.f_bavail > 0 and v.f_namemax == 255
 print("all calls behaved")

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRITE: one core_write(). What the kernel writes back from its cache is placed as it is. */
+/* WRITE: one core_write(). What the kernel writes back from its cache is placed as it is. O_APPEND
+ * counts as it is set now (fcntl(2), F_SETFL), not as it was when the file was opened. */
+#include <fcntl.h>
+
 #include "client/fuse/fs.h"
 
 static void run_write(struct op *o)
@@ -7,7 +10,8 @@ static void run_write(struct op *o)
     const struct channel_req *q = o->q;
 
     o->iov = (struct iovec){(void *)(uintptr_t)q->io.data, q->io.len};
-    o->req.in_place = q->io.from_cache;
+    o->req.at_end = !q->io.from_cache && (q->io.flags & O_APPEND);
+    o->req.in_place = !o->req.at_end;
     core_write_from(o->fs->core, &o->req, fs_file_of(q->io.fh)->file, q->io.offset, &o->iov,
                     q->room);
 }
