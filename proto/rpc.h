@@ -190,6 +190,7 @@ struct rpc_call {
     const void *rep;          /* decoded reply struct when status is 0 */
     uint32_t bulk_in_len;     /* payload received */
     struct rpc_header header; /* of the reply */
+    bool resent;              /* sent over more than one link: the first may have been enough */
     struct arena arena;
     /* private */
     struct rpc_peer *peer;

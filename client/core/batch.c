@@ -133,8 +133,12 @@ static void carried(struct mds_op *carrier, int status)
     if (status == 0 && (rep->n_items != n || (rep->kept.len && rep->kept.len != n)))
         status = -AIFS_EPROTO;
     if (status) {
-        while (!list_empty(&carrier->members))
-            mds_op_outcome(next_member(carrier), status);
+        while (!list_empty(&carrier->members)) {
+            struct mds_op *op = next_member(carrier);
+
+            op->in_doubt |= carrier->in_doubt;
+            mds_op_outcome(op, status);
+        }
         return;
     }
     items = (struct msg_batch_item_rep *)rep->items; /* the call's memory */

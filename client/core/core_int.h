@@ -115,6 +115,10 @@ struct core_session {
 
 int session_start(struct core *c) MUST_USE;
 void session_tick(struct core *c, uint64_t now);
+static inline bool session_is_over(int status) /* a server has said so */
+{
+    return status == -AIFS_ESESSION || status == -AIFS_EFENCED;
+}
 void session_lost(struct core *c, uint32_t epoch, int status); /* no-op for an older session */
 void session_close(struct core *c, void (*done)(struct core *c));
 /* Has the server promised within the lease time that our leases hold? Nothing is served else. */

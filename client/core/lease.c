@@ -121,11 +121,6 @@ static void release_here(struct core_inode *i)
     inode_put(i);
 }
 
-static bool session_is_over(int status)
-{
-    return status == -AIFS_ESESSION || status == -AIFS_EFENCED;
-}
-
 static void recall_flushed(struct flush_wait *w);
 
 static void released(struct mds_op *op, int status)

@@ -182,6 +182,44 @@ static bool slot_take(struct mds_op *op)
     return false;
 }
 
+/* It needs nothing of the session that it was meant for. */
+static bool is_of_any_session(const struct mds_op *op)
+{
+    switch (op->call.op) {
+    case RPC_OP_LOOKUP:
+    case RPC_OP_GETATTR:
+    case RPC_OP_READDIR:
+    case RPC_OP_READLINK:
+    case RPC_OP_STATFS:
+    case RPC_OP_XATTR_GET:
+    case RPC_OP_XATTR_LIST:
+    case RPC_OP_XATTR_SET:
+    case RPC_OP_XATTR_REMOVE:
+    case RPC_OP_OPEN:
+    case RPC_OP_CREATE:
+    case RPC_OP_MKDIR:
+    case RPC_OP_MKNOD:
+    case RPC_OP_SYMLINK:
+    case RPC_OP_UNLINK:
+    case RPC_OP_RMDIR:
+    case RPC_OP_RENAME:
+    case RPC_OP_LINK:
+        return true;
+    case RPC_OP_SETATTR:
+        return !op->msg.setattr.open_id;
+    default:
+        return false;
+    }
+}
+
+/* The session was over before the server could execute it, and that is certain: whoever waits for
+ * it has lost nothing, and it goes on in the next session. */
+static bool outlives_session(const struct mds_op *op)
+{
+    return op->q && !op->ahead && !op->only_epoch && is_of_any_session(op) &&
+           !(wants_slot(op) && op->in_doubt);
+}
+
 void mds_op_outcome(struct mds_op *op, int status)
 {
     struct core *c = op->core;
@@ -189,6 +227,11 @@ void mds_op_outcome(struct mds_op *op, int status)
 
     if (status == 0 && c->behind.n && behind_overtaken(op))
         return; /* asked again */
+    if (session_is_over(status) && !c->forced && outlives_session(op)) {
+        op->slot = -1;
+        mds_op_go(op);
+        return;
+    }
     if (status == -AIFS_ECANCELLED && !c->forced && op->slot >= 0)
         r = retry_mds(-AIFS_ECONN, op->attempt);
     if (r.action == RETRY_FAIL || c->forced ||
@@ -212,8 +255,9 @@ static void op_called(struct rpc_call *call, int status)
                     status != -AIFS_ETIMEOUT;
 
     op->sent = false;
-    if (status == -AIFS_ESESSION || status == -AIFS_EFENCED)
+    if (session_is_over(status))
         session_lost(op->core, op->generation, status);
+    op->in_doubt = session_is_over(status) ? op->in_doubt || call->resent : !answered;
     if (answered)
         slot_release(op, true);
     mds_op_outcome(op, status);
@@ -263,13 +307,15 @@ void mds_op_go(struct mds_op *op)
         op_finish(op, status);
         return;
     }
-    if ((op->slot >= 0 && op->generation != s->epoch) ||
+    if ((op->slot >= 0 && op->generation != s->epoch && !outlives_session(op)) ||
         (op->only_epoch && (op->only_epoch != s->epoch || !s->id))) {
         op->slot = -1; /* its session is gone, its outcome unknown */
         op_finish(op, -AIFS_ESESSION);
         return;
     }
-    if (s->state != SESSION_READY) {
+    if (op->slot >= 0 && op->generation != s->epoch)
+        op->slot = -1;
+    if (s->state != SESSION_READY || (wants_slot(op) && !session_believed(c))) {
         list_push_back(&s->session_waiters, &op->wait);
         return;
     }

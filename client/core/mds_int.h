@@ -61,6 +61,7 @@ struct mds_op {
     unsigned attempt;
     int slot; /* -1: none */
     bool sent, failed, hung_logged;
+    bool in_doubt;       /* sent and not answered: it may have been executed */
     bool alone;          /* not in a batch */
     bool carried;        /* its carrier is under way, and it is on its list */
     struct list members; /* BATCH: struct mds_op.wait, in the order of its items */

@@ -65,8 +65,11 @@ static void call_over(struct core *c)
 static void session_heard(struct core *c, uint64_t lease_ns)
 {
     lease_renewed(&c->session, lease_ns);
-    if (session_believed(c))
-        session_resume(c);
+    if (!session_believed(c))
+        return;
+    session_resume(c);
+    if (c->session.state == SESSION_READY)
+        mds_resume(c);
 }
 
 static void session_ready(struct core *c)
@@ -142,7 +145,7 @@ static void reclaimed(struct rpc_call *call, int status)
     struct core_session *s = &c->session;
 
     call_over(c);
-    if (status == -AIFS_ESESSION || status == -AIFS_EFENCED) {
+    if (session_is_over(status)) {
         session_lost(c, s->epoch, status);
         return;
     }
@@ -176,7 +179,7 @@ static void settled(struct rpc_call *call, int status)
     struct core_session *s = &c->session;
 
     call_over(c);
-    if (status == -AIFS_ESESSION || status == -AIFS_EFENCED)
+    if (session_is_over(status))
         session_lost(c, s->epoch, status);
     else if (status)
         LOG_WARN("client", "the metadata server has not heard that removals are over: %s",
@@ -260,7 +263,7 @@ static void renewed(struct rpc_call *call, int status)
     call_over(c);
     if (!status)
         session_heard(c, lease_ns);
-    if (status == -AIFS_ESESSION || status == -AIFS_EFENCED)
+    if (session_is_over(status))
         session_lost(c, s->epoch, status);
     else if (newer)
         cmap_refresh(c);

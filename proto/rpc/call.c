@@ -41,6 +41,7 @@ static void call_finish(struct rpc_call *c)
     bool was_sent = (c->state & CALL_SENT) != 0;
 
     list_remove(&c->link);
+    c->resent = (c->state & CALL_RESENT) != 0;
     c->state = 0;
     c->via = NULL;
     if (p)

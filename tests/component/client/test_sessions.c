@@ -23,9 +23,9 @@ static void lose_session(void)
 
     bed_spin(&bed, 4 * NS_PER_S);
     fake_mds_forget_sessions(&bed.cluster);
-    ck_assert_int_ne(bed_size(&bed, c, 1, &size), 0);
     bed.cluster.busy_writes = 0;
     bed.cluster.refuse = 0;
+    ck_assert_int_eq(bed_size(&bed, c, 1, &size), 0);
     bed_spin(&bed, 250 * NS_PER_MS);
 }
 
@@ -86,7 +86,71 @@ START_TEST(what_was_asked_by_an_open_of_before_is_an_io_error)
 }
 END_TEST
 
+static void make_dir(struct bed_op *op, const char *name)
+{
+    bed_op_init(op);
+    core_mkdir(c, &op->q, 1, name, (uint32_t)strlen(name), 0755, NULL);
+}
+
+START_TEST(what_needs_nothing_of_it_is_done_in_the_next_one)
+{
+    struct core_stats stats;
+    struct bed_op op[4];
+
+    fake_mds_forget_sessions(&bed.cluster);
+    make_dir(&op[0], "made");
+    bed_op_init(&op[1]);
+    core_lookup(c, &op[1].q, 1, "none", 4);
+    bed_op_init(&op[2]);
+    core_getattr(c, &op[2].q, 1);
+    bed_op_init(&op[3]);
+    core_readdir(c, &op[3].q, 1, 0, 4096, false);
+    ck_assert_int_eq(bed_wait(&bed, &op[0]), 0);
+    ck_assert_int_eq(bed_wait(&bed, &op[1]), -ENOENT);
+    ck_assert_int_eq(bed_wait(&bed, &op[2]), 0);
+    ck_assert_int_eq(bed_wait(&bed, &op[3]), 0);
+    core_readdir_done(&op[3].q);
+    ck_assert_uint_eq(bed.cluster.executed[RPC_OP_MKDIR], 1);
+    core_get_stats(c, &stats);
+    ck_assert_uint_eq(stats.sessions_lost, 1);
+}
+END_TEST
+
+START_TEST(what_may_have_been_done_in_it_is_not_done_again)
+{
+    struct bed_op op;
+
+    bed.cluster.drop_replies = true;
+    make_dir(&op, "made");
+    while (!bed.cluster.executed[RPC_OP_MKDIR])
+        bed_spin(&bed, NS_PER_MS);
+    bed.cluster.drop_replies = false;
+    fake_mds_forget_sessions(&bed.cluster);
+    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &op)), EIO);
+    ck_assert_uint_eq(bed.cluster.executed[RPC_OP_MKDIR], 1);
+}
+END_TEST
+
+START_TEST(what_is_asked_when_its_lease_is_over_is_not_sent_in_vain)
+{
+    struct core_stats before, after;
+    struct bed_op op;
+
+    core_get_stats(c, &before);
+    fake_mds_forget_sessions(&bed.cluster);
+    clock_virtual_advance(&bed.clock, 60 * NS_PER_S); /* nothing ran: the process was stopped */
+    make_dir(&op, "made");
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    ck_assert_uint_eq(bed.cluster.executed[RPC_OP_MKDIR], 1);
+    core_get_stats(c, &after);
+    ck_assert_uint_eq(after.mds_calls - before.mds_calls, 1);
+}
+END_TEST
+
 SUITE_MAIN("client-sessions", setup, file_bed_teardown,
+           what_needs_nothing_of_it_is_done_in_the_next_one,
+           what_may_have_been_done_in_it_is_not_done_again,
+           what_is_asked_when_its_lease_is_over_is_not_sent_in_vain,
            a_report_of_before_is_no_error_of_what_is_written_in_it,
            a_growth_of_before_ends_none_that_is_under_way_in_it,
            what_was_asked_by_an_open_of_before_is_an_io_error)

@@ -42,6 +42,13 @@ with open(f"{C}/mds/log", "a") as log:
 for m in (A, B):
     demo("mount", m)
 
+for name in ("known", "from", "gone"):
+    write(f"{B}/{name}", b"x")
+# Calls that have nothing to lose, made while the client is stopped, by a process that has nothing open there.
+HARMLESS = ("touch made", "mkdir dir", "ls -l .", "stat .", "cat known", "mv from to", "ln known linked", "rm gone", "chmod 600 known", "truncate -s 5 known")
+harmless = subprocess.Popen(["bash", "-c", "read -r; pids=() status=0; for c; do $c >/dev/null & pids+=($!); done; for p in ${pids[@]}; do wait $p || status=1; done; exit $status", "harmless",
+                             *(" ".join(f"{B}/{w}" if w in (".", "made", "dir", "known", "from", "to", "linked", "gone") else w for w in c.split()) for c in HARMLESS)],
+                            stdin=subprocess.PIPE)
 held = []
 for size in SIZES:
     write(f"{B}/{size}", b"0" * size)
@@ -60,6 +67,8 @@ while True: # in the client's memory, under its lease, and not yet half a second
     if time.monotonic() < stopped + 0.25:
         break
     os.kill(pid, signal.SIGCONT)
+harmless.stdin.write(b"now\n")
+harmless.stdin.close()
 for size in SIZES: # waits for the lease of the stopped one to end, and for the fence
     fd = os.open(f"{A}/{size}", os.O_RDWR)
     os.pwrite(fd, b"1" * size, 0)
@@ -68,6 +77,8 @@ for size in SIZES: # waits for the lease of the stopped one to end, and for the 
 while time.monotonic() < stopped + 2 * LEASE + 0.25:
     time.sleep(0.05) # the very thing that is tested
 os.kill(pid, signal.SIGCONT)
+assert harmless.wait(60) == 0, "calls that had nothing to lose fail"
+assert sorted(os.listdir(A)) == sorted([str(s) for s in SIZES] + ["dir", "known", "linked", "made", "to"]), os.listdir(A)
 for size, fd in zip(SIZES, held):
     is_error(errno.EIO, os.fsync, fd)
     os.close(fd)
