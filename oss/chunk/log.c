@@ -2,7 +2,8 @@
 /*
  * Logged blocks of a chunk: whole blocks that replace those in the slot, kept in memory and, once
  * committed, in the index, until they are folded into the slot or dropped. At most
- * options.log_bytes of them per target; their memory is kept for the next ones.
+ * options.log_bytes of them per target; their memory is kept for the next ones. A write reserves
+ * what it will need before it changes anything: then -ENOMEM is no failure of chunk_log_put().
  */
 #include <string.h>
 
@@ -39,14 +40,22 @@ bool chunk_log_has_room(const struct chunk_store *s, uint32_t blocks)
     return s->log_blocks + s->log_promised + blocks <= s->log_blocks_max;
 }
 
+/* Memory that is promised is for chunk_log_put_reserved(). */
 static uint8_t *log_block_get(struct chunk_store *s)
 {
-    struct list *e = list_pop_front(&s->log_free);
+    struct list *e = s->log_spare > s->log_promised ? list_pop_front(&s->log_free) : NULL;
     uint8_t *data = e ? (uint8_t *)e : mem_alloc(CHUNK_BLOCK);
 
+    s->log_spare -= e != NULL;
     if (data)
         s->log_blocks++;
     return data;
+}
+
+static void log_block_spare(struct chunk_store *s, uint8_t *data)
+{
+    s->log_spare++;
+    list_push_front(&s->log_free, (struct list *)(void *)data);
 }
 
 static void log_block_put(struct chunk_store *s, uint8_t *data)
@@ -54,7 +63,7 @@ static void log_block_put(struct chunk_store *s, uint8_t *data)
     if (!data)
         return;
     s->log_blocks--;
-    list_push_front(&s->log_free, (struct list *)(void *)data);
+    log_block_spare(s, data);
 }
 
 void chunk_log_release_pool(struct chunk_store *s)
@@ -65,17 +74,52 @@ void chunk_log_release_pool(struct chunk_store *s)
         mem_free(e);
 }
 
+static int log_grow(struct chunk *c, uint32_t n)
+{
+    uint32_t cap = MAX(c->cap_logs, 4u);
+    struct chunk_log *logs;
+
+    if (n <= c->cap_logs)
+        return 0;
+    while (cap < n)
+        cap *= 2;
+    logs = mem_realloc(c->logs, cap * sizeof *logs);
+    if (!logs)
+        return -ENOMEM;
+    c->logs = logs;
+    c->cap_logs = cap;
+    return 0;
+}
+
+int chunk_log_reserve(struct chunk_store *s, struct chunk *c, uint32_t n)
+{
+    while (s->log_spare < s->log_promised + n) {
+        uint8_t *data = mem_alloc(CHUNK_BLOCK);
+
+        if (!data)
+            return -ENOMEM;
+        log_block_spare(s, data);
+    }
+    if (log_grow(c, c->n_logs + c->log_promised + n))
+        return -ENOMEM;
+    c->log_promised += n;
+    s->log_promised += n;
+    return 0;
+}
+
+void chunk_log_unreserve(struct chunk_store *s, struct chunk *c, uint32_t n)
+{
+    ASSERT(c->log_promised >= n && s->log_promised >= n);
+    c->log_promised -= n;
+    s->log_promised -= n;
+}
+
 static int log_insert(struct chunk *c, uint32_t at, uint32_t block)
 {
-    if (c->n_logs == c->cap_logs) {
-        uint32_t cap = c->cap_logs ? c->cap_logs * 2 : 4;
-        struct chunk_log *logs = mem_realloc(c->logs, cap * sizeof *logs);
+    int rc = log_grow(c, c->n_logs + 1);
 
-        if (!logs)
-            return -ENOMEM;
-        c->logs = logs;
-        c->cap_logs = cap;
-    }
+    if (rc)
+        return rc;
     memmove(c->logs + at + 1, c->logs + at, (c->n_logs - at) * sizeof *c->logs);
     c->n_logs++;
     c->logs[at] = (struct chunk_log){.block = block};
@@ -125,6 +169,16 @@ int chunk_log_put(struct chunk_store *s, struct chunk *c, uint32_t block, const 
     c->logs_dirty = true;
     stat_inc(&s->n_logged);
     return 0;
+}
+
+void chunk_log_put_reserved(struct chunk_store *s, struct chunk *c, uint32_t block,
+                            const uint8_t *data, uint32_t crc)
+{
+    int rc;
+
+    chunk_log_unreserve(s, c, 1);
+    rc = chunk_log_put(s, c, block, data, crc);
+    ASSERT(rc == 0);
 }
 
 void chunk_log_drop(struct chunk_store *s, struct chunk *c, uint32_t from, uint32_t to)

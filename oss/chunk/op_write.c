@@ -79,7 +79,8 @@ void op_write_fini(struct chunk_op *op)
 
     if (w->slot.class)
         slots_free(&op->store->slots, w->slot);
-    op->store->log_promised -= w->n_log;
+    if (w->n_log)
+        chunk_log_unreserve(op->store, op->c, w->n_log);
     w->n_log = 0;
     write_put_buffers(op);
 }
@@ -108,19 +109,24 @@ static bool write_checks_later(const struct chunk_op *op)
 
 /* ---- plan ---- */
 
-static void plan_log(struct chunk_op *op, uint32_t n)
+/* Memory for it is taken now: once blocks are written in place, the write must not fail. */
+static int plan_log(struct chunk_op *op, uint32_t n)
 {
     struct chunk_write *w = &op->write;
+    int rc = n ? chunk_log_reserve(op->store, op->c, n) : 0;
 
+    if (!n || rc)
+        return rc;
     for (uint32_t b = w->from; b < w->to && b < op->c->cap_blocks; b++)
         if (CHUNK_BIT(op->c->locked, b) || CHUNK_BIT(op->c->logged, b))
             CHUNK_SET(w->log_map, b - w->from);
     w->n_log = n;
-    op->store->log_promised += n;
+    return 0;
 }
 
-/* Does the chunk need a new slot for this? Decides which blocks are logged if not. */
-static bool plan_needs_slot(struct chunk_op *op, uint32_t new_len, enum slots_use *ret_use)
+/* Does the chunk need a new slot for this? If not, so many of its blocks are logged. */
+static bool plan_needs_slot(struct chunk_op *op, uint32_t new_len, enum slots_use *ret_use,
+                            uint32_t *ret_log)
 {
     struct chunk *c = op->c;
     struct chunk_write *w = &op->write;
@@ -134,7 +140,7 @@ static bool plan_needs_slot(struct chunk_op *op, uint32_t new_len, enum slots_us
         touched += CHUNK_BIT(c->locked, b) | CHUNK_BIT(c->logged, b);
     }
     if (touched && touched <= LOG_BLOCKS_MAX && chunk_log_has_room(op->store, touched)) {
-        plan_log(op, touched);
+        *ret_log = touched;
         return false;
     }
     *ret_use = SLOTS_MOVE;
@@ -222,14 +228,14 @@ static int write_plan(struct chunk_op *op)
 {
     struct chunk *c = op->c;
     struct chunk_write *w = &op->write;
-    uint32_t new_len = MAX(c->len, write_end_offset(op));
+    uint32_t new_len = MAX(c->len, write_end_offset(op)), n_log = 0;
     enum slots_use use = SLOTS_NEW;
     bool placed = chunk_place_fits(op);
     int rc = chunk_reserve(op->store, c, chunk_blocks(new_len));
 
     if (rc)
         return write_end(op, rc);
-    if (placed || plan_needs_slot(op, new_len, &use)) {
+    if (placed || plan_needs_slot(op, new_len, &use, &n_log)) {
         if (!w->whole) {
             w->whole = true;
             sm_move(&op->sm, W_HOLD);
@@ -242,6 +248,10 @@ static int write_plan(struct chunk_op *op)
         if (rc)
             return write_end(op, rc);
         stat_add(&op->store->n_moves, c->slot.class != 0);
+    } else {
+        rc = plan_log(op, n_log);
+        if (rc)
+            return write_end(op, rc);
     }
     plan_edges(op);
     if (w->head || w->tail) {
@@ -397,13 +407,12 @@ static uint32_t write_crc(const struct chunk_op *op, uint32_t b)
 }
 
 /* Now it happened: readers see it, and the next commit takes it. */
-static int write_apply(struct chunk_op *op)
+static void write_apply(struct chunk_op *op)
 {
     struct chunk_store *s = op->store;
     struct chunk *c = op->c;
     struct chunk_write *w = &op->write;
     uint32_t end = write_end_offset(op);
-    int rc = 0;
 
     if (w->slot.class) {
         chunk_log_drop(s, c, 0, UINT32_MAX);
@@ -411,21 +420,20 @@ static int write_apply(struct chunk_op *op)
         w->slot.class = 0;
         c->record_dirty = true;
     }
-    for (uint32_t b = w->from; b < w->to && !rc; b++) {
+    for (uint32_t b = w->from; b < w->to; b++) {
         uint32_t crc = write_crc(op, b);
 
         if (CHUNK_BIT(w->log_map, b - w->from)) {
-            rc = chunk_log_put(s, c, b, write_source(op, b), crc);
+            chunk_log_put_reserved(s, c, b, write_source(op, b), crc);
+            w->n_log--;
         } else {
             chunk_log_drop(s, c, b, b + 1);
             c->record_dirty = true;
         }
-        if (!rc) {
-            c->crcs[b] = crc;
-            CHUNK_SET(c->present, b);
-        }
+        c->crcs[b] = crc;
+        CHUNK_SET(c->present, b);
     }
-    if (end > c->len && !rc) {
+    if (end > c->len) {
         c->len = end;
         c->record_dirty = true;
     }
@@ -435,16 +443,13 @@ static int write_apply(struct chunk_op *op)
         c->record_dirty = true;
     }
     chunk_mark_dirty(s, c, op->len);
-    return rc;
 }
 
 static int write_finish(struct chunk_op *op)
 {
     struct chunk_store *s = op->store;
-    int rc = write_apply(op);
 
-    if (rc)
-        return write_end(op, rc);
+    write_apply(op);
     write_put_buffers(op); /* before any commit: a writer of this chunk may wait for them */
     chunk_hold_release(op);
     chunk_fold_check(s);

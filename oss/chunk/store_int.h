@@ -66,6 +66,7 @@ struct chunk {
     uint64_t *present, *locked, *logged, *next_locked; /* bitmaps */
     struct chunk_log *logs;                            /* sorted by block */
     uint32_t n_logs, cap_logs;
+    uint32_t log_promised; /* entries that writes on their way will take */
     /* what is durable, and what is being committed */
     struct chunk_slot disk_slot;
     bool on_disk;      /* has a record */
@@ -160,7 +161,8 @@ struct chunk_store {
     uint64_t seq, dirty_bytes;
     uint64_t log_blocks, log_blocks_max; /* held in memory */
     uint64_t log_promised;               /* room that writes on their way will take */
-    struct list log_free;                /* blocks to use again */
+    struct list log_free;                /* blocks to use: as many as are promised, or more */
+    uint64_t log_spare;                  /* in log_free */
     struct chunk_op fold_op;             /* the background fold, one chunk after the other */
     bool folding, closing, close_waits_fold;
     uint32_t fold_left; /* chunks this pass may still take */
@@ -282,6 +284,12 @@ void chunk_set_slot(struct chunk_store *s, struct chunk *c, struct chunk_slot sl
 struct chunk_log *chunk_log_find(struct chunk *c, uint32_t block); /* with data; NULL */
 int chunk_log_put(struct chunk_store *s, struct chunk *c, uint32_t block, const uint8_t *data,
                   uint32_t crc) MUST_USE; /* copies */
+/* Room and memory for n blocks of c: -ENOMEM, and nothing is reserved. Each is used up by
+ * chunk_log_put_reserved(), which cannot fail, or given back. */
+int chunk_log_reserve(struct chunk_store *s, struct chunk *c, uint32_t n) MUST_USE;
+void chunk_log_unreserve(struct chunk_store *s, struct chunk *c, uint32_t n);
+void chunk_log_put_reserved(struct chunk_store *s, struct chunk *c, uint32_t block,
+                            const uint8_t *data, uint32_t crc);
 void chunk_log_drop(struct chunk_store *s, struct chunk *c, uint32_t from, uint32_t to);
 /* From the index, at start. */
 int chunk_log_attach(struct chunk_store *s, struct chunk *c, uint32_t block,

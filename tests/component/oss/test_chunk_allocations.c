@@ -141,4 +141,68 @@ START_TEST(each_allocation_of_a_target_may_fail)
 }
 END_TEST
 
-SUITE_MAIN("chunk-allocations", NULL, NULL, each_allocation_of_a_target_may_fail)
+/* Blocks 0 to 15 are committed, 16 to 31 acknowledged; the write covers one of each kind. */
+static int straddling_write(void)
+{
+    struct rig_op o = {.op = {.kind = CHUNK_WRITE,
+                              .ino = INO,
+                              .offset = 15 * CHUNK_BLOCK,
+                              .len = 2 * CHUNK_BLOCK,
+                              .data = data + CHUNK_BYTES / 2,
+                              .op_id = 77,
+                              .stable = true}};
+
+    return rig_run(&rig, &o);
+}
+
+static bool one_straddling_write(unsigned n)
+{
+    char spec[64];
+    bool failed;
+    int rc;
+
+    rig_make_dir(&rig);
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, INO, 0, 0, CHUNK_BYTES - 1, data, 1, true), 0);
+    ck_assert_int_eq(rig_write(&rig, INO, 0, 0, 0, data, 16 * CHUNK_BLOCK, true), 0);
+    ck_assert_int_eq(
+        rig_write(&rig, INO, 0, 0, 16 * CHUNK_BLOCK, data + 64 * KIB, 16 * CHUNK_BLOCK, false), 0);
+    memcpy(model, data, 32 * CHUNK_BLOCK);
+    snprintf(spec, sizeof spec, "mem.alloc=error@%u", n);
+    ck_assert_int_eq(fault_arm(spec), 0);
+    rc = straddling_write();
+    failed = fault_count("mem.alloc") >= n;
+    fault_disarm_all();
+    ck_assert_int_eq(rc, failed ? -ENOMEM : 0);
+    ck_assert_int_eq(rig_read(&rig, INO, 0, 0, 0, got, 32 * CHUNK_BLOCK), 0);
+    if (failed)
+        ck_assert_int_eq(memcmp(got, model, 32 * CHUNK_BLOCK), 0);
+    ck_assert_int_eq(straddling_write(), 0); /* sent again, or done already */
+    memcpy(model + 15 * CHUNK_BLOCK, data + CHUNK_BYTES / 2, 2 * CHUNK_BLOCK);
+    rig_reopen(&rig);
+    ck_assert_int_eq(rig_read(&rig, INO, 0, 0, 0, got, 32 * CHUNK_BLOCK), 0);
+    ck_assert_int_eq(memcmp(got, model, 32 * CHUNK_BLOCK), 0);
+    rig_destroy(&rig);
+    return failed;
+}
+
+START_TEST(a_write_that_finds_no_memory_changes_nothing_and_is_not_taken_for_done)
+{
+    unsigned n = 1;
+
+    log_set_level(LOG_LEVEL_ERROR);
+    model = malloc(FILE_BYTES);
+    got = malloc(FILE_BYTES);
+    data = aligned_alloc(4096, CHUNK_BYTES);
+    rig_fill(data, CHUNK_BYTES, 1);
+    while (one_straddling_write(n))
+        n++;
+    ck_assert_uint_gt(n, 1); /* something was allocated at all */
+    free(model);
+    free(got);
+    free(data);
+}
+END_TEST
+
+SUITE_MAIN("chunk-allocations", NULL, NULL, each_allocation_of_a_target_may_fail,
+           a_write_that_finds_no_memory_changes_nothing_and_is_not_taken_for_done)
