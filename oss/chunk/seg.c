@@ -21,6 +21,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/fault/fault.h"
 
 static uint32_t slots_per_file(unsigned class)
 {
@@ -70,19 +71,46 @@ static int seg_file_open(struct seg_set *s, unsigned class, uint32_t n, int flag
     return 0;
 }
 
-static int seg_file_create(struct seg_set *s, unsigned class, uint32_t n)
+static void seg_file_close(struct seg_set *s, struct seg_file *f)
+{
+    if (f->map)
+        munmap(f->map, SEG_BYTES);
+    fio_file_remove(s->fio, &f->file);
+    fio_close(&f->file);
+    mem_free(f);
+    s->n_open--;
+}
+
+static int seg_sync_dir(const struct seg_set *s)
 {
     char dir[4096];
+    int rc;
+
+    snprintf(dir, sizeof dir, "%s/seg", s->at);
+    rc = FAULT("chunk.seg.sync") ? -EIO : file_sync_dir(dir);
+    if (rc)
+        LOG_ERROR(s->tag, "%s/seg: cannot sync the directory: %s", s->dir, err_text(rc));
+    return rc;
+}
+
+/* A file that may not be there after a power cut is not used: it is made once more. */
+static int seg_file_create(struct seg_set *s, unsigned class, uint32_t n)
+{
+    struct seg_class *c = &s->classes[class - CHUNK_CLASS_MIN];
     int rc = seg_file_open(s, class, n, O_CREAT);
 
     if (rc)
         return rc;
-    snprintf(dir, sizeof dir, "%s/seg", s->at);
-    if (fsync(s->classes[class - CHUNK_CLASS_MIN].files[n]->file.fd) < 0)
-        return -errno;
-    rc = file_sync_dir(dir);
-    if (rc)
-        LOG_ERROR(s->tag, "%s/seg: cannot sync the directory: %s", s->dir, err_text(rc));
+    if (fsync(c->files[n]->file.fd) < 0) {
+        rc = -errno;
+        LOG_ERROR(s->tag, "%s/seg/%u.%06u: fsync: %s", s->dir, class, n, err_text(rc));
+    } else {
+        rc = seg_sync_dir(s);
+    }
+    if (rc) {
+        seg_file_close(s, c->files[n]);
+        c->files[n] = NULL;
+    }
     return rc;
 }
 
@@ -122,7 +150,8 @@ int seg_open(struct seg_set *s)
         rc = seg_file_open(s, class, n, 0);
     }
     closedir(d);
-    return rc;
+    /* A server that was killed may have made one, and have come no further. */
+    return rc ? rc : seg_sync_dir(s);
 }
 
 void seg_close(struct seg_set *s)
@@ -131,13 +160,8 @@ void seg_close(struct seg_set *s)
         struct seg_class *c = &s->classes[i];
 
         for (uint32_t n = 0; n < c->n_files; n++) {
-            if (c->files[n] && c->files[n]->map)
-                munmap(c->files[n]->map, SEG_BYTES);
-            if (c->files[n]) {
-                fio_file_remove(s->fio, &c->files[n]->file);
-                fio_close(&c->files[n]->file);
-            }
-            mem_free(c->files[n]);
+            if (c->files[n])
+                seg_file_close(s, c->files[n]);
         }
         mem_free(c->files);
         c->files = NULL;

@@ -4,9 +4,10 @@
  * so that slot n is in file n / (1 GiB / slot) at a multiple of its size. Disk space is allocated
  * (fallocate) in groups when the slot allocator asks, and punched out when it gives a group back.
  *
- * Ordering: a new file and its directory entry are synced when it is made; data and file size are
- * synced by seg_sync() before the index may name them. Reactor's thread, but seg_sync_fds() which
- * takes plain descriptors.
+ * Ordering: a new file and its directory entry are synced when it is made, and the entries of all
+ * once more when they are opened: whoever made the last one may have been killed before; data and
+ * file size are synced by seg_sync() before the index may name them. Reactor's thread, but
+ * seg_sync_fds() which takes plain descriptors.
  */
 #ifndef AIFS_OSS_CHUNK_SEG_H
 #define AIFS_OSS_CHUNK_SEG_H

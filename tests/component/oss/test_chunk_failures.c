@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the disk or the memory of a target refuses once: who asked is told, and nothing is believed
+ * to be durable that is not. */
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common/base/err.h"
+#include "common/base/log.h"
+#include "common/fault/fault.h"
+#include "tests/component/oss/target_bed.h"
+#include "tests/support/suite.h"
+
+static void setup(void)
+{
+    log_set_level(LOG_LEVEL_ERROR);
+    target_setup();
+}
+
+START_TEST(a_segment_file_is_used_when_its_directory_was_synced)
+{
+    rig_open(&rig);
+    ck_assert_int_eq(fault_arm("chunk.seg.sync=error@1"), 0);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, 10000, true), -EIO);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, 10000, true), 0);
+    ck_assert_uint_eq(fault_count("chunk.seg.sync"), 2); /* and not only fails once */
+    target_expect(5, data, 10000);
+    rig_reopen(&rig);
+    target_expect(5, data, 10000);
+}
+END_TEST
+
+/* They may have been made by a server that was killed before it came to that. */
+START_TEST(segment_files_that_are_found_are_synced_before_they_are_used)
+{
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, 10000, true), 0);
+    rig_close(&rig);
+    ck_assert_int_eq(fault_arm("chunk.seg.sync=error@1"), 0);
+    ck_assert_int_eq(rig_try_open(&rig), -EIO);
+    rig_open(&rig);
+    target_expect(5, data, 10000);
+}
+END_TEST
+
+SUITE_MAIN("chunk-failures", setup, target_teardown,
+           a_segment_file_is_used_when_its_directory_was_synced,
+           segment_files_that_are_found_are_synced_before_they_are_used)
