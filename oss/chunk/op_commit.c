@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * COMMIT: everything of an inode (or of all) that was acknowledged before is durable when it ends.
- * FENCE: evicted sessions are remembered with the next batch. Both fail only when the store has.
+ * FENCE: evicted sessions are remembered with the next batch. Both fail only when the store has,
+ * and then always: chunks that the failed batch had are clean since, and may be out of memory.
  */
 #include "common/base/err.h"
 #include "oss/chunk/store_int.h"
@@ -65,6 +66,8 @@ static int commit_next_of_all(struct chunk_op *op, uint64_t target)
 
 int op_commit_step(struct chunk_op *op)
 {
+    if (op->store->failed)
+        return commit_end(op, op->store->failed);
     switch (sm_state(&op->sm)) {
     case M_START:
         op->start = op->store->seq; /* what came before */

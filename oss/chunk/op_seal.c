@@ -13,6 +13,8 @@ static int seal_gate(struct chunk_op *op)
         return cut_end(op, 0);
     if (op->truncate_gen < op->inode->gen_done)
         return cut_end(op, -AIFS_ESTALE_TRUNC);
+    if (op->store->failed) /* what the index holds is known after a restart */
+        return cut_end(op, op->store->failed);
     sm_move(&op->sm, C_FLUSH);
     op->io_status = 0;
     return STEP_AGAIN;

@@ -43,6 +43,26 @@ START_TEST(segment_files_that_are_found_are_synced_before_they_are_used)
 }
 END_TEST
 
+/* Also of what the failed batch had, which is not in memory any more. */
+START_TEST(a_store_that_has_failed_calls_nothing_committed)
+{
+    uint64_t high;
+
+    rig.options.cache_bytes = 0;
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, 10000, false), 0);
+    ck_assert_int_eq(fault_arm("chunk.commit.index=error@1"), 0);
+    ck_assert_int_eq(rig_commit(&rig, 6), 0);
+    ck_assert_int_eq(rig_commit(&rig, 5), -EIO);
+    ck_assert_int_eq(rig_read(&rig, 6, 0, 0, 0, got, 100), 0);
+    ck_assert_uint_le(target_stat().cached_chunks, 1);
+    ck_assert_int_eq(rig_commit(&rig, 5), -EIO);
+    ck_assert_int_eq(rig_commit(&rig, 0), -EIO);
+    ck_assert_int_eq(rig_seal(&rig, 5, 0, CB, &high), -EIO);
+}
+END_TEST
+
 SUITE_MAIN("chunk-failures", setup, target_teardown,
+           a_store_that_has_failed_calls_nothing_committed,
            a_segment_file_is_used_when_its_directory_was_synced,
            segment_files_that_are_found_are_synced_before_they_are_used)
