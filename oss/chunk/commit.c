@@ -17,6 +17,7 @@
  * with the committer for a while.
  *
  * A failed sync or write fails the store for good: what the kernel still has of it cannot be known.
+ * Records of that batch may be durable all the same: no slot is used again or given back after it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -374,6 +375,8 @@ static int batch_commit(struct chunk_store *s, struct chunk_batch *b)
         return -EIO;
     rc = rocksdb_writebatch_count(b->wb) ? index_write(&s->index, b->wb) : 0;
     FAULT_CRASH("chunk.commit.after_index");
+    if (FAULT("chunk.commit.unknown")) /* it is durable, but that is not what was said */
+        return -EIO;
     return rc;
 }
 

@@ -550,6 +550,8 @@ int op_write_step(struct chunk_op *op)
     case W_GATE:
         return write_gate(op);
     case W_HOLD:
+        if (op->store->failed) /* while it waited */
+            return write_end(op, -EIO);
         if (op->op_id && chunk_has_op(op->c, op->op_id))
             return write_end(op, 0); /* before a restart: what was written since stays */
         rc = write_plan(op);

@@ -315,6 +315,8 @@ static void places_unback(void *arg, unsigned class, uint32_t first, uint32_t n)
     struct chunk_store *s = container_of(arg, struct chunk_store, seg);
     const struct chunk_slot_states *t = states_of(s, class);
 
+    if (s->failed) /* which slots the index names is known after a restart */
+        return;
     for (uint32_t k = first; k < first + n && k < t->n; k++)
         state_set(s, (struct chunk_slot){.number = k, .class = (uint8_t) class}, SLOT_FRESH);
     s->ready.lost = true;
