@@ -92,9 +92,20 @@ void chunk_commit_with(struct chunk_op *op)
     chunk_commit_schedule(s);
 }
 
+static void commit_later(struct chunk_store *s)
+{
+    if (!reactor_timer_running(&s->commit_timer))
+        reactor_timer_start(s->reactor, &s->commit_timer,
+                            reactor_now_ns(s->reactor) + s->options.commit_interval_ns);
+}
+
 void chunk_commit_timer(struct reactor_timer *t)
 {
-    chunk_commit_want_all(container_of(t, struct chunk_store, commit_timer));
+    struct chunk_store *s = container_of(t, struct chunk_store, commit_timer);
+
+    chunk_commit_want_all(s);
+    if (!list_empty(&s->wanted) || !list_empty(&s->batch_ops))
+        chunk_commit_schedule(s); /* they may have been wanted before, and found no memory */
 }
 
 /* ---- building ---- */
@@ -336,14 +347,16 @@ void chunk_commit_build(struct reactor_work *w)
 {
     struct chunk_store *s = container_of(w, struct chunk_store, build_work);
     struct chunk_batch *b = &s->batch;
-    int rc;
 
     s->build_pending = false;
     if (s->batch_posted)
         return;
-    rc = s->failed ? s->failed : build_reserve_fds(s);
-    if (rc) {
-        commit_fail(s, rc);
+    if (s->failed) {
+        commit_fail(s, s->failed);
+        return;
+    }
+    if (build_reserve_fds(s)) { /* nothing is lost: all wait for the timer's next turn */
+        commit_later(s);
         return;
     }
     rocksdb_writebatch_clear(b->wb);
@@ -469,9 +482,8 @@ static void batch_done(struct reactor_work *w)
         chunk_op_wake(list_entry(l, struct chunk_op, wait_link), b->status);
     if (!list_empty(&s->wanted) || !list_empty(&s->batch_ops))
         chunk_commit_schedule(s);
-    if (!list_empty(&s->dirty) && !reactor_timer_running(&s->commit_timer) && !s->failed)
-        reactor_timer_start(s->reactor, &s->commit_timer,
-                            reactor_now_ns(s->reactor) + s->options.commit_interval_ns);
+    if (!list_empty(&s->dirty) && !s->failed)
+        commit_later(s);
 }
 
 int chunk_commit_start(struct chunk_store *s)

@@ -91,7 +91,21 @@ START_TEST(after_a_failed_commit_there_is_the_old_data_or_the_new)
 }
 END_TEST
 
-SUITE_MAIN("chunk-failures", setup, target_teardown,
+START_TEST(a_commit_without_memory_is_made_later)
+{
+    rig.options.commit_interval_ns = 2 * NS_PER_MS;
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, 10000, false), 0);
+    ck_assert_int_eq(fault_arm("mem.alloc=error@1"), 0);
+    ck_assert_int_eq(rig_commit(&rig, 5), 0);
+    ck_assert_uint_ge(fault_count("mem.alloc"), 2); /* it did need some */
+    ck_assert(!target_stat().failed);
+    rig_reopen(&rig);
+    target_expect(5, data, 10000);
+}
+END_TEST
+
+SUITE_MAIN("chunk-failures", setup, target_teardown, a_commit_without_memory_is_made_later,
            after_a_failed_commit_there_is_the_old_data_or_the_new,
            a_store_that_has_failed_calls_nothing_committed,
            a_segment_file_is_used_when_its_directory_was_synced,
