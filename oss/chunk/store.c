@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Opening, closing and looking at a store. Opening takes the lock, checks the superblock, opens
- * index and segments, and scans the index once: every slot it names is marked, everything else is
- * free. Closing commits everything, then joins the committer.
+ * index and segments, and scans the index once (scan.c). Closing commits everything, then joins the
+ * committer.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -97,97 +97,6 @@ void chunk_store_unpromise(struct chunk_store *s, uint64_t *promise)
     ASSERT(*promise <= s->slots.promised_bytes);
     s->slots.promised_bytes -= *promise;
     *promise = 0;
-}
-
-/* ---- scanning the index at start ---- */
-
-static int scan_chunk(struct chunk_store *s, const struct chunk_key *k, const struct index_scan *x)
-{
-    struct chunk_record r;
-    int rc = chunk_record_decode(x->key, x->key_len, x->value, x->value_len, &r);
-
-    s->n_records++;
-    if (rc == -AIFS_ECORRUPT) { /* this chunk is lost; the others are not */
-        chunk_report_corrupt(s, k->ino, k->chunk, 0, "its index record is damaged");
-        return 0;
-    }
-    if (rc || !r.slot.class)
-        return rc;
-    rc = slots_mark(&s->slots, r.slot);
-    if (rc == -EEXIST) {
-        chunk_report_corrupt(s, k->ino, k->chunk, 0, "its slot belongs to another chunk too");
-        return -AIFS_ECORRUPT;
-    }
-    return rc;
-}
-
-static int scan_log(struct chunk_store *s, const struct chunk_key *k, const struct index_scan *x)
-{
-    struct chunk_inode *i;
-    struct log_record r;
-    struct chunk *c;
-    int rc = log_record_decode(x->key, x->key_len, x->value, x->value_len, &r);
-
-    if (!rc)
-        rc = chunk_inode_get(s, k->ino, &i);
-    if (rc)
-        return rc;
-    rc = chunk_get(s, i, k->chunk, &c);
-    if (rc == -AIFS_ECORRUPT) { /* told by scan_chunk(): lost with its chunk, and goes with it */
-        chunk_inode_put(s, i);
-        return 0;
-    }
-    if (!rc) {
-        rc = chunk_log_attach(s, c, k->block, &r);
-        chunk_put(s, c);
-    }
-    chunk_inode_put(s, i);
-    if (rc == -AIFS_ECORRUPT)
-        chunk_report_corrupt(s, k->ino, k->chunk, k->block, "a logged block without its chunk");
-    return rc;
-}
-
-static void scan_inode(struct chunk_store *s, const struct index_scan *x, rocksdb_writebatch_t *wb)
-{
-    uint64_t now = (uint64_t)clock_wall_ns(reactor_clock(s->reactor));
-    struct inode_record r;
-
-    if (!inode_record_decode(x->key, x->key_len, x->value, x->value_len, &r) && r.tombstone &&
-        r.destroyed_ns + s->options.tombstone_ns < now)
-        rocksdb_writebatch_delete(wb, (const char *)x->key, x->key_len);
-}
-
-static int scan_all(struct chunk_store *s, rocksdb_writebatch_t *wb)
-{
-    struct index_scan x;
-    struct chunk_key k;
-    int rc = 0, end;
-
-    index_scan_start(&s->index, &x, (const uint8_t *)"", 0);
-    for (; !rc && index_scan_valid(&x); index_scan_next(&x)) {
-        rc = chunk_key_parse(x.key, x.key_len, &k);
-        if (rc)
-            LOG_ERROR(s->tag, "the index holds a key of unknown kind");
-        else if (k.type == CHUNK_KEY_CHUNK)
-            rc = scan_chunk(s, &k, &x);
-        else if (k.type == CHUNK_KEY_LOG)
-            rc = scan_log(s, &k, &x); /* after all chunk records: 'l' sorts behind 'c' */
-        else if (k.type == CHUNK_KEY_INODE)
-            scan_inode(s, &x, wb);
-    }
-    end = index_scan_end(&s->index, &x);
-    return end ? end : rc;
-}
-
-static int store_scan(struct chunk_store *s)
-{
-    rocksdb_writebatch_t *wb = rocksdb_writebatch_create();
-    int rc = scan_all(s, wb);
-
-    if (!rc && rocksdb_writebatch_count(wb))
-        rc = index_write(&s->index, wb);
-    rocksdb_writebatch_destroy(wb);
-    return rc;
 }
 
 /* Space of files that no record names goes back; groups in use are whole again. */
@@ -386,7 +295,7 @@ static int store_open(struct chunk_store *s, const struct chunk_store_options *o
     if (!rc)
         rc = seg_open(&s->seg);
     if (!rc)
-        rc = store_scan(s);
+        rc = chunk_scan(s);
     if (!rc)
         rc = chunk_commit_start(s);
     if (rc)

@@ -279,6 +279,10 @@ void chunk_mark_dirty(struct chunk_store *s, struct chunk *c, uint64_t bytes);
 /* Gives up c's slot for another (class 0: none); frees the old one now or after the commit. */
 void chunk_set_slot(struct chunk_store *s, struct chunk *c, struct chunk_slot slot);
 
+/* ---- scan.c: the index, at start ---- */
+
+int chunk_scan(struct chunk_store *s) MUST_USE; /* -AIFS_ECORRUPT: told */
+
 /* ---- log.c: logged blocks ---- */
 
 struct chunk_log *chunk_log_find(struct chunk *c, uint32_t block); /* with data; NULL */
