@@ -32,11 +32,14 @@ static int inode_load(struct chunk_store *s, struct chunk_inode *i)
         return rc == -ENOENT ? 0 : rc;
     rc = inode_record_decode(key, key_len, value, len, &r);
     index_value_free(value);
-    if (rc) {
+    if (rc == -AIFS_ECORRUPT) { /* it can be removed: whoever wants more of it is told */
         LOG_ERROR(s->tag, "inode %llu: its record is damaged", (unsigned long long)i->ino);
         stat_inc(&s->n_errors);
-        return rc;
+        i->damaged = true;
+        return 0;
     }
+    if (rc)
+        return rc;
     i->gen = i->gen_done = r.truncate_gen;
     i->tombstone = r.tombstone;
     return 0;

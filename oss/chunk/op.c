@@ -91,6 +91,8 @@ int chunk_gate_check(struct chunk_op *op, bool writes)
 {
     struct chunk_inode *i = op->inode;
 
+    if (i->damaged)
+        return -AIFS_ECORRUPT;
     if (i->tombstone)
         return -ENOENT;
     if (op->truncate_gen < i->gen)

@@ -64,8 +64,10 @@ int op_destroy_step(struct chunk_op *op)
     case C_SCAN:
         return destroy_scanned(op);
     default: /* C_COMMIT */
-        if (!op->io_status)
+        if (!op->io_status) {
             op->inode->tombstone = true;
+            op->inode->damaged = false;
+        }
         return cut_end(op, op->io_status);
     }
 }

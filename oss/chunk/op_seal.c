@@ -9,6 +9,8 @@
 
 static int seal_gate(struct chunk_op *op)
 {
+    if (op->inode->damaged)
+        return cut_end(op, -AIFS_ECORRUPT);
     if (op->inode->tombstone)
         return cut_end(op, 0);
     if (op->truncate_gen < op->inode->gen_done)

@@ -38,6 +38,8 @@ static int truncate_commit(struct chunk_op *op)
 
 static int truncate_gate(struct chunk_op *op)
 {
+    if (op->inode->damaged)
+        return cut_end(op, -AIFS_ECORRUPT);
     if (op->inode->tombstone || op->truncate_gen <= op->inode->gen_done)
         return cut_end(op, 0);
     if (op->store->failed)

@@ -30,6 +30,7 @@ struct chunk_inode {
     uint64_t gen;      /* largest truncate generation applied or written with */
     uint64_t gen_done; /* largest applied: what its record says */
     bool tombstone;
+    bool damaged;        /* its record: nothing but DESTROY, which writes another */
     bool missed, looked; /* a chunk was asked for that it does not have; and another */
     bool whole;          /* each chunk that has a record is in memory */
     uint32_t refs;
@@ -253,7 +254,8 @@ void chunk_metrics_update(struct chunk_store *s); /* the gauges */
 void chunk_op_wake(struct chunk_op *op, int status); /* op->io_status = status, and on with it */
 /* The gate of an inode: many shared, or one exclusive. Grants by chunk_op_wake(). */
 void chunk_gate_enter(struct chunk_op *op, bool exclusive);
-/* 0, -ENOENT (destroyed) or -AIFS_ESTALE_TRUNC. writes: remember a newer generation. */
+/* 0, -ENOENT (destroyed), -AIFS_ESTALE_TRUNC or -AIFS_ECORRUPT (its record). writes: remember a
+ * newer generation. */
 int chunk_gate_check(struct chunk_op *op, bool writes) MUST_USE;
 /* Blocks [from, to) of op->c; exclusive for writers. Grants by chunk_op_wake(). */
 void chunk_hold(struct chunk_op *op, uint32_t from, uint32_t to, bool exclusive);

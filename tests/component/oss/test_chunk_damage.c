@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A record of a target's index that is damaged: it costs its chunk, and nothing else. */
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +19,12 @@ static void setup(void)
 }
 
 /* Of a store that is closed. */
-static void damage_record(uint64_t ino, uint64_t chunk)
+static void damage(const uint8_t *key, size_t key_len)
 {
     const struct index_options options = {MIB, MIB};
     rocksdb_writebatch_t *wb = rocksdb_writebatch_create();
-    uint8_t key[CHUNK_KEY_MAX];
-    size_t key_len = chunk_key_chunk(key, ino, chunk), len;
     struct index x;
+    size_t len;
     char path[300], *value;
 
     snprintf(path, sizeof path, "%s/index", rig.dir);
@@ -41,13 +41,15 @@ static void damage_record(uint64_t ino, uint64_t chunk)
 /* Chunk 1 has a logged block and a damaged record. */
 static void open_damaged(void)
 {
+    uint8_t key[CHUNK_KEY_MAX];
+
     rig_open(&rig);
     for (uint64_t c = 0; c < 3; c++)
         ck_assert_int_eq(rig_write(&rig, 5, c, 0, 0, data, CB, true), 0);
     ck_assert_int_eq(rig_write(&rig, 5, 1, 0, 8192, data, 4096, true), 0);
     ck_assert_uint_eq(target_stat().log_bytes, 4096);
     rig_close(&rig);
-    damage_record(5, 1);
+    damage(key, chunk_key_chunk(key, 5, 1));
     rig_open(&rig);
     ck_assert_int_eq(rig_read(&rig, 5, 1, 0, 8192, got, 4096), -AIFS_ECORRUPT);
     ck_assert_int_eq(rig_read(&rig, 5, 2, 0, 0, got, CB), 0);
@@ -94,7 +96,36 @@ START_TEST(a_damaged_record_does_not_keep_a_seal_from_ending)
 }
 END_TEST
 
+START_TEST(a_damaged_inode_record_costs_its_inode_which_can_be_destroyed)
+{
+    uint8_t key[CHUNK_KEY_MAX];
+    uint64_t high;
+
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
+    ck_assert_int_eq(rig_write(&rig, 6, 0, 0, 0, data, CB, true), 0);
+    ck_assert_int_eq(rig_truncate(&rig, 5, 1, CB, CB / 2), 0);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 1, 8192, data, 4096, true), 0); /* logged */
+    rig_close(&rig);
+    damage(key, chunk_key_inode(key, 5));
+    rig_open(&rig);
+    target_expect(6, data, CB);
+    ck_assert_int_eq(rig_read(&rig, 5, 0, 1, 0, got, 4096), -AIFS_ECORRUPT);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 1, 0, data, 100, true), -AIFS_ECORRUPT);
+    ck_assert_int_eq(rig_truncate(&rig, 5, 2, CB, 0), -AIFS_ECORRUPT);
+    ck_assert_int_eq(rig_seal(&rig, 5, 2, CB, &high), -AIFS_ECORRUPT);
+    ck_assert_int_eq(rig_destroy_ino(&rig, 5), 0);
+    ck_assert_int_eq(rig_read(&rig, 5, 0, 1, 0, got, 4096), -ENOENT);
+    rig_reopen(&rig);
+    ck_assert_int_eq(rig_read(&rig, 5, 0, 1, 0, got, 4096), -ENOENT);
+    ck_assert_uint_eq(target_stat().chunks, 1);
+    ck_assert_uint_eq(target_stat().used_bytes, CB);
+    ck_assert_uint_eq(target_stat().log_bytes, 0);
+}
+END_TEST
+
 SUITE_MAIN("chunk-damage", setup, target_teardown,
            a_damaged_record_costs_its_chunk_though_a_block_of_it_is_logged,
            a_damaged_record_does_not_keep_a_truncate_from_happening,
-           a_damaged_record_does_not_keep_a_seal_from_ending)
+           a_damaged_record_does_not_keep_a_seal_from_ending,
+           a_damaged_inode_record_costs_its_inode_which_can_be_destroyed)
