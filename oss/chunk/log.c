@@ -227,6 +227,21 @@ int chunk_log_attach(struct chunk_store *s, struct chunk *c, uint32_t block,
     return 0;
 }
 
+int chunk_log_lose(struct chunk_store *s, struct chunk *c, uint32_t block)
+{
+    uint32_t at = log_lower(c, block);
+    int rc = block < chunk_blocks(c->len) ? log_insert(c, at, block) : -AIFS_ECORRUPT;
+
+    if (rc)
+        return rc;
+    c->logs[at].flags = CHUNK_LOG_ON_DISK; /* without data: it is deleted */
+    c->crcs[block] = ~c->crcs[block];
+    CHUNK_SET(c->present, block);
+    c->logs_dirty = c->record_dirty = true;
+    chunk_mark_dirty(s, c, 0);
+    return 0;
+}
+
 void chunk_log_free_all(struct chunk_store *s, struct chunk *c)
 {
     for (uint32_t i = 0; i < c->n_logs; i++)

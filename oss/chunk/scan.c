@@ -2,8 +2,8 @@
 /*
  * The index is read once when a store is opened: every slot that it names is marked, everything
  * else is free; logged blocks come into memory with their chunks; tombstones that are old enough
- * go. A record that is damaged costs its chunk. Two records with one slot, a logged block without
- * its chunk, or an index that cannot be read: the store does not open.
+ * go. A record that is damaged costs its chunk, its block or its inode. Two records with one slot,
+ * a logged block without its chunk, or an index that cannot be read: the store does not open.
  */
 #include "common/base/err.h"
 #include "common/base/log.h"
@@ -29,15 +29,13 @@ static int scan_chunk(struct chunk_store *s, const struct chunk_key *k, const st
     return rc;
 }
 
-static int scan_log(struct chunk_store *s, const struct chunk_key *k, const struct index_scan *x)
+/* r: NULL when it is damaged. */
+static int scan_logged(struct chunk_store *s, const struct chunk_key *k, const struct log_record *r)
 {
     struct chunk_inode *i;
-    struct log_record r;
     struct chunk *c;
-    int rc = log_record_decode(x->key, x->key_len, x->value, x->value_len, &r);
+    int rc = chunk_inode_get(s, k->ino, &i);
 
-    if (!rc)
-        rc = chunk_inode_get(s, k->ino, &i);
     if (rc)
         return rc;
     rc = chunk_get(s, i, k->chunk, &c);
@@ -46,13 +44,25 @@ static int scan_log(struct chunk_store *s, const struct chunk_key *k, const stru
         return 0;
     }
     if (!rc) {
-        rc = chunk_log_attach(s, c, k->block, &r);
+        rc = r ? chunk_log_attach(s, c, k->block, r) : chunk_log_lose(s, c, k->block);
         chunk_put(s, c);
     }
     chunk_inode_put(s, i);
     if (rc == -AIFS_ECORRUPT)
         chunk_report_corrupt(s, k->ino, k->chunk, k->block, "a logged block without its chunk");
     return rc;
+}
+
+static int scan_log(struct chunk_store *s, const struct chunk_key *k, const struct index_scan *x)
+{
+    struct log_record r;
+    int rc = log_record_decode(x->key, x->key_len, x->value, x->value_len, &r);
+
+    if (rc == -AIFS_ECORRUPT) { /* this block is lost; the others are not */
+        chunk_report_corrupt(s, k->ino, k->chunk, k->block, "its log record is damaged");
+        return scan_logged(s, k, NULL);
+    }
+    return rc ? rc : scan_logged(s, k, &r);
 }
 
 static void scan_inode(struct chunk_store *s, const struct index_scan *x, rocksdb_writebatch_t *wb)

@@ -215,6 +215,7 @@ static void store_free(struct chunk_store *s)
     struct hmap_node *n, *next;
     size_t pos;
 
+    reactor_timer_cancel(s->reactor, &s->commit_timer); /* the scan may have started it */
     chunk_ready_stop(s);
     chunk_ready_fini(s);
     chunk_metrics_stop(s);

@@ -300,6 +300,9 @@ void chunk_log_drop(struct chunk_store *s, struct chunk *c, uint32_t from, uint3
 /* From the index, at start. */
 int chunk_log_attach(struct chunk_store *s, struct chunk *c, uint32_t block,
                      const struct log_record *r) MUST_USE;
+/* Its record in the index is damaged: what the home holds is older, so the block gets a sum that is
+ * wrong for it, and the next commit puts that in the place of the record. */
+int chunk_log_lose(struct chunk_store *s, struct chunk *c, uint32_t block) MUST_USE;
 void chunk_log_free_all(struct chunk_store *s, struct chunk *c);
 bool chunk_log_has_room(const struct chunk_store *s, uint32_t blocks);
 void chunk_log_release_pool(struct chunk_store *s);

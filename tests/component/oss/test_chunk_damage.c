@@ -124,8 +124,61 @@ START_TEST(a_damaged_inode_record_costs_its_inode_which_can_be_destroyed)
 }
 END_TEST
 
+/* Block 2 is logged, and its home is older. */
+static void open_damaged_log(void)
+{
+    uint8_t key[CHUNK_KEY_MAX];
+
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 4096, data + 1, 8192, true), 0);
+    rig_close(&rig);
+    damage(key, chunk_key_log(key, 5, 0, 2));
+    rig_open(&rig);
+}
+
+static void expect_damaged_block(void)
+{
+    ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 8192, got, 4096), -AIFS_ECORRUPT);
+    ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 4096, got, 4096), 0);
+    ck_assert_int_eq(memcmp(got, data + 1, 4096), 0);
+    ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 12288, got, CB - 12288), 0);
+    ck_assert_int_eq(memcmp(got, data + 12288, CB - 12288), 0);
+}
+
+START_TEST(a_damaged_logged_block_is_an_error_until_it_is_overwritten)
+{
+    open_damaged_log();
+    for (unsigned i = 0; i < 3; i++) { /* and never what its home has */
+        expect_damaged_block();
+        rig_reopen(&rig);
+    }
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 8192, data, 100, true), -AIFS_ECORRUPT);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 8192, data + 2, 4096, true), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_int_eq(rig_read(&rig, 5, 0, 0, 0, got, 16384), 0);
+        ck_assert_int_eq(memcmp(got + 4096, data + 1, 4096), 0);
+        ck_assert_int_eq(memcmp(got + 8192, data + 2, 4096), 0);
+        rig_reopen(&rig);
+    }
+}
+END_TEST
+
+START_TEST(a_damaged_logged_block_goes_with_its_chunk)
+{
+    open_damaged_log();
+    ck_assert_int_eq(rig_destroy_ino(&rig, 5), 0);
+    rig_reopen(&rig);
+    ck_assert_uint_eq(target_stat().chunks, 0);
+    ck_assert_uint_eq(target_stat().used_bytes, 0);
+    ck_assert_uint_eq(target_stat().log_bytes, 0);
+}
+END_TEST
+
 SUITE_MAIN("chunk-damage", setup, target_teardown,
            a_damaged_record_costs_its_chunk_though_a_block_of_it_is_logged,
            a_damaged_record_does_not_keep_a_truncate_from_happening,
            a_damaged_record_does_not_keep_a_seal_from_ending,
-           a_damaged_inode_record_costs_its_inode_which_can_be_destroyed)
+           a_damaged_inode_record_costs_its_inode_which_can_be_destroyed,
+           a_damaged_logged_block_is_an_error_until_it_is_overwritten,
+           a_damaged_logged_block_goes_with_its_chunk)
