@@ -110,7 +110,8 @@ struct mds_outcome {
     /*
      * An open in the reply: in: as prepared, or, with SHARD_R_DUPLICATE, as in the kept reply
      * (registered anew if a restart has lost it; what touch[] got is given back). out: lease may be
-     * lowered, the reply then says so.
+     * lowered, the reply then says so; open_id 0: there was no memory to keep what was created
+     * open, and the reply is an error.
      */
     uint64_t open_id, open_ino, lease_seq;
     enum msg_lease lease;

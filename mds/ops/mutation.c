@@ -9,7 +9,7 @@
  * from the start, a bounded number of times. A cut that is still on its way to the targets is
  * waited for. A repeated request gets its kept reply; an open in it that a restart has lost is
  * registered again. A failed commit leaves the outcome open: the link is closed without an answer,
- * and the client asks again.
+ * and the client asks again; so it is when there is no memory to look at the open in a reply.
  */
 #include <string.h>
 
@@ -73,17 +73,18 @@ static void mutate_refuse(struct mds_op *o, int status)
     op_reply(o, status, NULL);
 }
 
-/* The kept reply of an opening operation, decoded; NULL: it is none. */
-static struct msg_inode_rep *mutate_open_reply(struct mds_op *o)
+/* The kept reply of an opening operation, decoded; NULL: it is none. -ENOMEM. */
+static int mutate_open_reply(struct mds_op *o, struct msg_inode_rep **ret_rep)
 {
     struct shard_entry *e = &o->entry;
-    void *rep;
+    void *rep = NULL;
+    int rc = 0;
 
-    if (e->status != 0 || (e->op != RPC_OP_CREATE && e->op != RPC_OP_OPEN))
-        return NULL;
-    if (codec_decode(e->op, true, e->reply, e->reply_len, &o->req->arena, &rep) < 0)
-        return NULL;
-    return rep;
+    if (e->status == 0 && (e->op == RPC_OP_CREATE || e->op == RPC_OP_OPEN))
+        rc = codec_decode(e->op, true, e->reply, e->reply_len, &o->req->arena, &rep);
+    if (rc == 0)
+        *ret_rep = rep;
+    return rc;
 }
 
 static void mutate_reply(struct mds_op *o, const struct msg_inode_rep *patched)
@@ -177,28 +178,46 @@ static void mutate_keep(struct mds_op *o)
 
 /* The kept answer names an open that went with the server, and its file is gone since: otherwise it
  * would have been taken up again. */
-static bool mutate_lost_open(struct mds_op *o)
+static bool mutate_lost_open(struct mds_op *o, const struct msg_inode_rep *rep)
 {
-    const struct msg_inode_rep *rep = NULL;
-
-    if (o->open_touch < 0 && (o->entry.result & SHARD_R_DUPLICATE))
-        rep = mutate_open_reply(o);
-    return rep && rep->open_id &&
+    return o->open_touch < 0 && rep && rep->open_id &&
            !o->mds->session_ops->has_open(o->mds, o->req->header.session, rep->inode.attr.ino,
                                           rep->open_id);
+}
+
+/* What the answer promises of an open and its lease cannot be looked at for want of memory, so it
+ * is not sent: the client asks again. */
+static void mutate_unseen(struct mds_op *o)
+{
+    struct shard_entry *e = &o->entry;
+    struct mds_outcome out = {.status = e->status, .result = e->result, .ino = e->result_ino};
+
+    LOG_WARN("mds", "no memory to look at the answer of an %s", rpc_op_name(e->op));
+    if (e->result & SHARD_R_DUPLICATE)
+        out.status = -AIFS_EDOWN; /* which open it names is not known */
+    mutate_finish(o, &out);
+    op_kick(o->mds, e->result, e->result_ino);
+    rpc_link_close(o->req->from, -AIFS_EDOWN);
+    op_reply(o, -AIFS_EDOWN, NULL);
 }
 
 static void mutate_answer(struct mds_op *o)
 {
     struct shard_entry *e = &o->entry;
     struct mds_outcome out = {.status = e->status, .result = e->result, .ino = e->result_ino};
-    struct msg_inode_rep *rep = o->open_touch >= 0 ? mutate_open_reply(o) : NULL;
+    struct msg_inode_rep *rep = NULL;
     enum msg_lease promised = MSG_LEASE_NONE;
 
-    if (mutate_lost_open(o)) {
+    if ((o->open_touch >= 0 || (e->result & SHARD_R_DUPLICATE)) && mutate_open_reply(o, &rep) < 0) {
+        mutate_unseen(o);
+        return;
+    }
+    if (mutate_lost_open(o, rep)) {
         mutate_refuse(o, -ESTALE);
         return;
     }
+    if (o->open_touch < 0)
+        rep = NULL; /* as it was kept */
     if (rep && rep->open_id) {
         out.open_id = rep->open_id;
         out.open_ino = rep->inode.attr.ino;
@@ -207,6 +226,10 @@ static void mutate_answer(struct mds_op *o)
     }
     mutate_finish(o, &out);
     op_kick(o->mds, e->result, e->result_ino);
+    if (rep && rep->open_id && !out.open_id) { /* the file is there, but not open */
+        op_reply(o, -ENOMEM, NULL);
+        return;
+    }
     if (e->status == 0 && !(e->result & SHARD_R_DUPLICATE))
         mutate_keep(o);
     if (rep && ((o->local && op_open_data(o, rep) == 0) || out.lease != promised ||

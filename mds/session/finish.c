@@ -156,9 +156,12 @@ static void finish_open(struct session_module *mod, struct session *s, struct md
 
     t->hook = NULL;
     o->users--;
-    if (ours && s && !o->use && !list_empty(&o->of_use) && attach_created(mod, s, o, out->ino) < 0)
-        LOG_WARN("session", "inode %llu: no room for an open that is already answered",
+    if (ours && s && !o->use && !list_empty(&o->of_use) &&
+        attach_created(mod, s, o, out->ino) < 0) {
+        LOG_WARN("session", "inode %llu: it was created, but there is no memory to keep it open",
                  (unsigned long long)out->ino);
+        out->open_id = 0;
+    }
     if (ours && o->use) {
         if (t->marks_writer)
             session_mark_set(mod, o->use, o->id);

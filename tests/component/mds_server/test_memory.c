@@ -272,10 +272,83 @@ START_TEST(what_is_asked_without_memory_is_answered_right_or_refused)
 }
 END_TEST
 
+/* Of a caller with so many groups. Returns whether the nth allocation was made, and failed. */
+static bool open_without_memory(unsigned groups, unsigned nth, int *ret_rc,
+                                struct msg_inode_rep *ret_rep)
+{
+    static const uint32_t group[MSG_GROUPS_MAX];
+    struct msg_create_req req = {.cred = {.n_groups = groups, .groups = group},
+                                 .parent = KEY_ROOT_INO,
+                                 .name = str("new"),
+                                 .mode = 0100666,
+                                 .flags = MSG_CREATE_OPEN,
+                                 .open_flags = O_RDWR};
+    const void *rep;
+    char spec[64];
+    bool failed;
+
+    snprintf(spec, sizeof spec, "mem.alloc=error@%u", nth);
+    ck_ok(fault_arm(spec));
+    *ret_rc = rig_do(&rig, 0, RPC_OP_CREATE, &req, &rep);
+    failed = fault_count("mem.alloc") >= nth;
+    fault_disarm_all();
+    if (*ret_rc == 0)
+        *ret_rep = *(const struct msg_inode_rep *)rep;
+    rig_settle(&rig);
+    if (stopped) {
+        start_again();
+        rig_client_open(&rig, 1);
+    }
+    return failed;
+}
+
+/* It is open, and of the lease that was promised the server knows. */
+static void expect_open(const struct msg_inode_rep *rep)
+{
+    uint64_t ino = rep->inode.attr.ino, other;
+    struct mds_inode in;
+
+    other = rig_open_file(&rig, 1, ino, O_RDWR)->open_id;
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino),
+                      rep->inode.lease != MSG_LEASE_NONE);
+    rig_close_file(&rig, 1, ino, other);
+    ck_ok(rig_unlink(&rig, 0, "new"));
+    rig_settle(&rig);
+    ck_ok(rig_inode(&rig, ino, &in));
+    rig_close_file(&rig, 0, ino, rep->open_id);
+    rig_settle(&rig);
+    ck_assert_int_eq(rig_inode(&rig, ino, &in), -ENOENT);
+}
+
+/* The answer is decoded in the memory of its request, which more groups fill further. */
+START_TEST(an_open_that_is_answered_is_known_though_there_was_no_memory)
+{
+    struct msg_inode_rep rep;
+    int rc;
+
+    rig_client_open(&rig, 1);
+    for (unsigned groups = 0; groups < 400; groups += 20) {
+        bool failed = true;
+
+        for (unsigned nth = 1; failed; nth++) {
+            ck_assert_uint_lt(nth, ALLOCATIONS_MAX);
+            failed = open_without_memory(groups, nth, &rc, &rep);
+            ck_assert_msg(rc == 0 || failed, "allocation %u: %s", nth, err_name(rc));
+            if (rc == 0)
+                expect_open(&rep);
+            else
+                (void)rig_unlink(&rig, 0, "new");
+            rig_settle(&rig);
+        }
+    }
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, what_is_asked_without_memory_is_answered_right_or_refused);
+    tcase_add_test(t, an_open_that_is_answered_is_known_though_there_was_no_memory);
 }
 
 int main(void)
