@@ -259,9 +259,11 @@ int chunk_get(struct chunk_store *s, struct chunk_inode *i, uint64_t index,
     return 0;
 }
 
+/* What a failed store could not make durable is nowhere else. */
 static bool chunk_is_idle(const struct chunk *c)
 {
-    return !c->refs && !c->dirty && !c->committing && !c->n_logs && !c->wanted;
+    return !c->refs && !c->dirty && !c->committing && !c->n_logs && !c->wanted &&
+           c->durable_seq == c->seq;
 }
 
 void chunk_put(struct chunk_store *s, struct chunk *c)

@@ -2,7 +2,7 @@
 /*
  * COMMIT: everything of an inode (or of all) that was acknowledged before is durable when it ends.
  * FENCE: evicted sessions are remembered with the next batch. Both fail only when the store has,
- * and then always: chunks that the failed batch had are clean since, and may be out of memory.
+ * and then always: chunks that the failed batch had are on no list of what is dirty any more.
  */
 #include "common/base/err.h"
 #include "oss/chunk/store_int.h"

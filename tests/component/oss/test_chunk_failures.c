@@ -43,7 +43,6 @@ START_TEST(segment_files_that_are_found_are_synced_before_they_are_used)
 }
 END_TEST
 
-/* Also of what the failed batch had, which is not in memory any more. */
 START_TEST(a_store_that_has_failed_calls_nothing_committed)
 {
     uint64_t high;
@@ -54,16 +53,14 @@ START_TEST(a_store_that_has_failed_calls_nothing_committed)
     ck_assert_int_eq(fault_arm("chunk.commit.index=error@1"), 0);
     ck_assert_int_eq(rig_commit(&rig, 6), 0);
     ck_assert_int_eq(rig_commit(&rig, 5), -EIO);
-    ck_assert_int_eq(rig_read(&rig, 6, 0, 0, 0, got, 100), 0);
-    ck_assert_uint_le(target_stat().cached_chunks, 1);
+    ck_assert_int_eq(rig_read(&rig, 6, 0, 0, 0, got, 100), 0); /* others go out of memory */
     ck_assert_int_eq(rig_commit(&rig, 5), -EIO);
     ck_assert_int_eq(rig_commit(&rig, 0), -EIO);
     ck_assert_int_eq(rig_seal(&rig, 5, 0, CB, &high), -EIO);
 }
 END_TEST
 
-/* All chunks move; the records that say so are in the index, but the commit fails. What is in no
- * chunk in memory any more may be what these records name. */
+/* All chunks move; the records that say so are in the index, but the commit fails. */
 START_TEST(after_a_failed_commit_there_is_the_old_data_or_the_new)
 {
     enum { CHUNKS = 20 };
@@ -80,14 +77,25 @@ START_TEST(after_a_failed_commit_there_is_the_old_data_or_the_new)
         ck_assert_int_eq(rig_write(&rig, 5, c, 0, 0, data + CB, CB / 2, false), 0);
     ck_assert_int_eq(fault_arm("chunk.commit.unknown=error@1"), 0);
     ck_assert_int_eq(rig_commit(&rig, 5), -EIO);
-    ck_assert_int_eq(rig_read(&rig, 6, 0, 0, 0, got, 100), 0);
-    ck_assert_uint_le(target_stat().cached_chunks, 1);
-    rig_reopen(&rig);
+    rig_reopen(&rig); /* their slots are let go of by now, if not before */
     for (uint64_t c = 0; c < CHUNKS; c++) {
         ck_assert_int_eq(rig_read(&rig, 5, c, 0, 0, got, CB), 0);
         ck_assert_int_eq(memcmp(got, data + CB, CB / 2), 0);
         ck_assert_int_eq(memcmp(got + CB / 2, data + CB / 2, CB / 2), 0);
     }
+}
+END_TEST
+
+START_TEST(what_was_acknowledged_is_read_from_a_store_that_has_failed)
+{
+    rig.options.cache_bytes = 0;
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, true), 0);
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data + CB, CB, false), 0);
+    ck_assert_int_eq(fault_arm("chunk.commit.index=error@1"), 0);
+    ck_assert_int_eq(rig_commit(&rig, 5), -EIO);
+    ck_assert_int_eq(rig_read(&rig, 6, 0, 0, 0, got, 100), 0);
+    target_expect(5, data + CB, CB);
 }
 END_TEST
 
@@ -105,7 +113,9 @@ START_TEST(a_commit_without_memory_is_made_later)
 }
 END_TEST
 
-SUITE_MAIN("chunk-failures", setup, target_teardown, a_commit_without_memory_is_made_later,
+SUITE_MAIN("chunk-failures", setup, target_teardown,
+           what_was_acknowledged_is_read_from_a_store_that_has_failed,
+           a_commit_without_memory_is_made_later,
            after_a_failed_commit_there_is_the_old_data_or_the_new,
            a_store_that_has_failed_calls_nothing_committed,
            a_segment_file_is_used_when_its_directory_was_synced,
