@@ -3,7 +3,8 @@
  * What each changing request touches: read from the committed view before it is prepared.
  *
  * A name or inode that is not there is left out: execution finds out for itself, and says RETRY
- * when it has come into being meanwhile, or when a new name was only believed not to be there.
+ * when it has come into being meanwhile, or when a new name was only believed not to be there. It
+ * says so, too, when an inode could not be read: nobody knows then who has to be asked for it.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,15 +39,35 @@ static uint64_t find_new_name(const struct mds_op *o, struct view *v, uint64_t p
     return view_dirent_cached(v, parent, name->data, name->len, &d) ? d.ino : 0;
 }
 
-static bool find_file(struct view *v, uint64_t ino, struct mds_inode *ret_inode)
+/* 1: a regular file. 0: none, or something else. Else it could not be read. */
+static int find_file(struct view *v, uint64_t ino, struct mds_inode *ret_inode)
 {
-    return ino && view_inode(v, ino, ret_inode) == 0 && S_ISREG(ret_inode->mode);
+    int rc = ino ? view_inode(v, ino, ret_inode) : -ENOENT;
+
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    return S_ISREG(ret_inode->mode);
 }
 
 /* With its access list, for the rules. */
-static bool see_file(struct mds_op *o, struct view *v, uint64_t ino, struct mds_inode *ret_inode)
+static int see_file(struct mds_op *o, struct view *v, uint64_t ino, struct mds_inode *ret_inode)
 {
-    return find_file(v, ino, ret_inode) && op_acl(v, &o->req->arena, ret_inode) == 0;
+    int file = find_file(v, ino, ret_inode);
+    int rc = file > 0 ? op_acl(v, &o->req->arena, ret_inode) : 0;
+
+    return rc < 0 ? rc : file;
+}
+
+/* A file that loses this name: whether somebody has it open decides what becomes of it. */
+static void touch_removed(struct mds_op *o, struct view *v, uint64_t ino, unsigned place)
+{
+    struct mds_inode in;
+    int file = find_file(v, ino, &in);
+
+    if (file < 0)
+        o->entry.resolved[place] = 0;
+    else if (file > 0)
+        op_touch(o, ino, MDS_ACCESS_UNLINK, (int)place);
 }
 
 /* This very request was executed before: an open in its kept answer must be known to the session
@@ -127,6 +148,7 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
     bool found = req->flags & MSG_CREATE_FOUND;
     uint64_t ino = find_repeated(o, v);
     struct mds_inode in;
+    int file;
 
     if (!ino && !unnamed)
         ino = found ? find_name(v, req->parent, &req->name)
@@ -144,7 +166,10 @@ uint64_t resolve_create(struct mds_op *o, struct view *v)
             op_touch(o, 0, MDS_ACCESS_OPEN, -1)->open_flags = open_flags;
         return 0;
     }
-    if (!see_file(o, v, ino, &in))
+    file = see_file(o, v, ino, &in);
+    if (file < 0)
+        o->entry.resolved[0] = 0;
+    if (file <= 0)
         return 0;
     if (((req->flags & MSG_CREATE_EXCL) || ns_may_open(&in, &req->cred, open_flags) < 0) &&
         !is_repeat(o, v)) {
@@ -179,14 +204,12 @@ uint64_t resolve_unlink(struct mds_op *o, struct view *v)
 {
     const struct msg_name_req *req = o->msg;
     uint64_t ino = find_name(v, req->parent, &req->name);
-    struct mds_inode in;
 
     o->entry.check_resolved = true;
     o->entry.resolved[0] = ino;
     op_change(o, req->parent, &req->name);
     op_change(o, ino, NULL);
-    if (find_file(v, ino, &in))
-        op_touch(o, ino, MDS_ACCESS_UNLINK, 0);
+    touch_removed(o, v, ino, 0);
     return 0;
 }
 
@@ -207,7 +230,6 @@ uint64_t resolve_rename(struct mds_op *o, struct view *v)
     const struct msg_rename_req *req = o->msg;
     uint64_t src = find_name(v, req->parent, &req->name);
     uint64_t dst = find_new_name(o, v, req->new_parent, &req->new_name);
-    struct mds_inode in;
 
     o->entry.check_resolved = true;
     o->entry.resolved[0] = src;
@@ -216,8 +238,8 @@ uint64_t resolve_rename(struct mds_op *o, struct view *v)
     op_change(o, req->new_parent, &req->new_name);
     op_change(o, src, NULL);
     op_change(o, dst, NULL);
-    if (dst != src && !(req->flags & RENAME_EXCHANGE) && find_file(v, dst, &in))
-        op_touch(o, dst, MDS_ACCESS_UNLINK, 1);
+    if (dst != src && !(req->flags & RENAME_EXCHANGE))
+        touch_removed(o, v, dst, 1);
     return 0;
 }
 
@@ -250,6 +272,7 @@ uint64_t resolve_setattr(struct mds_op *o, struct view *v)
     const struct msg_setattr_req *req = o->msg;
     const uint32_t times = MSG_SET_ATIME | MSG_SET_MTIME | MSG_SET_ATIME_NOW | MSG_SET_MTIME_NOW;
     struct mds_inode in;
+    int file;
 
     if (req->set & MSG_SET_SIZE)
         op_cut(o, req->ino);
@@ -257,12 +280,11 @@ uint64_t resolve_setattr(struct mds_op *o, struct view *v)
         op_change(o, req->ino, NULL);
     if (o->prepare.n_changes)
         change_owner(&o->prepare.changes[0], v, req);
-    if (!see_file(o, v, req->ino, &in))
+    file = see_file(o, v, req->ino, &in);
+    if (file < 0 || (file > 0 && ns_setattr_check(&in, req) < 0))
+        o->entry.refused = true; /* nobody gives up a lease for somebody who may not */
+    if (file <= 0 || o->entry.refused)
         return 0;
-    if (ns_setattr_check(&in, req) < 0) { /* nobody gives up a lease for somebody who may not */
-        o->entry.refused = true;
-        return 0;
-    }
     if (req->set & MSG_SET_SIZE) {
         if (req->size > in.size && (in.flags & INODE_PUNCH_PENDING) && !(in.flags & INODE_INLINE))
             return req->ino;
@@ -277,7 +299,7 @@ uint64_t resolve_open(struct mds_op *o, struct view *v)
 {
     const struct msg_open_req *req = o->msg;
     struct mds_inode in;
-    bool file = see_file(o, v, req->ino, &in);
+    bool file = see_file(o, v, req->ino, &in) > 0;
 
     o->local = !(req->flags & O_TRUNC);
     if (file && (ns_may_open(&in, &req->cred, req->flags) == 0 || is_repeat(o, v))) {
@@ -334,8 +356,8 @@ uint64_t resolve_size(struct mds_op *o, struct view *v)
     const struct msg_size_req *req = o->msg;
     struct mds_inode in;
 
-    if (find_file(v, req->ino, &in) && (in.flags & INODE_PUNCH_PENDING) && req->size > in.size &&
-        req->truncate_gen == in.truncate_gen)
+    if (find_file(v, req->ino, &in) > 0 && (in.flags & INODE_PUNCH_PENDING) &&
+        req->size > in.size && req->truncate_gen == in.truncate_gen)
         return req->ino;
     op_touch(o, req->ino, MDS_ACCESS_REPORT, -1)->open_id = req->open_id;
     return 0;
@@ -346,7 +368,7 @@ uint64_t resolve_append_range(struct mds_op *o, struct view *v)
     const struct msg_append_req *req = o->msg;
     struct mds_inode in;
 
-    if (find_file(v, req->ino, &in) && (in.flags & INODE_PUNCH_PENDING) &&
+    if (find_file(v, req->ino, &in) > 0 && (in.flags & INODE_PUNCH_PENDING) &&
         req->truncate_gen == in.truncate_gen)
         return req->ino;
     op_touch(o, req->ino, MDS_ACCESS_WRITE, -1)->open_id = req->open_id;

@@ -344,11 +344,85 @@ START_TEST(an_open_that_is_answered_is_known_though_there_was_no_memory)
 }
 END_TEST
 
+#define READS_MAX 40u /* of the store, no change makes so many */
+#define OTHERS    200u
+
+static uint64_t open_ino, others[OTHERS];
+
+static void make_others(void)
+{
+    for (unsigned i = 0; i < OTHERS; i++) {
+        struct msg_create_req req = {.parent = KEY_ROOT_INO, .mode = 0100666};
+        char name[16];
+        const void *any;
+
+        snprintf(name, sizeof name, "other%u", i);
+        req.name = str(name);
+        ck_ok(rig_do(&rig, 0, RPC_OP_MKNOD, &req, &any));
+        others[i] = ((const struct msg_inode_rep *)any)->inode.attr.ino;
+    }
+}
+
+/* The cache has room for one of them in each of its parts. */
+static void forget_cached(void)
+{
+    struct mds_inode in;
+
+    for (unsigned i = 0; i < OTHERS; i++)
+        ck_ok(rig_inode(&rig, others[i], &in));
+}
+
+static int remove_open(bool by_rename)
+{
+    struct msg_rename_req move = {
+        .parent = KEY_ROOT_INO, .name = str("x"), .new_parent = KEY_ROOT_INO, .new_name = str("y")};
+
+    return by_rename ? rig_do(&rig, 0, RPC_OP_RENAME, &move, NULL) : rig_unlink(&rig, 0, "y");
+}
+
+/* What is open lives, whichever read of the store fails. */
+START_TEST(a_read_that_fails_makes_no_open_file_a_closed_one)
+{
+    bool failed = true;
+
+    make_others();
+    for (unsigned nth = 1; failed; nth++) {
+        const struct msg_inode_rep *rep = rig_create(&rig, 0, "x", O_RDWR);
+        struct mds_inode in;
+        char spec[64];
+        uint64_t id;
+        int rc;
+
+        ck_assert_uint_lt(nth, READS_MAX);
+        rig_close_file(&rig, 0, rep->inode.attr.ino, rep->open_id);
+        rep = rig_create(&rig, 0, "y", O_RDWR);
+        open_ino = rep->inode.attr.ino;
+        id = rep->open_id;
+        forget_cached();
+        snprintf(spec, sizeof spec, "mds.store.get=error@%u", nth);
+        ck_ok(fault_arm(spec));
+        rc = remove_open(_i);
+        failed = fault_count("mds.store.get") >= nth;
+        fault_disarm_all();
+        ck_assert(rc == 0 || failed);
+        if (rc != 0)
+            ck_ok(remove_open(_i));
+        ck_assert_msg(rig_inode(&rig, open_ino, &in) == 0, "read %u: the file is gone", nth);
+        rig_close_file(&rig, 0, open_ino, id);
+        rig_settle(&rig);
+        ck_assert_int_eq(rig_inode(&rig, open_ino, &in), -ENOENT);
+        (void)rig_unlink(&rig, 0, "x");
+        (void)rig_unlink(&rig, 0, "y");
+    }
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, what_is_asked_without_memory_is_answered_right_or_refused);
     tcase_add_test(t, an_open_that_is_answered_is_known_though_there_was_no_memory);
+    tcase_add_loop_test(t, a_read_that_fails_makes_no_open_file_a_closed_one, 0, 2);
 }
 
 int main(void)
