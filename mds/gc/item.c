@@ -88,6 +88,31 @@ static void item_over(struct gc_item *it, int status)
     gc_end(gc);
 }
 
+/* In that queue: flag is what its items are known by. */
+static bool is_queued(struct mds *m, uint64_t ino, uint32_t flag)
+{
+    struct mds_inode in;
+    struct view v;
+    int rc;
+
+    view_begin(mds_shard_of(m, ino), &v);
+    rc = view_inode(&v, ino, &in);
+    view_end(&v);
+    return rc == 0 && in.flags & flag;
+}
+
+static bool is_being_cut(struct mds *m, uint64_t ino)
+{
+    return is_queued(m, ino, INODE_PUNCH_PENDING);
+}
+
+/* One that has been queued since frees those whom this one would have. */
+static bool has_newer_item(const struct gc_item *it)
+{
+    return is_queued(it->q->gc->mds, it->ino,
+                     it->q->type == KEY_PUNCH ? INODE_PUNCH_PENDING : INODE_SIZE_UNSURE);
+}
+
 static void item_committed(struct mds_submit *s)
 {
     struct gc_item *it = container_of(s, struct gc_item, submit);
@@ -96,7 +121,8 @@ static void item_committed(struct mds_submit *s)
 
     mds_submit_fini(s);
     if (rc == 0) {
-        session_item_done(gc->mds, it->q->type, it->ino);
+        if (!has_newer_item(it))
+            session_item_done(gc->mds, it->q->type, it->ino);
         gc_wait_check(gc);
         if (it->q->type == KEY_PUNCH && gc->recover.skipped)
             gc_scan(&gc->recover, it->ino);
@@ -121,7 +147,8 @@ static void item_confirmed(struct gc_item *it)
     it->msg.size = (struct shard_size){.ino = it->ino,
                                        .size = it->size,
                                        .truncate_gen = it->item.truncate_gen,
-                                       .session = it->item.session};
+                                       .session = it->item.session,
+                                       .index = it->item.index};
     mds_submit(gc->mds, &it->submit, shard, SHARD_OP_SIZE_RECOVERED, &it->msg.size, SHARD_E_FREES,
                item_committed);
 }
@@ -190,18 +217,6 @@ static void item_step(struct gc_item *it)
         item_over(it, it->status);
     else
         item_confirmed(it);
-}
-
-static bool is_being_cut(struct mds *m, uint64_t ino)
-{
-    struct mds_inode in;
-    struct view v;
-    int rc;
-
-    view_begin(mds_shard_of(m, ino), &v);
-    rc = view_inode(&v, ino, &in);
-    view_end(&v);
-    return rc == 0 && in.flags & INODE_PUNCH_PENDING;
 }
 
 static bool item_ready(struct gc_item *it)

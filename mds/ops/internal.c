@@ -78,25 +78,32 @@ static int punch_done(struct txn *t, uint64_t ino)
     return 0;
 }
 
+/* -ENOENT: it is done. */
+static int queue_item(struct txn *t, enum key_type queue, uint64_t ino, struct key *ret_key,
+                      struct mds_queue_item *ret_item)
+{
+    const void *value;
+    uint32_t len;
+    int rc;
+
+    key_number(ret_key, queue, ino);
+    rc = txn_record_get(t, ret_key, &value, &len);
+    return rc < 0 ? rc : rec_queue_decode(value, len, ret_item);
+}
+
 int exec_queue_done(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct shard_queue_done *req = e->msg;
     struct mds_queue_item item;
-    const void *value;
-    uint32_t len;
     struct key k;
     int rc;
 
     (void)ret_rep;
     if (req->queue != KEY_DESTROY && req->queue != KEY_PUNCH)
         return -EINVAL;
-    key_number(&k, req->queue, req->ino);
-    rc = txn_record_get(t, &k, &value, &len);
-    if (rc < 0)
-        return rc == -ENOENT ? 0 : rc;
-    rc = rec_queue_decode(value, len, &item);
+    rc = queue_item(t, req->queue, req->ino, &k, &item);
     if (rc < 0 || item.index != req->index)
-        return rc;
+        return rc == -ENOENT ? 0 : rc;
     rc = txn_record_delete(t, &k);
     if (rc < 0)
         return rc;
@@ -141,22 +148,25 @@ static void size_apply(struct txn *t, struct mds_inode *in, const struct shard_s
         ns_changed(in, now);
 }
 
+/* Another writer of the file has died since: what the targets said is from before it was fenced. */
 int exec_size_recovered(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct shard_size *req = e->msg;
+    struct mds_queue_item item;
     struct mds_inode *in;
     struct key k;
-    int rc = txn_inode_modify(t, req->ino, &in);
+    int rc = queue_item(t, KEY_RECOVER, req->ino, &k, &item);
 
     (void)ret_rep;
     (void)e;
+    if (rc == 0 && item.index != req->index)
+        return 0;
+    if (rc == 0)
+        rc = txn_inode_modify(t, req->ino, &in);
     if (rc < 0)
         return rc == -ENOENT ? 0 : rc;
-    if (!(in->flags & INODE_SIZE_UNSURE))
-        return 0;
     size_apply(t, in, req);
     in->flags &= ~INODE_SIZE_UNSURE;
-    key_number(&k, KEY_RECOVER, req->ino);
     return txn_record_delete(t, &k);
 }
 

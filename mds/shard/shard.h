@@ -86,6 +86,7 @@ struct shard_size {
     struct msg_time mtime;
     uint64_t truncate_gen; /* of the size: an older one is ignored */
     uint64_t session;
+    uint64_t index; /* SIZE_RECOVERED: of the item that was worked on: a newer one stays */
 };
 
 struct shard_reads {

@@ -302,6 +302,8 @@ START_TEST(content)
     SWEEP(RPC_OP_APPEND_RANGE, range);
     SWEEP(SHARD_OP_TIMES, times);
     SWEEP(SHARD_OP_SIZE_UNSURE, unsure);
+    ck_ok(bed_call(&bed, SHARD_OP_SIZE_UNSURE, &unsure));
+    found.index = bed.e.index;
     SWEEP(SHARD_OP_SIZE_RECOVERED, found);
 }
 END_TEST

@@ -286,6 +286,11 @@ START_TEST(the_size_of_a_dead_writers_file_is_found_again)
     ck_assert(inode().flags & INODE_SIZE_UNSURE);
     ck_assert(bed_has(&bed, KEY_RECOVER, file));
     s.size = 7777;
+    s.index = bed.e.index - 1; /* of an item that a newer one has replaced */
+    ck_ok(bed_call(&bed, SHARD_OP_SIZE_RECOVERED, &s));
+    ck_assert_uint_eq(inode().size, 100);
+    ck_assert(bed_has(&bed, KEY_RECOVER, file));
+    s.index++;
     ck_ok(bed_call(&bed, SHARD_OP_SIZE_RECOVERED, &s));
     ck_assert_uint_eq(inode().size, 7777);
     ck_assert(!bed_has(&bed, KEY_RECOVER, file));

@@ -349,6 +349,82 @@ START_TEST(an_inline_file_of_a_dead_writer_is_cut_on_the_targets_before_it_is_fr
 }
 END_TEST
 
+/* The first of what a server has held. */
+static void answer_one(unsigned i)
+{
+    struct rpc_req *req = list_entry(list_pop_front(&rig.oss[i].held), struct rpc_req, link);
+    struct msg_seal_rep seal = {.high_water = rig.oss[i].high_water};
+
+    rpc_reply(req, 0, req->header.op == RPC_OP_OSS_SEAL ? &seal : NULL);
+    rig_settle(&rig);
+}
+
+static bool held_there(void *arg)
+{
+    return !list_empty(&((struct rig_oss *)arg)->held);
+}
+
+/* What the first seal has found is from before the second writer was kept out. */
+START_TEST(a_file_of_two_dead_writers_is_sealed_when_the_second_is_fenced)
+{
+    struct rig_call call = {0};
+    struct mds_inode in;
+
+    rig_open_file(&rig, 1, ino, O_RDWR); /* both without a lease */
+    rig.oss[1].mute = true;
+    rig_client_forget(&rig, 0);
+    ck_assert(rig_until(&rig, 10000, held_there, &rig.oss[1]));
+    answer_one(1); /* the fence */
+    ck_assert(rig_until(&rig, 5000, held_there, &rig.oss[1]));
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[1], RPC_OP_OSS_SEAL, ino), 1);
+    rig.client[1].alive = false;
+    rig_send(&rig, 1, 0, &call, RPC_OP_SESSION_CLOSE, NULL);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+    answer_one(1); /* the seal */
+    rig_settle(&rig);
+    ck_assert(rig_has(&rig, KEY_RECOVER, ino));
+    ck_ok(rig_inode(&rig, ino, &in));
+    ck_assert(in.flags & INODE_SIZE_UNSURE);
+    rig.oss[1].high_water = 900000;
+    rig.oss[1].mute = false;
+    rig_oss_release(&rig, 1);
+    rig_client_open(&rig, 2);
+    ck_assert_uint_eq(rig_open_file(&rig, 2, ino, O_RDWR)->inode.attr.size, 900000);
+}
+END_TEST
+
+/* The cut of a growth that was given up was under way already. */
+START_TEST(an_earlier_cut_does_not_free_an_inline_file_of_a_dead_writer)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "small", O_RDWR);
+    struct msg_size_req size = {.ino = rep->inode.attr.ino,
+                                .open_id = rep->open_id,
+                                .layout_generation = rep->inode.layout.generation,
+                                .give_up = true};
+    struct msg_open_req open = {.ino = size.ino, .flags = O_RDWR};
+    struct rig_call call = {0};
+
+    rig.oss[1].mute = true;
+    ck_ok(rig_do(&rig, 0, RPC_OP_SIZE, &size, NULL));
+    rig.client[0].alive = false;
+    ck_ok(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL));
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &open);
+    rig_settle(&rig);
+    answer_one(1); /* the cut of before */
+    answer_one(1); /* the fence */
+    rig_pass(&rig, 200);
+    ck_assert_uint_eq(rig_oss_last(&rig.oss[1], RPC_OP_OSS_TRUNCATE)->seq, 2);
+    ck_assert(!call.done);
+    rig.oss[1].mute = false;
+    rig_oss_release(&rig, 1);
+    ck_assert(rig_until(&rig, 10000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+}
+END_TEST
+
 START_TEST(an_orphan_of_a_dead_client_is_destroyed_after_its_eviction)
 {
     struct mds_inode in;
@@ -489,6 +565,8 @@ static void add(TCase *t)
     tcase_add_test(t, what_an_evicted_session_sends_is_refused);
     tcase_add_test(t, a_client_that_opens_again_loses_its_old_session_at_once);
     tcase_add_test(t, an_inline_file_of_a_dead_writer_is_cut_on_the_targets_before_it_is_free);
+    tcase_add_test(t, a_file_of_two_dead_writers_is_sealed_when_the_second_is_fenced);
+    tcase_add_test(t, an_earlier_cut_does_not_free_an_inline_file_of_a_dead_writer);
     tcase_add_test(t, an_orphan_of_a_dead_client_is_destroyed_after_its_eviction);
     tcase_add_test(t, an_eviction_does_not_wait_for_a_file_that_goes_with_its_tree);
     tcase_add_test(t, a_session_that_closed_its_files_ends_without_a_fence);
