@@ -68,12 +68,16 @@ static int get_in_line(struct locks_module *mod, const struct mds_op *o)
     return rc;
 }
 
-/* Not granted. other: what is in the way, copied before anything changes. */
+/* Not granted. other: what is in the way, copied before anything changes. The session may have
+ * ended while this was executed: then its waits are over. */
 static void refuse(struct locks_module *mod, struct mds_op *o, struct msg_lock_rep *rep)
 {
     const struct msg_lock_req *msg = o->req->msg;
     uint64_t ino = msg->ino;
-    int rc = msg->wait ? get_in_line(mod, o) : 0;
+    int rc = msg->wait ? o->mds->session_ops->check(o->mds, o->req) : 0;
+
+    if (rc == 0 && msg->wait)
+        rc = get_in_line(mod, o);
 
     rep->granted = false;
     rep->queued = msg->wait != 0;

@@ -324,6 +324,28 @@ START_TEST(a_client_that_leaves_gives_up_its_locks_and_waits)
 }
 END_TEST
 
+/* It was asked for before the session ended, and is refused behind that. */
+START_TEST(a_session_that_ends_while_its_lock_is_refused_waits_for_nothing)
+{
+    struct msg_lock_req want = ask(0, 1, W, 0, 0, 7);
+    struct rig_call lock_call = {0}, close_call = {0};
+
+    want.lock.kind = MSG_LOCK_FLOCK;
+    ck_assert(flock_it(0, R, 0));
+    ck_assert(flock_it(1, R, 0));
+    rig.client[0].alive = false;
+    rig_send(&rig, 0, 1, &lock_call, RPC_OP_LOCK, &want); /* what it has goes first */
+    rig_send(&rig, 0, 0, &close_call, RPC_OP_SESSION_CLOSE, NULL);
+    ck_assert(rig_until(&rig, 2000, rig_is_done, &close_call));
+    ck_assert(rig_until(&rig, 2000, rig_is_done, &lock_call));
+    rig_pass(&rig, 1000);
+    ck_assert_uint_eq(listed(true), 0);
+    ck_assert_int_ne(lock_call.status, 0);
+    rig_forget(&lock_call);
+    rig_forget(&close_call);
+}
+END_TEST
+
 START_TEST(a_file_has_so_many_locks_and_no_more)
 {
     struct msg_lock_req req = ask(0, 1, W, 0, 0, 0);
@@ -366,6 +388,7 @@ static void add(TCase *t)
     tcase_add_test(t, locks_survive_a_restart_and_waits_ask_again);
     tcase_add_test(t, the_locks_of_a_silent_client_are_free_after_the_fence);
     tcase_add_test(t, a_client_that_leaves_gives_up_its_locks_and_waits);
+    tcase_add_test(t, a_session_that_ends_while_its_lock_is_refused_waits_for_nothing);
     tcase_add_test(t, a_file_has_so_many_locks_and_no_more);
 }
 
