@@ -362,7 +362,8 @@ void session_reclaim(struct rpc_req *req)
     if (rc == 0 && msg->last && s->reclaiming) {
         s->reclaiming = false;
         s->marks_until_ns = session_now_ns(mod) + m->conf.lease_ns;
-        s->evict_due = NULL;
+        if (!s->closing) /* it goes, whatever it says */
+            s->evict_due = NULL;
         session_serve_opening(mod, &s->client);
         session_grace_check(mod);
     }

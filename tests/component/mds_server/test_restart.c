@@ -328,6 +328,25 @@ START_TEST(a_create_whose_file_has_gone_since_is_not_answered_with_the_open_it_h
 }
 END_TEST
 
+START_TEST(a_session_that_leaves_while_others_reclaim_is_answered_although_it_reclaims_too)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
+    struct rig_call call = {0};
+
+    rig_restart(&rig);
+    rig_send(&rig, 0, 0, &call, RPC_OP_SESSION_CLOSE, NULL);
+    rig_pass(&rig, 200);
+    ck_assert(!call.done); /* until client 1 has said what it has */
+    ck_ok(rig_reclaim(&rig, 0, ino, open_id, O_RDWR, MSG_LEASE_WRITE, seq));
+    ck_ok(rig_reclaim(&rig, 1, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_assert(rig_until(&rig, 2000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+    rig.client[0].alive = false;
+}
+END_TEST
+
 START_TEST(a_server_whose_disk_is_full_starts_and_lets_files_be_removed)
 {
     struct msg_create_req req = {.parent = KEY_ROOT_INO, .name = str("g"), .mode = 0100666};
@@ -481,6 +500,8 @@ static void add(TCase *t)
     tcase_add_test(t,
                    a_create_answered_again_takes_the_lease_of_who_has_found_the_file_by_a_new_name);
     tcase_add_test(t, a_create_whose_file_has_gone_since_is_not_answered_with_the_open_it_had);
+    tcase_add_test(t,
+                   a_session_that_leaves_while_others_reclaim_is_answered_although_it_reclaims_too);
 }
 
 static void add_crashes(TCase *t)
