@@ -58,7 +58,7 @@ static void lease_get_ready(struct mds_prepare *p, int status)
         outcome.status = read_inode(p->mds, p->touch[0].ino, &g->req->arena, &rep.inode);
     if (outcome.status == 0) {
         session_grant(mod, u, LEASE_ACCESS_GET, p->touch[0].open_flags);
-        u->told = u->lease;
+        session_lease_told(u, u->lease);
         rep.inode.lease = u->lease.kind;
         rep.inode.lease_seq = u->lease.seq;
     }

@@ -79,7 +79,7 @@ static void tell_lease(struct session_use *u, struct mds_outcome *o)
     if (u->told.kind >= offer.kind)
         offer = u->told;
     else
-        u->told = offer;
+        session_lease_told(u, offer);
     o->lease = offer.kind;
     o->lease_seq = offer.seq;
 }

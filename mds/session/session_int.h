@@ -352,6 +352,8 @@ void session_use_put(struct session_module *mod, struct session_use *u);  /* fre
 void session_use_drop(struct session_module *mod, struct session_use *u); /* opens and lease too */
 void session_lease_set(struct session_module *mod, struct session_use *u, enum msg_lease kind,
                        uint64_t seq);
+/* With the answer that is about to leave. If another one is being taken back, this goes as well. */
+void session_lease_told(struct session_use *u, struct session_grant told);
 
 struct session_open *session_open_find(struct session_module *mod, uint64_t id);
 struct session_open *session_open_new(struct session_module *mod, struct session *s, uint64_t id,

@@ -307,6 +307,13 @@ void session_lease_set(struct session_module *mod, struct session_use *u, enum m
     }
 }
 
+void session_lease_told(struct session_use *u, struct session_grant told)
+{
+    if (told.seq != u->told.seq)
+        u->recall_sent = false; /* with the tick */
+    u->told = told;
+}
+
 /* ---- opens ---- */
 
 struct session_open *session_open_find(struct session_module *mod, uint64_t id)

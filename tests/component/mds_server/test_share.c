@@ -105,6 +105,29 @@ START_TEST(a_reader_that_becomes_a_writer_beside_others_gives_its_lease_back_fir
 }
 END_TEST
 
+/* The answer that says so may be lost, and the word that the first one is to be given back, too. */
+START_TEST(a_better_lease_that_is_told_while_the_first_is_taken_back_is_taken_back_too)
+{
+    uint64_t ino = make("f");
+    struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
+    struct rig_call call = {0};
+    const struct msg_inode_rep *rep;
+
+    rig_open_file(&rig, 0, ino, O_RDONLY);
+    rig.client[0].release = false;
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &req);
+    rig_settle(&rig);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 1);
+    rep = rig_open_file(&rig, 0, ino, O_RDWR);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    rig.client[0].release = true;
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+    ck_assert(rig.client[0].alive);
+}
+END_TEST
+
 START_TEST(a_truncate_by_somebody_else_waits_for_the_writer)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
@@ -542,6 +565,7 @@ static void add(TCase *t)
     tcase_add_test(t, readers_share_read_leases_without_a_recall);
     tcase_add_test(t, a_second_opener_recalls_the_writer_and_everybody_works_without_leases);
     tcase_add_test(t, a_writer_recalls_readers);
+    tcase_add_test(t, a_better_lease_that_is_told_while_the_first_is_taken_back_is_taken_back_too);
     tcase_add_test(t, a_reader_that_becomes_a_writer_beside_others_gives_its_lease_back_first);
     tcase_add_test(t, a_truncate_by_somebody_else_waits_for_the_writer);
     tcase_add_test(t, reports_and_closes_do_not_wait_for_a_recall);
