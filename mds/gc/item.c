@@ -88,8 +88,8 @@ static void item_over(struct gc_item *it, int status)
     gc_end(gc);
 }
 
-/* In that queue: flag is what its items are known by. */
-static bool is_queued(struct mds *m, uint64_t ino, uint32_t flag)
+/* In that queue: flag is what its items are known by. 1, 0, or it could not be read. */
+static int is_queued(struct mds *m, uint64_t ino, uint32_t flag)
 {
     struct mds_inode in;
     struct view v;
@@ -98,19 +98,22 @@ static bool is_queued(struct mds *m, uint64_t ino, uint32_t flag)
     view_begin(mds_shard_of(m, ino), &v);
     rc = view_inode(&v, ino, &in);
     view_end(&v);
-    return rc == 0 && in.flags & flag;
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    return (in.flags & flag) != 0;
 }
 
-static bool is_being_cut(struct mds *m, uint64_t ino)
+/* Or nobody knows. */
+static bool may_be_being_cut(struct mds *m, uint64_t ino)
 {
-    return is_queued(m, ino, INODE_PUNCH_PENDING);
+    return is_queued(m, ino, INODE_PUNCH_PENDING) != 0;
 }
 
 /* One that has been queued since frees those whom this one would have. */
 static bool has_newer_item(const struct gc_item *it)
 {
     return is_queued(it->q->gc->mds, it->ino,
-                     it->q->type == KEY_PUNCH ? INODE_PUNCH_PENDING : INODE_SIZE_UNSURE);
+                     it->q->type == KEY_PUNCH ? INODE_PUNCH_PENDING : INODE_SIZE_UNSURE) > 0;
 }
 
 static void item_committed(struct mds_submit *s)
@@ -224,7 +227,7 @@ static bool item_ready(struct gc_item *it)
     struct mds *m = it->q->gc->mds;
     uint64_t fence = it->q->type == KEY_RECOVER ? session_fence(m, it->item.session) : 0;
 
-    if (fence == UINT64_MAX || (it->q->type == KEY_RECOVER && is_being_cut(m, it->ino)))
+    if (fence == UINT64_MAX || (it->q->type == KEY_RECOVER && may_be_being_cut(m, it->ino)))
         return false;
     for (uint32_t i = 0; i < it->targets.n; i++) {
         if (!cluster_target_fenced(m, it->targets.ids[i], fence))

@@ -17,7 +17,7 @@ static bool punch_pending(struct gc *gc, uint64_t ino)
     view_begin(shard, &v);
     rc = view_inode(&v, ino, &in);
     view_end(&v);
-    return rc == 0 && (in.flags & INODE_PUNCH_PENDING);
+    return rc == 0 ? in.flags & INODE_PUNCH_PENDING : rc != -ENOENT; /* if nobody knows: yes */
 }
 
 static void wait_run(struct reactor_work *work)

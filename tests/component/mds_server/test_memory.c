@@ -417,11 +417,88 @@ START_TEST(a_read_that_fails_makes_no_open_file_a_closed_one)
 }
 END_TEST
 
+static struct msg_setattr_req shrink = {.set = MSG_SET_SIZE, .size = 1000};
+
+/* Of a file with chunks on a server that does not answer; it is not in the cache. */
+static void begin_cut(struct rig_call *call)
+{
+    make_others();
+    rig_grow(&rig, 0, file, open_id, 100000);
+    rig.oss[0].mute = true;
+    shrink.ino = file;
+    rig_send(&rig, 0, 1, call, RPC_OP_SETATTR, &shrink);
+    rig_settle(&rig);
+    ck_assert(!call->done);
+    ck_assert(rig_has(&rig, KEY_PUNCH, file));
+    forget_cached();
+}
+
+START_TEST(a_read_that_fails_makes_no_cut_a_finished_one)
+{
+    struct rig_call call = {0};
+
+    begin_cut(&call);
+    ck_ok(fault_arm("mds.store.get=error@1+"));
+    rig_pass(&rig, 600);
+    ck_assert_uint_gt(fault_count("mds.store.get"), 0);
+    fault_disarm_all();
+    ck_assert(!call.done);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    ck_assert(((const struct msg_inode_rep *)call.c.rep)->inode.attr.flags &
+              MSG_ATTR_PUNCH_PENDING);
+    rig_forget(&call);
+}
+END_TEST
+
+static void answer_fences(void)
+{
+    struct list *l, *next;
+
+    list_for_each_safe (l, next, &rig.oss[0].held) {
+        struct rpc_req *req = list_entry(l, struct rpc_req, link);
+
+        if (req->header.op != RPC_OP_OSS_FENCE)
+            continue;
+        list_remove(l);
+        rpc_reply(req, 0, NULL);
+    }
+}
+
+/* What is to be cut would count as written. */
+START_TEST(a_read_that_fails_lets_no_file_be_sealed_before_it_is_cut)
+{
+    struct rig_call call = {0};
+    struct mds_inode in;
+
+    begin_cut(&call);
+    rig.client[0].alive = false;
+    ck_ok(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL));
+    rig_settle(&rig);
+    forget_cached();
+    ck_ok(fault_arm("mds.store.get=error@1+"));
+    answer_fences();
+    rig_pass(&rig, 400);
+    ck_assert_uint_gt(fault_count("mds.store.get"), 0);
+    fault_disarm_all();
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_SEAL, file), 0);
+    rig.oss[0].mute = false;
+    rig_oss_release(&rig, 0);
+    rig_pass(&rig, 20000);
+    ck_assert(!rig_has(&rig, KEY_RECOVER, file));
+    ck_ok(rig_inode(&rig, file, &in));
+    ck_assert_uint_eq(in.size, 1000);
+    rig_forget(&call);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, what_is_asked_without_memory_is_answered_right_or_refused);
     tcase_add_test(t, an_open_that_is_answered_is_known_though_there_was_no_memory);
+    tcase_add_test(t, a_read_that_fails_makes_no_cut_a_finished_one);
+    tcase_add_test(t, a_read_that_fails_lets_no_file_be_sealed_before_it_is_cut);
     tcase_add_loop_test(t, a_read_that_fails_makes_no_open_file_a_closed_one, 0, 2);
 }
 
