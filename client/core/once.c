@@ -7,7 +7,9 @@
  * because its answer was lost; the target answers as done what it has done. Those that share a call
  * have numbers that follow each other, and keep them when each goes by itself then; one that has a
  * number shares no call. Of a file that has another truncate generation by now it is another
- * transfer. Nothing here can fail.
+ * transfer. In another session a target would not know the number, and the server may have let
+ * others write there since: what was begun in an earlier one is not sent any more. Nothing here can
+ * fail.
  */
 #include "client/core/core_int.h"
 
@@ -16,6 +18,12 @@ uint64_t once_id(struct oss_io *io)
     if (io->once && !io->once_id)
         io->once_id = ++io->core->op_ids;
     return io->once_id;
+}
+
+bool once_is_late(const struct oss_io *io)
+{
+    return (io->kind == OSS_IO_WRITE || io->kind == OSS_IO_PUNCH) &&
+           io->session_epoch != io->core->session.epoch;
 }
 
 void once_forget(struct oss_io *io)

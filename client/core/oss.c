@@ -48,6 +48,7 @@ struct oss_io *oss_io_new(struct core *c, enum oss_kind kind, struct core_inode 
     io->core = c;
     io->kind = kind;
     io->inode = inode_ref(i);
+    io->session_epoch = c->session.epoch;
     rpc_call_init(&io->call, opcodes[kind], &io->msg, NULL, io);
     reactor_timer_init(&io->timer, io_timer);
     return io;
@@ -471,6 +472,10 @@ static struct oss_node *io_route(struct oss_io *io)
 
     if (io->cancelled || c->forced) {
         io_finish(io, c->forced ? -EIO : -EINTR);
+        return NULL;
+    }
+    if (once_is_late(io)) {
+        io_failed(io, -AIFS_ESESSION);
         return NULL;
     }
     io->target = oss_target_of(c, &io->inode->layout, io->range.chunk);

@@ -106,7 +106,7 @@ struct oss_io {
     struct mds_op *attr_op; /* brings the attributes it waits for */
     struct reactor_timer timer;
     unsigned attempt;
-    uint32_t session_epoch;
+    uint32_t session_epoch; /* in which it was begun, then of the one it was sent in */
     bool stable, sent, cancelled, queued, hung_logged, ahead;
     bool alone;  /* not in a shared call: one has failed */
     bool fickle; /* its memory may change while it is sent: a wrong sum goes to who asked */
@@ -145,6 +145,7 @@ void oss_call_header(struct core *c, struct rpc_call *call, const struct oss_nod
 /* ---- once.c ---- */
 uint64_t once_id(struct oss_io *io); /* 0: it may be done as often as it comes */
 void once_forget(struct oss_io *io);
+bool once_is_late(const struct oss_io *io); /* it changes a file, in a session that is over */
 
 /* ---- between oss.c and share.c ---- */
 

@@ -4,6 +4,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 
 #include "common/base/err.h"
 #include "tests/support/file_bed.h"
@@ -147,10 +148,100 @@ START_TEST(what_is_asked_when_its_lease_is_over_is_not_sent_in_vain)
 }
 END_TEST
 
+/* The next renewal is told so, whatever else is asked. */
+static void end_session(void)
+{
+    struct core_stats stats;
+
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_mds_forget_sessions(&bed.cluster);
+    bed_spin(&bed, 6 * NS_PER_S);
+    core_get_stats(c, &stats);
+    ck_assert_uint_eq(stats.sessions_lost, 1);
+}
+
+/* What targets hold comes back with this: sent once more it would be in the next session, which
+ * does not know whether it has been done. */
+static void refuse_held(int status)
+{
+    fake_targets_fail_writes(&bed.cluster, status);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        bed.cluster.oss[k].fail_punches = status;
+    fake_targets_release(&bed.cluster);
+    fake_targets_fail_writes(&bed.cluster, 0);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++)
+        bed.cluster.oss[k].fail_punches = 0;
+}
+
+static struct core_file *file_without_a_lease(void)
+{
+    core_release(c, stored_file("f", ROOM));
+    file_bed_remount(NULL);
+    bed.cluster.no_leases = true;
+    return bed_open(&bed, c, "f", O_RDWR, NULL);
+}
+
+START_TEST(a_write_without_a_lease_of_before_is_not_made_in_it)
+{
+    struct core_file *f = file_without_a_lease();
+    struct iovec iov = {data + 1000, 5000};
+    struct bed_op write;
+
+    fake_targets_hold(&bed.cluster);
+    bed_op_init(&write);
+    core_write(c, &write.q, f, 0, &iov, 1, 5000);
+    end_session();
+    refuse_held(-AIFS_EBUSY_SERVER);
+    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &write)), EIO);
+    bed_expect_durable(&bed, "f", data, ROOM);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 5000), 0); /* in the next one */
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(writes_of_before_that_shared_a_call_are_not_made_in_it)
+{
+    struct core_file *f = file_without_a_lease();
+    struct iovec iov = {data + 1000, 5000};
+    struct bed_op writes[2];
+
+    fake_targets_hold(&bed.cluster);
+    for (unsigned k = 0; k < 2; k++) {
+        bed_op_init(&writes[k]);
+        core_write(c, &writes[k].q, f, k * 8192, &iov, 1, 5000);
+    }
+    end_session();
+    refuse_held(-AIFS_EFENCED);
+    for (unsigned k = 0; k < 2; k++)
+        ck_assert_int_eq(err_to_errno(bed_wait(&bed, &writes[k])), EIO);
+    bed_expect_durable(&bed, "f", data, ROOM);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_hole_of_before_is_not_punched_in_it)
+{
+    struct core_file *f = file_without_a_lease();
+    struct bed_op punch;
+
+    fake_targets_hold(&bed.cluster);
+    bed_op_init(&punch);
+    core_fallocate(c, &punch.q, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, MIB);
+    end_session();
+    refuse_held(-AIFS_EBUSY_SERVER);
+    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &punch)), EIO);
+    bed_expect_durable(&bed, "f", data, ROOM);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            what_needs_nothing_of_it_is_done_in_the_next_one,
            what_may_have_been_done_in_it_is_not_done_again,
            what_is_asked_when_its_lease_is_over_is_not_sent_in_vain,
+           a_write_without_a_lease_of_before_is_not_made_in_it,
+           writes_of_before_that_shared_a_call_are_not_made_in_it,
+           a_hole_of_before_is_not_punched_in_it,
            a_report_of_before_is_no_error_of_what_is_written_in_it,
            a_growth_of_before_ends_none_that_is_under_way_in_it,
            what_was_asked_by_an_open_of_before_is_an_io_error)
