@@ -124,8 +124,13 @@ static void size_called(struct mds_op *op, int status)
 static void alloc_report(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
-    struct mds_op *op = mds_op_new(q->p.core, RPC_OP_SIZE, q, size_called);
+    struct mds_op *op;
 
+    if (!file_is_current(q->p.file)) {
+        req_finish(q, -EIO);
+        return;
+    }
+    op = mds_op_new(q->p.core, RPC_OP_SIZE, q, size_called);
     if (op) {
         op->inode = inode_ref(i);
         op->msg.size = (struct msg_size_req){

@@ -188,6 +188,10 @@ static void written(struct core_req *q)
         write_done(q);
         return;
     }
+    if (!file_is_current(q->p.file)) { /* it is written, and nobody may hear how far */
+        q->p.end(q, -EIO);
+        return;
+    }
     op = mds_op_new(q->p.core, RPC_OP_SIZE, q, size_called);
     if (op) {
         op->inode = inode_ref(i);

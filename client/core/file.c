@@ -25,6 +25,11 @@ int core_file_flags(const struct core_file *f)
     return f->flags;
 }
 
+bool file_is_current(const struct core_file *f)
+{
+    return f->session_epoch == f->inode->core->session.epoch && f->open_id;
+}
+
 bool file_ready(struct core_req *q, void (*resume)(struct core_req *q))
 {
     const struct core_file *f = q->p.file;

@@ -24,6 +24,7 @@ struct truncation {
     struct flush_wait flush;
     struct msg_setattr_req set;
     struct msg_cred cred;
+    uint32_t epoch; /* of the session that the open is of */
     bool unflushed; /* of a small file nothing is kept: nothing was sent */
 };
 
@@ -110,10 +111,11 @@ static void answered(struct mds_op *op, int status)
 
 static void send_setattr(struct truncation *t)
 {
-    struct mds_op *op = mds_op_new(t->core, RPC_OP_SETATTR, NULL, answered);
+    bool late = t->set.open_id && t->epoch != t->core->session.epoch;
+    struct mds_op *op = late ? NULL : mds_op_new(t->core, RPC_OP_SETATTR, NULL, answered);
 
     if (!op) {
-        truncation_end(t, -ENOMEM);
+        truncation_end(t, late ? -EIO : -ENOMEM);
         return;
     }
     op->msg.setattr = t->set;
@@ -188,7 +190,8 @@ static void truncate_start(struct core_req *q, const struct msg_setattr_req *set
         req_finish(q, -ENOMEM);
         return;
     }
-    *t = (struct truncation){.q = q, .inode = i, .core = c, .set = *set, .cred = q->cred};
+    *t = (struct truncation){
+        .q = q, .inode = i, .core = c, .set = *set, .cred = q->cred, .epoch = c->session.epoch};
     if (groups) {
         memcpy(t + 1, q->cred.groups, groups);
         t->cred.groups = (const uint32_t *)(t + 1);

@@ -235,6 +235,67 @@ START_TEST(a_hole_of_before_is_not_punched_in_it)
 }
 END_TEST
 
+/* The session is lost behind the last of its bytes. */
+START_TEST(the_end_of_a_write_of_before_is_not_told_by_its_open)
+{
+    struct core_file *f = file_without_a_lease();
+    struct iovec iov = {data, 5000};
+    struct bed_op write;
+
+    fake_targets_hold(&bed.cluster);
+    bed_op_init(&write);
+    core_write(c, &write.q, f, 0, &iov, 1, 5000);
+    bed.cluster.hold_opens = true;
+    end_session();
+    fake_targets_release(&bed.cluster);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_release_removals(&bed.cluster);
+    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &write)), EIO);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(the_end_of_a_hole_of_before_is_not_told_by_its_open)
+{
+    struct core_file *f = file_without_a_lease();
+    struct bed_op punch;
+
+    fake_targets_hold(&bed.cluster);
+    bed_op_init(&punch);
+    core_fallocate(c, &punch.q, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, MIB);
+    bed.cluster.hold_opens = true;
+    end_session();
+    fake_targets_release(&bed.cluster);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_release_removals(&bed.cluster);
+    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &punch)), EIO);
+    core_release(c, f);
+}
+END_TEST
+
+/* It waits for a write that was begun before it. */
+START_TEST(a_cut_of_before_that_has_not_left_is_an_io_error)
+{
+    struct core_file *f = file_without_a_lease();
+    struct msg_setattr_req set = {.ino = core_file_ino(f), .set = MSG_SET_SIZE, .size = 10};
+    struct iovec iov = {data, 5000};
+    struct bed_op write, cut;
+
+    fake_targets_hold(&bed.cluster);
+    bed_op_init(&write);
+    core_write(c, &write.q, f, 0, &iov, 1, 5000);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    bed_op_init(&cut);
+    core_setattr(c, &cut.q, &set, f);
+    end_session();
+    refuse_held(-AIFS_EBUSY_SERVER);
+    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &write)), EIO);
+    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &cut)), EIO);
+    bed_expect_durable(&bed, "f", data, ROOM);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            what_needs_nothing_of_it_is_done_in_the_next_one,
            what_may_have_been_done_in_it_is_not_done_again,
@@ -242,6 +303,9 @@ SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            a_write_without_a_lease_of_before_is_not_made_in_it,
            writes_of_before_that_shared_a_call_are_not_made_in_it,
            a_hole_of_before_is_not_punched_in_it,
+           the_end_of_a_hole_of_before_is_not_told_by_its_open,
+           the_end_of_a_write_of_before_is_not_told_by_its_open,
+           a_cut_of_before_that_has_not_left_is_an_io_error,
            a_report_of_before_is_no_error_of_what_is_written_in_it,
            a_growth_of_before_ends_none_that_is_under_way_in_it,
            what_was_asked_by_an_open_of_before_is_an_io_error)
