@@ -419,8 +419,8 @@ void req_refresh(struct core_req *q, void (*resume)(struct core_req *q));
 /* The same after an answer that these were not new enough; after too many q ends with status. */
 void req_outdated(struct core_req *q, int status, void (*resume)(struct core_req *q));
 
-void lease_reply(struct core_inode *i,
-                 const struct msg_inode *m); /* what a reply says about our lease */
+/* What a reply says about our lease; nothing, when it is of an earlier session. */
+void lease_reply(struct core_inode *i, const struct mds_op *op, const struct msg_inode *m);
 void lease_handlers(struct core *c);
 void lease_tick(struct core *c, uint64_t now);
 void lease_lost(struct core_inode *i);         /* the session is gone */

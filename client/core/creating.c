@@ -205,9 +205,11 @@ static void opened(struct mds_op *op, int status)
         f->creating = false;
         f->open_id = rep->open_id;
         f->session_epoch = op->generation;
+        c->reopen_due |= !mds_op_is_current(op);
         inode_merge(i, &rep->inode, true);
-        lease_reply(i, &rep->inode);
-        if (i->lease == MSG_LEASE_WRITE && rep->inode.lease != MSG_LEASE_WRITE) {
+        lease_reply(i, op, &rep->inode);
+        if (mds_op_is_current(op) && i->lease == MSG_LEASE_WRITE &&
+            rep->inode.lease != MSG_LEASE_WRITE) {
             i->lease_seq = rep->inode.lease_seq; /* something is to be written without it */
             lease_give_up(i, MSG_LEASE_NONE);
         }

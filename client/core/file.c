@@ -225,16 +225,18 @@ void core_release(struct core *c, struct core_file *f)
 /* ---- opening ---- */
 
 /* Attributes, contents and lease of an OPEN or CREATE reply. */
-static void opened_inode(struct core_inode *i, const struct msg_inode *m,
+static void opened_inode(struct core_inode *i, const struct mds_op *op,
                          struct core_opened *ret_opened)
 {
+    const struct msg_inode *m = &((const struct msg_inode_rep *)op->call.rep)->inode;
+
     ret_opened->attr_changed =
         i->told_change != m->attr.change || atime_is_before(i->told_atime, m->attr.atime);
     ret_opened->keep_cache =
         i->lease != MSG_LEASE_NONE || (i->data_change && i->data_change == m->attr.change);
     ret_opened->fresh = !ret_opened->attr_changed && i->lease == MSG_LEASE_NONE && !i->data_change;
     ret_opened->whole = 0;
-    lease_reply(i, m);
+    lease_reply(i, op, m);
     if (m->has_data)
         inline_load(i, m);
     ret_opened->lease = i->lease;
@@ -392,7 +394,7 @@ static void open_answered(struct mds_op *op, int status)
         return;
     }
     leftover = is_leftover(op, i);
-    opened_inode(i, &rep->inode, &q->out.opened);
+    opened_inode(i, op, &q->out.opened);
     if ((q->p.n1 & O_ACCMODE) != O_WRONLY && !(q->p.n1 & O_NOATIME) && atime_awaits_read(i))
         q->out.opened.keep_cache = false;
     f = file_new(c, q, i, rep->open_id, (int)q->p.n1);
@@ -402,8 +404,11 @@ static void open_answered(struct mds_op *op, int status)
             i->lease = MSG_LEASE_NONE; /* goes with that close */
     }
     q->out.opened.file = f;
-    if (f)
+    if (f) {
         f->made = created && op->may_ahead;
+        f->session_epoch = op->generation; /* it may be lost by now: then it is opened again */
+        c->reopen_due |= !mds_op_is_current(op);
+    }
     inode_entry(i, &q->entry);
     q->entry.entry_valid_ns = core_name_valid_ns(c, believed);
     if (f && leftover) {

@@ -187,8 +187,9 @@ static void leased(struct mds_op *op, int status)
 
     if (!status) {
         inode_merge(i, &rep->inode, true);
-        lease_reply(i, &rep->inode);
-        i->lease_temporary = i->lease == MSG_LEASE_WRITE;
+        lease_reply(i, op, &rep->inode);
+        if (mds_op_is_current(op))
+            i->lease_temporary = i->lease == MSG_LEASE_WRITE;
         if (rep->inode.has_data)
             inline_load(i, &rep->inode);
         if (!i->lease_temporary)

@@ -8,10 +8,11 @@
  * and work goes on without a lease.
  *
  * Failure: a recall may overtake the reply that grants the lease: it is remembered and the grant
- * counts as taken back; and so may all of a recall and its release. A release that fails, or for
- * which there is no memory, is made again; what it gives back is dropped here at once. If data
- * cannot be written in time, or the server does not hear of a release, it evicts this client, which
- * ends in lease_lost().
+ * counts as taken back; and so may all of a recall and its release. The reply may also come when
+ * its session is lost: then it grants nothing. A release that fails, or for which there is no
+ * memory, is made again; what it gives back is dropped here at once. If data cannot be written in
+ * time, or the server does not hear of a release, it evicts this client, which ends in
+ * lease_lost().
  */
 #include "client/core/core_int.h"
 
@@ -34,10 +35,12 @@ static void regranted(struct core_inode *i, uint64_t seq)
     i->lease_seq = MAX(i->lease_seq, seq);
 }
 
-void lease_reply(struct core_inode *i, const struct msg_inode *m)
+void lease_reply(struct core_inode *i, const struct mds_op *op, const struct msg_inode *m)
 {
     enum msg_lease was = i->lease, now = m->lease;
 
+    if (!mds_op_is_current(op))
+        return;
     if (i->recalling) {
         if (now != MSG_LEASE_NONE)
             regranted(i, m->lease_seq);

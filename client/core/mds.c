@@ -345,6 +345,11 @@ bool answer_current(const struct core *c, const struct answer *a)
     return c->session.id && a->event >= c->unknown_event;
 }
 
+bool mds_op_is_current(const struct mds_op *op)
+{
+    return op->core->session.id && op->generation == op->core->session.epoch;
+}
+
 /* By a file's open, which is its session's. */
 static bool is_by_open(const struct mds_op *op)
 {

@@ -85,6 +85,7 @@ struct answer {
     uint8_t kept;   /* RPC_FLAG_KEPT_*, RPC_FLAG_CUTS_TOLD */
 };
 struct answer answer_of(const struct mds_op *op);
+bool mds_op_is_current(const struct mds_op *op); /* sent last in this session, which is not lost */
 /* Of this session, and nothing has been told since about inodes not cached here. */
 bool answer_current(const struct core *c, const struct answer *a);
 

@@ -36,7 +36,7 @@ static void reopened(struct mds_op *op, int status)
         f->open_id = 0;
     } else {
         inode_merge(f->inode, &rep->inode, true);
-        lease_reply(f->inode, &rep->inode);
+        lease_reply(f->inode, op, &rep->inode);
         f->open_id = rep->open_id;
     }
     f->session_epoch = op->generation;

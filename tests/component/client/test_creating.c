@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/err.h"
+#include "common/net/net.h"
 #include "tests/support/creating_bed.h"
 #include "tests/support/suite.h"
 
@@ -140,6 +141,32 @@ START_TEST(creations_of_a_lost_session_are_not_carried_into_the_next)
     ck_assert_int_eq(rm_lookup("open"), -ENOENT);
     for (unsigned k = 2; k < 7; k++)
         ck_assert_int_eq(rm_lookup(cr_name(k)), -ENOENT);
+}
+END_TEST
+
+/* The answer to it comes when the next session is there. */
+START_TEST(an_open_behind_a_creation_is_made_again_in_the_next_session)
+{
+    struct bed_late late;
+    struct core_file *f;
+
+    cr_begin();
+    rm.bed.cluster.hold_opens = true;
+    f = cr_make_ahead("open");
+    rm_let_pass();
+    cr_put(f);
+    bed_answer_late(&late, 10 * NS_PER_S);
+    late.n = 1;
+    fake_release_removals(&rm.bed.cluster);
+    fake_mds_forget_sessions(&rm.bed.cluster);
+    bed_spin(&rm.bed, 12 * NS_PER_S);
+    net_loop_set_policy(NULL, NULL);
+    ck_assert_uint_eq(rm_stats().sessions_lost, 1);
+    ck_assert_int_eq(bed_fsync(&rm.bed, rm.c, f), -EIO);
+    cr_put(f);
+    ck_assert_int_eq(bed_fsync(&rm.bed, rm.c, f), 0);
+    cr_expect_whole("open");
+    core_release(rm.c, f);
 }
 END_TEST
 
@@ -284,6 +311,7 @@ SUITE_MAIN("client-creating", cr_setup, rm_teardown, a_small_file_goes_to_the_se
            an_open_that_brings_no_lease_ends_what_was_believed,
            a_creation_that_is_refused_fails_file_and_directory,
            creations_of_a_lost_session_are_not_carried_into_the_next,
+           an_open_behind_a_creation_is_made_again_in_the_next_session,
            creations_survive_a_broken_connection,
            a_restarted_server_hears_when_the_creations_are_over,
            what_the_server_leaves_out_of_a_batch_is_made_by_itself,

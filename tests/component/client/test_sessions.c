@@ -7,6 +7,7 @@
 #include <linux/falloc.h>
 
 #include "common/base/err.h"
+#include "common/net/net.h"
 #include "tests/support/file_bed.h"
 #include "tests/support/suite.h"
 
@@ -296,6 +297,57 @@ START_TEST(a_cut_of_before_that_has_not_left_is_an_io_error)
 }
 END_TEST
 
+/* The answer comes when the next session is there. */
+START_TEST(a_file_that_was_opened_before_is_opened_again)
+{
+    struct core_file *f = stored_file("f", 100);
+    struct bed_late late;
+    struct bed_op open;
+    uint64_t ino = core_file_ino(f);
+
+    core_release(c, f);
+    file_bed_remount(NULL);
+    bed_op_init(&open);
+    bed_answer_late(&late, 10 * NS_PER_S);
+    core_open(c, &open.q, ino, O_RDWR);
+    end_session();
+    ck_assert(!open.done);
+    ck_assert_int_eq(bed_wait(&bed, &open), 0);
+    net_loop_set_policy(NULL, NULL);
+    f = open.q.out.opened.file;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 200), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "f", data, 200);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(a_lease_that_was_given_before_is_none_in_it)
+{
+    struct core_file *f;
+    struct iovec iov = {data, 40000};
+    struct bed_late late;
+    struct bed_op write;
+
+    core_release(c, stored_file("f", 100));
+    file_bed_remount(NULL);
+    bed.cluster.no_leases = true;
+    f = bed_open(&bed, c, "f", O_RDWR, NULL);
+    bed_answer_late(&late, 10 * NS_PER_S);
+    bed_op_init(&write);
+    core_write(c, &write.q, f, 0, &iov, 1, 40000); /* the small file has to grow */
+    end_session();
+    ck_assert(!write.done);
+    ck_assert_uint_eq(bed.cluster.calls[RPC_OP_LEASE_GET], 1);
+    ck_assert_int_eq(bed_wait(&bed, &write), 0);
+    net_loop_set_policy(NULL, NULL);
+    ck_assert_uint_eq(bed.cluster.calls[RPC_OP_LEASE_GET], 2);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "f", data, 40000);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            what_needs_nothing_of_it_is_done_in_the_next_one,
            what_may_have_been_done_in_it_is_not_done_again,
@@ -305,6 +357,8 @@ SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            a_hole_of_before_is_not_punched_in_it,
            the_end_of_a_hole_of_before_is_not_told_by_its_open,
            the_end_of_a_write_of_before_is_not_told_by_its_open,
+           a_file_that_was_opened_before_is_opened_again,
+           a_lease_that_was_given_before_is_none_in_it,
            a_cut_of_before_that_has_not_left_is_an_io_error,
            a_report_of_before_is_no_error_of_what_is_written_in_it,
            a_growth_of_before_ends_none_that_is_under_way_in_it,
