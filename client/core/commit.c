@@ -339,9 +339,11 @@ void commit_verifier(struct oss_target *t, uint64_t verifier)
 }
 
 /* Nobody knows what the target has: who reads it here is to see that. What it has taken since lies
- * over it, and goes with the next one. */
-static void forget_uncommitted(struct inode_target *it)
+ * over it, and goes with the next one. False: there is nothing of it here any more. It went with
+ * its session, which has been noted, or is dirty again. */
+static bool forget_uncommitted(struct inode_target *it)
 {
+    bool any = false;
     struct list *l;
 
     list_for_each (l, &it->blocks) {
@@ -350,12 +352,14 @@ static void forget_uncommitted(struct inode_target *it)
         struct extent e;
         uint32_t at;
 
+        any |= !extents_empty(&lost);
         for (at = 0; extents_next(&b->unc, at, &e); at = e.end)
             if (extents_remove(&lost, e.start, e.end))
                 break; /* too scattered to note: of the rest too */
         for (at = 0; extents_next(&lost, at, &e); at = e.end)
             block_not_stored(b, e.start, e.end);
     }
+    return any;
 }
 
 static void commit_failed(struct oss_target *t, int status)
@@ -377,8 +381,8 @@ static void commit_failed(struct oss_target *t, int status)
         struct inode_target *it = list_entry(l, struct inode_target, queue);
         struct core_inode *i = inode_ref(it->inode);
 
-        inode_set_error_at(i, c->forced ? -EIO : r.status, "commit", t);
-        forget_uncommitted(it);
+        if (forget_uncommitted(it))
+            inode_set_error_at(i, c->forced ? -EIO : r.status, "commit", t);
         committed(it, t->commit_ticket);
         flush_step(i);
         inode_put(i);

@@ -348,6 +348,29 @@ START_TEST(a_lease_that_was_given_before_is_none_in_it)
 }
 END_TEST
 
+/* Its COMMIT is answered when another has opened the file in the next one. */
+START_TEST(what_was_lost_before_is_told_to_nobody_who_opens_in_it)
+{
+    struct core_file *f = stored_file("f", ROOM), *g;
+
+    bed.cluster.oss[0].hold_commits = bed.cluster.oss[1].hold_commits = true;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
+    end_session();
+    g = bed_open(&bed, c, "f", O_RDWR, NULL);
+    for (unsigned k = 0; k < bed.cluster.n_oss; k++) {
+        bed.cluster.oss[k].fail_commits = -AIFS_EFENCED;
+        fake_oss_release(&bed.cluster.oss[k]);
+        bed.cluster.oss[k].fail_commits = 0;
+    }
+    bed_spin(&bed, 50 * NS_PER_MS);
+    ck_assert_int_eq(bed_fsync(&bed, c, g), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), -EIO);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    core_release(c, f);
+    core_release(c, g);
+}
+END_TEST
+
 SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            what_needs_nothing_of_it_is_done_in_the_next_one,
            what_may_have_been_done_in_it_is_not_done_again,
@@ -358,6 +381,7 @@ SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            the_end_of_a_hole_of_before_is_not_told_by_its_open,
            the_end_of_a_write_of_before_is_not_told_by_its_open,
            a_file_that_was_opened_before_is_opened_again,
+           what_was_lost_before_is_told_to_nobody_who_opens_in_it,
            a_lease_that_was_given_before_is_none_in_it,
            a_cut_of_before_that_has_not_left_is_an_io_error,
            a_report_of_before_is_no_error_of_what_is_written_in_it,
