@@ -9,7 +9,8 @@
  * Failure: a mount that is refused says why at once; one that nobody answers waits until it is
  * cancelled. A forced unmount drops what is dirty and waits only for the transport to let go of
  * memory; its session stays until the server evicts it, for writes may still be on their way to
- * storage servers. A mount that failed has none: its session is closed, if the server answers soon.
+ * storage servers. A mount that failed has none: its session is closed, also one that is just being
+ * opened, if the server answers soon.
  */
 #include "client/core/core_int.h"
 
@@ -415,6 +416,17 @@ static void session_over(struct core *c)
     rpc_node_shutdown(c->node, node_down, c);
 }
 
+/* It makes one call at a time, and is closed behind that. When nobody wants to wait only that
+ * counts which opens it, of a mount that failed: it is not known before. */
+static bool session_is_busy(const struct core *c)
+{
+    const struct core_session *s = &c->session;
+
+    if (!s->call_busy || !c->forced)
+        return s->call_busy;
+    return c->unused && s->state == SESSION_OPENING && reactor_now_ns(c->reactor) < c->goodbye_ns;
+}
+
 static void unmount_step(struct core *c)
 {
     if (!c->unmount_q || c->closing)
@@ -428,11 +440,14 @@ static void unmount_step(struct core *c)
         atime_report_all(c);
         file_send_closes(c);
     }
-    if (!list_empty(&c->ops) || !list_empty(&c->ios) || c->commits_busy || mem_is_growing(c))
+    if (!list_empty(&c->ops) || !list_empty(&c->ios) || c->commits_busy || mem_is_growing(c) ||
+        session_is_busy(c))
         return;
     if (behind_left_error(c) && !c->unmount_status)
         c->unmount_status = -EIO; /* a removal was refused, and nobody has been told */
     c->closing = true;
+    if (c->session.call_busy)
+        rpc_call_cancel(&c->session.call);
     if (c->forced && !c->unused)
         session_over(c);
     else
@@ -455,7 +470,7 @@ static void drop_everything(struct core *c)
     mds_fail_all(c);
     oss_fail_all(c);
     commit_cancel_all(c);
-    if (c->session.call_busy)
+    if (c->session.call_busy && !session_is_busy(c))
         rpc_call_cancel(&c->session.call);
 }
 
@@ -490,6 +505,7 @@ void core_unmount(struct core *c, struct core_req *q, bool force)
     force |= c->session.state == SESSION_NONE && !c->session.id;
     c->state = CORE_UNMOUNTING;
     c->unmount_q = q;
+    c->goodbye_ns = reactor_now_ns(c->reactor) + CORE_GOODBYE_NS;
     req_wait(q, "writes back", unmount_cancel);
     if (force) {
         q->p.cancel = NULL;

@@ -64,7 +64,8 @@
 #define CORE_SLOTS_MAX 64u
 #define CORE_TICK_NS   (200 * NS_PER_MS)
 #define CORE_FLUSH_AGE_NS                                                                          \
-    (500 * NS_PER_MS) /* dirty data older than this is written and committed */
+    (500 * NS_PER_MS)               /* dirty data older than this is written and committed */
+#define CORE_GOODBYE_NS    NS_PER_S /* for a session that nobody wants to wait for */
 #define CORE_CLOSE_BATCH   256u
 #define CORE_EARLY_RECALLS 64u
 #define CORE_INTERRUPT_NS  (1 * NS_PER_S)
@@ -513,6 +514,7 @@ struct core {
     struct core_connect connect;
     struct reactor_work unmount_work;
     bool reopen_due, unmount_kicked, closing, unused;
+    uint64_t goodbye_ns; /* so long it waits for a session that is unused */
     struct core_stats stats;
 };
 

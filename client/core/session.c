@@ -15,7 +15,6 @@
 
 #define RECLAIM_BATCH   1024u
 #define CALL_TIMEOUT_NS (10 * NS_PER_S)
-#define GOODBYE_NS      NS_PER_S /* for a close that nobody wants to wait for */
 
 static void session_open(struct core *c);
 static void session_reclaim(struct core *c);
@@ -48,7 +47,7 @@ static bool call_start(struct core *c, unsigned op, const void *req,
     s->call.generation = s->generation;
     s->call.incarnation = s->incarnation;
     s->call.job = c->job;
-    s->call.timeout_ns = c->forced ? GOODBYE_NS : CALL_TIMEOUT_NS;
+    s->call.timeout_ns = c->forced ? CORE_GOODBYE_NS : CALL_TIMEOUT_NS;
     s->call_busy = true;
     s->sent_ns = reactor_now_ns(c->reactor);
     rpc_link_call(l, &s->call);
@@ -59,6 +58,7 @@ static void call_over(struct core *c)
 {
     rpc_call_fini(&c->session.call);
     c->session.call_busy = false;
+    core_kick(c);
 }
 
 /* The server has answered a call of the session that was sent at sent_ns. */

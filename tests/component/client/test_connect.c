@@ -154,9 +154,87 @@ START_TEST(a_mount_that_failed_waits_a_second_at_most_for_a_server_that_is_silen
 }
 END_TEST
 
+/* The server answers what is held when the mount has been given up and is being taken down. */
+static void give_up_and_answer(unsigned held_op)
+{
+    bool begun = held_op == RPC_OP_SESSION_OPEN;
+    struct bed_op op, down;
+    struct core *c = begin_mount(&op);
+
+    bed.cluster.mds_hold = begun;
+    while (!begun) {
+        reactor_run_once(bed.reactor, 0);
+        begun = bed.cluster.mds_hold = bed.cluster.calls[RPC_OP_SESSION_OPEN] > 0;
+    }
+    bed_spin(&bed, 6 * NS_PER_S); /* a renewal is due */
+    ck_assert(!op.done);
+    core_cancel(&op.q);
+    ck_assert_int_eq(bed_wait(&bed, &op), -EINTR);
+    bed_op_init(&down);
+    core_unmount(c, &down.q, true);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    fake_mds_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &down), 0);
+    core_destroy(c);
+    ck_assert_uint_eq(sessions(), 0);
+}
+
+START_TEST(a_mount_that_is_given_up_closes_the_session_that_is_being_opened)
+{
+    give_up_and_answer(RPC_OP_SESSION_OPEN);
+}
+END_TEST
+
+START_TEST(a_mount_that_is_given_up_closes_the_session_that_is_being_renewed)
+{
+    give_up_and_answer(RPC_OP_SESSION_RENEW);
+    ck_assert_uint_eq(bed.cluster.calls[RPC_OP_SESSION_RENEW], 1);
+}
+END_TEST
+
+START_TEST(an_unmount_closes_the_session_behind_its_renewal)
+{
+    struct core *c = mount_with(SERVERS);
+    struct bed_op down;
+
+    bed.cluster.mds_hold = true;
+    bed_spin(&bed, 6 * NS_PER_S);
+    bed_op_init(&down);
+    core_unmount(c, &down.q, false);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    ck_assert_uint_eq(bed.cluster.calls[RPC_OP_SESSION_CLOSE], 0);
+    fake_mds_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &down), 0);
+    core_destroy(c);
+    ck_assert_uint_eq(bed.cluster.calls[RPC_OP_SESSION_RENEW], 1);
+    ck_assert_uint_eq(sessions(), 0);
+}
+END_TEST
+
+START_TEST(a_mount_that_is_given_up_waits_a_second_at_most_for_its_session)
+{
+    struct bed_op op;
+    struct core *c = begin_mount(&op);
+    uint64_t before;
+
+    bed.cluster.mds_hold = true;
+    bed_spin(&bed, NS_PER_S);
+    core_cancel(&op.q);
+    ck_assert_int_eq(bed_wait(&bed, &op), -EINTR);
+    before = clock_mono_ns(&bed.clock.clock);
+    bed_unmount(&bed, c, true, 0);
+    ck_assert_uint_le(clock_mono_ns(&bed.clock.clock) - before, NS_PER_S + 200 * NS_PER_MS);
+    fake_mds_release(&bed.cluster);
+}
+END_TEST
+
 SUITE_MAIN("client-connect", setup, teardown, a_mount_ends_when_all_servers_are_connected,
            too_many_servers_are_connected_to_when_they_are_needed,
            a_server_that_is_away_keeps_no_mount, a_target_that_is_offline_is_not_asked_for,
            a_mount_of_a_directory_that_is_not_there_leaves_no_session,
            a_mount_that_was_interrupted_leaves_no_session,
-           a_mount_that_failed_waits_a_second_at_most_for_a_server_that_is_silent)
+           a_mount_that_failed_waits_a_second_at_most_for_a_server_that_is_silent,
+           a_mount_that_is_given_up_closes_the_session_that_is_being_opened,
+           a_mount_that_is_given_up_closes_the_session_that_is_being_renewed,
+           an_unmount_closes_the_session_behind_its_renewal,
+           a_mount_that_is_given_up_waits_a_second_at_most_for_its_session)
