@@ -129,16 +129,18 @@ void lib_forget(struct aifs *fs)
     list_remove(&fs->link);
 }
 
-void lib_fork_hold(sigset_t *ret_signals)
+void lib_fork_hold(struct lib_fork_hold *ret_hold)
 {
-    thread_block_signals(ret_signals);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ret_hold->cancel_state);
+    thread_block_signals(&ret_hold->signals);
     pthread_mutex_lock(&lock);
 }
 
-void lib_fork_release(const sigset_t *signals)
+void lib_fork_release(const struct lib_fork_hold *hold)
 {
     pthread_mutex_unlock(&lock);
-    pthread_sigmask(SIG_SETMASK, signals, NULL);
+    pthread_sigmask(SIG_SETMASK, &hold->signals, NULL);
+    pthread_setcancelstate(hold->cancel_state, NULL);
 }
 
 int lib_usable(struct aifs *fs)

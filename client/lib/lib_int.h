@@ -177,10 +177,15 @@ int lib_file_usable(struct aifs_file *f);
 bool lib_is_parents(const struct aifs *fs);
 void lib_known(struct aifs *fs); /* forks have to do with it, until lib_forget() */
 void lib_forget(struct aifs *fs);
+struct lib_fork_hold { /* what a release puts back */
+    sigset_t signals;
+    int cancel_state;
+};
 /* Around the making and the end of a reactor and its thread, and of fs->live: forks wait. No
- * signals meanwhile, whose handlers might fork and wait for themselves. */
-void lib_fork_hold(sigset_t *ret_signals);
-void lib_fork_release(const sigset_t *signals);
+ * signals meanwhile, whose handlers might fork and wait for themselves; nor is the thread
+ * cancelled, which would leave all of them waiting. */
+void lib_fork_hold(struct lib_fork_hold *ret_hold);
+void lib_fork_release(const struct lib_fork_hold *hold);
 
 /* ---- mount.c ---- */
 

@@ -276,19 +276,19 @@ static void fs_free(struct aifs *fs)
 /* The core is taken down on its thread, which then ends. */
 static int take_down(struct aifs *fs, bool force)
 {
-    sigset_t signals;
+    struct lib_fork_hold hold;
     struct lib_call c;
     int err;
 
     lib_call_init(&c, fs, unmount_begin);
     c.n1 = force;
     err = lib_call_begin(&c);
-    lib_fork_hold(&signals);
+    lib_fork_hold(&hold);
     lib_drive_stop(fs);
     pthread_join(fs->thread, NULL);
     engine_free(fs);
     fs->live = false;
-    lib_fork_release(&signals);
+    lib_fork_release(&hold);
     return err;
 }
 
@@ -319,12 +319,12 @@ static int engine_create(struct aifs *fs, const struct mount_args *m)
 static int engine_start(struct aifs *fs, struct mount_args *m)
 {
     struct mount_call call = {0};
-    sigset_t signals;
+    struct lib_fork_hold hold;
     int err;
 
-    lib_fork_hold(&signals);
+    lib_fork_hold(&hold);
     err = engine_create(fs, m);
-    lib_fork_release(&signals);
+    lib_fork_release(&hold);
     if (err)
         return fail(err, "cannot start: %s", err_text(err));
     fs->mount_timeout_ns = m->timeout_ns;

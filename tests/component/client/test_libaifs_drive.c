@@ -365,6 +365,36 @@ START_TEST(who_waits_for_another_thread_s_work_is_not_cancelled)
 }
 END_TEST
 
+static atomic_bool unmounted;
+
+/* With a request to end that is taken as soon as that may be. */
+static void *unmount_main(void *arg)
+{
+    pthread_cancel(pthread_self());
+    unmounted = aifs_unmount(arg) == 0;
+    pthread_testcancel();
+    return NULL;
+}
+
+START_TEST(who_unmounts_is_not_cancelled_with_half_of_it_done)
+{
+    struct aifs *other;
+    pthread_t thread;
+    pid_t child;
+    void *end;
+    int status;
+
+    ck_assert_int_eq(aifs_mount(cluster.source, cluster.options, &other), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, unmount_main, other), 0);
+    ck_assert_int_eq(pthread_join(thread, &end), 0);
+    ck_assert(unmounted && end == PTHREAD_CANCELED);
+    child = fork(); /* waits for nobody */
+    if (child == 0)
+        _exit(0);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+}
+END_TEST
+
 CLUSTER_SUITE_MAIN("libaifs-drive", setup, teardown, what_one_thread_submits_it_gets,
                    many_threads_get_what_is_theirs_with_other_calls_in_between,
                    who_only_looks_or_polls_the_descriptor_gets_it_too,
@@ -373,4 +403,5 @@ CLUSTER_SUITE_MAIN("libaifs-drive", setup, teardown, what_one_thread_submits_it_
                    the_own_thread_does_it_all_where_it_is_asked_to,
                    it_works_the_same_whether_who_waits_looks_again_for_long_or_never,
                    two_that_wait_for_the_same_queue_both_come_back,
-                   who_waits_for_another_thread_s_work_is_not_cancelled)
+                   who_waits_for_another_thread_s_work_is_not_cancelled,
+                   who_unmounts_is_not_cancelled_with_half_of_it_done)
