@@ -145,14 +145,16 @@ void lib_fork_release(const struct lib_fork_hold *hold)
 
 int lib_usable(struct aifs *fs)
 {
-    int err = 0;
+    int err = 0, cancel_state;
 
     if (!lib_is_parents(fs))
         return 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* not with the lock */
     pthread_mutex_lock(&fs->reviving);
     if (lib_is_parents(fs))
         err = lib_mount_again(fs);
     pthread_mutex_unlock(&fs->reviving);
+    pthread_setcancelstate(cancel_state, NULL);
     return err ? -ENOTCONN : 0;
 }
 

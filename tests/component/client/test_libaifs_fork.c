@@ -377,6 +377,35 @@ START_TEST(a_child_whose_threads_all_begin_at_once_has_one_mount_for_them)
 END_TEST
 
 /* A lock that the thread had would be nobody's in the grandchild, who would wait for ever. */
+static void *look_and_end(void *arg)
+{
+    struct stat st;
+
+    pthread_cancel(pthread_self());
+    (void)aifs_stat(fs, arg, &st);
+    pthread_testcancel();
+    return NULL;
+}
+
+START_TEST(a_thread_that_is_cancelled_while_it_mounts_again_keeps_nobody_waiting)
+{
+    struct aifs_file *f = make("/looked", 1000);
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        pthread_t thread;
+
+        alarm(20);
+        CHECK(pthread_create(&thread, NULL, look_and_end, "/looked") == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        same(f, 1000, 0);
+        _exit(0);
+    }
+    join(pid);
+    ck_assert_int_eq(aifs_close(f), 0);
+}
+END_TEST
+
 START_TEST(a_child_that_forks_while_its_thread_begins_has_children_that_can)
 {
     if (!MAY_FORK_BESIDE_MALLOC)
@@ -554,6 +583,7 @@ CLUSTER_SUITE_MAIN("libaifs-fork", setup, teardown,
                    a_child_has_none_of_the_parents_sockets,
                    a_fork_beside_a_mount_that_begins_or_ends_leaves_nothing_of_it_in_the_child,
                    a_child_whose_threads_all_begin_at_once_has_one_mount_for_them,
+                   a_thread_that_is_cancelled_while_it_mounts_again_keeps_nobody_waiting,
                    a_child_that_forks_while_its_thread_begins_has_children_that_can,
                    a_child_whose_mount_does_not_work_tries_again,
                    a_file_that_is_gone_is_an_error_in_the_child,
