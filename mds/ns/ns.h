@@ -61,6 +61,10 @@ void ns_modified(struct mds_inode *in, struct msg_time now); /* mtime too */
 /* What a writer reports: its time stamp, or 0: now. Both times become that of the write, not that
  * of the report, so that the writer and all others are told the same; none is later than now. */
 void ns_written(struct mds_inode *in, struct msg_time mtime, struct msg_time now);
+/* The same by who has no write lease: others write too, and a clock that is behind tells a time
+ * that the file has had. A kernel that has seen that would go on with its pages, so it gets a later
+ * one, unless it was set by request. */
+void ns_written_beside(struct mds_inode *in, struct msg_time mtime, struct msg_time now);
 void ns_kill_priv(struct mds_inode *in); /* set-user-id, set-group-id */
 struct msg_time ns_clamp(struct msg_time t,
                          struct msg_time now); /* a client's time stamp: never later than now */

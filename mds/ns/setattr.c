@@ -42,6 +42,26 @@ void ns_written(struct mds_inode *in, struct msg_time mtime, struct msg_time now
     in->change++;
 }
 
+static struct msg_time time_next(struct msg_time t)
+{
+    return t.nsec + 1 < NS_PER_S ? (struct msg_time){t.sec, t.nsec + 1}
+                                 : (struct msg_time){t.sec + 1, 0};
+}
+
+void ns_written_beside(struct mds_inode *in, struct msg_time mtime, struct msg_time now)
+{
+    struct msg_time was = in->mtime, next = time_next(in->ctime);
+    bool was_set = ns_time_compare(mtime, was) == 0 && ns_time_compare(was, in->ctime) != 0;
+
+    ns_written(in, mtime, now);
+    if (was_set || ns_time_compare(in->mtime, was) > 0)
+        return;
+    if (ns_time_compare(in->mtime, next) < 0)
+        in->mtime = next;
+    if (ns_time_compare(in->ctime, in->mtime) < 0)
+        in->ctime = in->mtime;
+}
+
 bool ns_read_counts(const struct mds_inode *in, const struct msg_read_item *item,
                     struct msg_time now)
 {

@@ -36,9 +36,13 @@ static int data_inode(struct txn *t, uint64_t ino, bool is_inline, const uint32_
     return 0;
 }
 
-static int data_written(struct txn *t, struct mds_inode *in, struct msg_time mtime)
+static int data_written(struct txn *t, const struct shard_entry *e, struct mds_inode *in,
+                        struct msg_time mtime)
 {
-    ns_written(in, mtime, txn_now(t));
+    if (e->holds_write)
+        ns_written(in, mtime, txn_now(t));
+    else
+        ns_written_beside(in, mtime, txn_now(t));
     return exec_caps_drop(t, in);
 }
 
@@ -114,7 +118,7 @@ int exec_write_inline(struct txn *t, struct shard_entry *e, const void **ret_rep
     in->size = req->replace ? len : MAX(in->size, (uint64_t)len);
     if (!ns_is_root(&req->cred))
         ns_kill_priv(in);
-    rc = data_written(t, in, req->mtime);
+    rc = data_written(t, e, in, req->mtime);
     return rc < 0 ? rc : exec_reply_inode(t, e, req->ino, false, ret_rep);
 }
 
@@ -138,7 +142,7 @@ int exec_grow(struct txn *t, struct shard_entry *e, const void **ret_rep)
     in->flags &= ~(INODE_INLINE | INODE_STRAY_CHUNKS);
     in->layout.generation++;
     in->size = MAX(in->size, req->size);
-    rc = data_written(t, in, req->mtime);
+    rc = data_written(t, e, in, req->mtime);
     return rc < 0 ? rc : exec_reply_inode(t, e, req->ino, false, ret_rep);
 }
 
@@ -177,7 +181,7 @@ int exec_size(struct txn *t, struct shard_entry *e, const void **ret_rep)
             return -AIFS_ERETRY;
         in->size = req->size;
     }
-    rc = data_written(t, in, req->mtime);
+    rc = data_written(t, e, in, req->mtime);
     return rc < 0 ? rc : exec_reply_inode(t, e, req->ino, false, ret_rep);
 }
 

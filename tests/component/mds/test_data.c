@@ -226,6 +226,80 @@ START_TEST(a_cut_of_chunks_is_pending_until_the_targets_have_it)
 }
 END_TEST
 
+/* In nanoseconds; by who has a write lease, or not. */
+static int64_t told(struct msg_time t)
+{
+    return t.sec * (int64_t)NS_PER_S + t.nsec;
+}
+
+static int64_t mtime_after(struct msg_time mtime, bool holds_write)
+{
+    struct mds_inode in = inode();
+    struct msg_size_req size = {.ino = file,
+                                .mtime = mtime,
+                                .truncate_gen = in.truncate_gen,
+                                .layout_generation = in.layout.generation};
+    struct msg_write_inline_req piece = {.ino = file,
+                                         .mtime = mtime,
+                                         .truncate_gen = in.truncate_gen,
+                                         .layout_generation = in.layout.generation};
+
+    bed.holds_write = holds_write;
+    ck_ok(in.flags & INODE_INLINE ? bed_call(&bed, RPC_OP_WRITE_INLINE, &piece)
+                                  : bed_call(&bed, RPC_OP_SIZE, &size));
+    bed.holds_write = false;
+    in = inode();
+    ck_assert_int_ge(told(in.ctime), told(in.mtime));
+    return told(in.mtime);
+}
+
+static void set_mtime(struct msg_time mtime)
+{
+    struct msg_setattr_req set = {.ino = file, .set = MSG_SET_MTIME, .mtime = mtime};
+
+    ck_ok(bed_call(&bed, RPC_OP_SETATTR, &set));
+}
+
+/* A kernel elsewhere knows by it that its pages are old. Whose clock is behind tells a time that
+ * somebody else has told, or that is before it. */
+START_TEST(each_write_without_a_lease_has_an_mtime_that_no_other_had)
+{
+    static const struct msg_time long_ago = {.sec = 1000};
+    struct msg_time same, before;
+    int64_t last;
+
+    ck_ok(bed_write(&bed, file, 0, "hello", 5, 0));
+    for (int striped = 0; striped < 2; striped++) {
+        if (striped)
+            ck_ok(grow(100000));
+        same = inode().ctime;
+        before = (struct msg_time){.sec = same.sec - 1};
+        last = told(inode().mtime);
+        for (unsigned k = 0; k < 4; k++) {
+            int64_t now = mtime_after(k == 2 ? before : same, false);
+
+            ck_assert_int_gt(now, last);
+            last = now;
+        }
+        set_mtime(long_ago); /* what is told of a write behind it is that time still */
+        ck_assert_int_eq(mtime_after(long_ago, false), told(long_ago));
+        ck_assert_int_gt(mtime_after(before, false), told(long_ago));
+    }
+}
+END_TEST
+
+START_TEST(who_has_the_lease_may_tell_the_same_mtime_again)
+{
+    struct msg_time at;
+
+    ck_ok(bed_write(&bed, file, 0, "hello", 5, 0));
+    ck_ok(grow(100000));
+    at = inode().mtime;
+    ck_assert_int_eq(mtime_after(at, true), told(at));
+    ck_assert_int_eq(mtime_after(at, true), told(at));
+}
+END_TEST
+
 static int give_up(bool holds_write)
 {
     struct mds_inode in = inode();
@@ -420,6 +494,8 @@ static Suite *data_suite(void)
     tcase_add_test(t, the_size_of_a_dead_writers_file_is_found_again);
     tcase_add_test(t, appends_without_a_lease_get_ranges_of_their_own);
     tcase_add_test(t, times_never_run_backwards_and_explicit_ones_pass);
+    tcase_add_test(t, each_write_without_a_lease_has_an_mtime_that_no_other_had);
+    tcase_add_test(t, who_has_the_lease_may_tell_the_same_mtime_again);
     tcase_add_test(t, open_with_truncate_and_its_permissions);
     tcase_add_test(t, extended_attributes);
     tcase_add_test(t, a_layout_is_for_files_without_content);
