@@ -191,12 +191,14 @@ static void alloc_punch(struct core_req *q)
                    .kind = OSS_IO_PUNCH, .start = q->p.offset, .end = end, .done = alloc_punched});
 }
 
-/* A small file that could not grow is the server's record again: there is nothing to punch. */
+/* A small file that could not grow is the server's record again: there is nothing to punch. Nor is
+ * there in a file whose lease went with the session. */
 static void alloc_flushed(struct flush_wait *w)
 {
     struct core_req *q = w->q;
 
-    if (q->p.inode->in_line) {
+    if (q->p.inode->in_line || q->p.inode->lease != MSG_LEASE_WRITE ||
+        !file_is_current(q->p.file)) {
         int err = inode_error_since(q);
 
         req_finish(q, err ? err : -EIO);

@@ -371,6 +371,27 @@ START_TEST(what_was_lost_before_is_told_to_nobody_who_opens_in_it)
 }
 END_TEST
 
+/* It waits until what was written before it is durable. */
+START_TEST(a_hole_of_before_that_has_not_been_begun_is_not_punched_in_it)
+{
+    struct core_file *f = stored_file("f", ROOM);
+    struct bed_op punch;
+
+    bed.cluster.oss[0].hold_commits = bed.cluster.oss[1].hold_commits = true;
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 5000), 0);
+    bed_op_init(&punch);
+    core_fallocate(c, &punch.q, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, MIB);
+    bed.cluster.hold_opens = true;
+    end_session();
+    fake_targets_release(&bed.cluster);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_release_removals(&bed.cluster);
+    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &punch)), EIO);
+    bed_expect_durable(&bed, "f", data, ROOM);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            what_needs_nothing_of_it_is_done_in_the_next_one,
            what_may_have_been_done_in_it_is_not_done_again,
@@ -382,6 +403,7 @@ SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            the_end_of_a_write_of_before_is_not_told_by_its_open,
            a_file_that_was_opened_before_is_opened_again,
            what_was_lost_before_is_told_to_nobody_who_opens_in_it,
+           a_hole_of_before_that_has_not_been_begun_is_not_punched_in_it,
            a_lease_that_was_given_before_is_none_in_it,
            a_cut_of_before_that_has_not_left_is_an_io_error,
            a_report_of_before_is_no_error_of_what_is_written_in_it,
