@@ -433,6 +433,7 @@ void truncate_run(struct core_req *q);
 void punch_wait(struct core_req *q, void (*resume)(struct core_req *q));
 void punch_tick(struct core *c);
 bool file_is_current(const struct core_file *f); /* its open is one of the session's */
+bool file_is_dead(const struct core_file *f);    /* gives EIO until it is closed */
 struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode *i,
                            uint64_t open_id, int flags);
 void files_reap(struct core_inode *i);

@@ -30,6 +30,13 @@ bool file_is_current(const struct core_file *f)
     return f->session_epoch == f->inode->core->session.epoch && f->open_id;
 }
 
+/* It has lost its locks, or could not be opened again. */
+bool file_is_dead(const struct core_file *f)
+{
+    return f->locks_lost ||
+           (f->session_epoch == f->inode->core->session.epoch && !f->open_id && !f->creating);
+}
+
 bool file_ready(struct core_req *q, void (*resume)(struct core_req *q))
 {
     const struct core_file *f = q->p.file;

@@ -275,6 +275,10 @@ void core_setattr(struct core *c, struct core_req *q, const struct msg_setattr_r
         req_end(q, -EROFS);
         return;
     }
+    if (f && set->set & MSG_SET_SIZE && file_is_dead(f)) {
+        req_end(q, -EIO);
+        return;
+    }
     full.open_id = f && f->session_epoch == c->session.epoch ? f->open_id : 0;
     if (set->set & MSG_SET_SIZE) {
         truncate_start(q, &full);

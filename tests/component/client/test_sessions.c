@@ -392,6 +392,24 @@ START_TEST(a_hole_of_before_that_has_not_been_begun_is_not_punched_in_it)
 }
 END_TEST
 
+START_TEST(a_file_that_has_lost_its_locks_is_not_cut_through_its_open)
+{
+    struct core_file *f = stored_file("f", 100);
+    struct msg_lock lock = {
+        .kind = MSG_LOCK_FLOCK, .type = MSG_LOCK_WRITE, .owner = 7, .end = MSG_LOCK_END};
+    struct bed_op locked;
+
+    bed_op_init(&locked);
+    core_lock(c, &locked.q, f, &lock, false);
+    ck_assert_int_eq(bed_wait(&bed, &locked), 0);
+    end_session();
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 100), -EIO);
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 10), -EIO);
+    bed_expect_durable(&bed, "f", data, 100);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            what_needs_nothing_of_it_is_done_in_the_next_one,
            what_may_have_been_done_in_it_is_not_done_again,
@@ -404,6 +422,7 @@ SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            a_file_that_was_opened_before_is_opened_again,
            what_was_lost_before_is_told_to_nobody_who_opens_in_it,
            a_hole_of_before_that_has_not_been_begun_is_not_punched_in_it,
+           a_file_that_has_lost_its_locks_is_not_cut_through_its_open,
            a_lease_that_was_given_before_is_none_in_it,
            a_cut_of_before_that_has_not_left_is_an_io_error,
            a_report_of_before_is_no_error_of_what_is_written_in_it,
