@@ -434,18 +434,24 @@ static void tested(struct mds_op *op, int status)
     req_finish(q, status);
 }
 
-void core_lock_test(struct core *c, struct core_req *q, struct core_file *f,
-                    const struct msg_lock *l)
+static void test_ask(struct core_req *q)
 {
     struct mds_op *op;
 
-    if (!lock_begin(c, q, f, "lock test", l))
+    if (!file_ready(q, test_ask))
         return;
-    op = mds_op_new(c, RPC_OP_LOCK_TEST, q, tested);
+    op = mds_op_new(q->p.core, RPC_OP_LOCK_TEST, q, tested);
     if (op)
-        op->msg.lock =
-            (struct msg_lock_req){.ino = q->p.inode->ino, .open_id = f->open_id, .lock = q->p.lock};
+        op->msg.lock = (struct msg_lock_req){
+            .ino = q->p.inode->ino, .open_id = q->p.file->open_id, .lock = q->p.lock};
     req_call(q, op, "waits for the metadata server: LOCK_TEST");
+}
+
+void core_lock_test(struct core *c, struct core_req *q, struct core_file *f,
+                    const struct msg_lock *l)
+{
+    if (lock_begin(c, q, f, "lock test", l))
+        test_ask(q);
 }
 
 /* ---- waiting ---- */

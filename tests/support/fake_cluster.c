@@ -240,7 +240,8 @@ void fake_mds_start(struct fake_cluster *f)
         RPC_OP_GROW,          RPC_OP_SIZE,          RPC_OP_STATFS,       RPC_OP_APPEND_RANGE,
         RPC_OP_LEASE_GET,     RPC_OP_LEASE_RELEASE, RPC_OP_SESSION_OPEN, RPC_OP_SESSION_RENEW,
         RPC_OP_SESSION_CLOSE, RPC_OP_RECLAIM,       RPC_OP_MAP_GET,      RPC_OP_LOCK,
-        RPC_OP_LOCK_CANCEL,   RPC_OP_READDIR,       RPC_OP_BATCH,        RPC_OP_MKNOD};
+        RPC_OP_LOCK_CANCEL,   RPC_OP_READDIR,       RPC_OP_BATCH,        RPC_OP_MKNOD,
+        RPC_OP_LOCK_TEST};
     struct rpc_node_options n = {.key = f->key, .without = ~fake_mds_features};
     struct net_addr a;
     char text[80], err[128];

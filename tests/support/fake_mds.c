@@ -538,6 +538,7 @@ static void execute(struct fake_cluster *f, struct rpc_req *req)
         do_lease(f, req);
         break;
     case RPC_OP_LOCK:
+    case RPC_OP_LOCK_TEST:
         do_lock(f, req);
         break;
     case RPC_OP_READDIR:

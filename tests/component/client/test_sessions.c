@@ -410,6 +410,25 @@ START_TEST(a_file_that_has_lost_its_locks_is_not_cut_through_its_open)
 }
 END_TEST
 
+START_TEST(a_lock_is_looked_for_when_the_file_is_open_again)
+{
+    struct core_file *f = stored_file("f", 100);
+    struct msg_lock lock = {
+        .kind = MSG_LOCK_RECORD, .type = MSG_LOCK_WRITE, .owner = 7, .end = MSG_LOCK_END};
+    struct bed_op test;
+
+    bed.cluster.hold_opens = true;
+    end_session();
+    bed_op_init(&test);
+    core_lock_test(c, &test.q, f, &lock);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_release_removals(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &test), 0);
+    ck_assert_int_eq(test.q.out.lock.type, MSG_LOCK_UNLOCK);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            what_needs_nothing_of_it_is_done_in_the_next_one,
            what_may_have_been_done_in_it_is_not_done_again,
@@ -423,6 +442,7 @@ SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            what_was_lost_before_is_told_to_nobody_who_opens_in_it,
            a_hole_of_before_that_has_not_been_begun_is_not_punched_in_it,
            a_file_that_has_lost_its_locks_is_not_cut_through_its_open,
+           a_lock_is_looked_for_when_the_file_is_open_again,
            a_lease_that_was_given_before_is_none_in_it,
            a_cut_of_before_that_has_not_left_is_an_io_error,
            a_report_of_before_is_no_error_of_what_is_written_in_it,
