@@ -68,7 +68,7 @@ static void session_heard(struct core *c, uint64_t lease_ns)
     if (!session_believed(c))
         return;
     session_resume(c);
-    if (c->session.state == SESSION_READY)
+    if (c->session.state == SESSION_READY && !list_empty(&c->session.session_waiters))
         mds_resume(c);
 }
 

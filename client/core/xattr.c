@@ -94,6 +94,17 @@ static void changed(struct mds_op *op, int status)
         req_finish(op->q, status);
 }
 
+/* A name space and nothing behind it. */
+static bool is_nameless(const struct msg_bytes *name)
+{
+    static const char *const spaces[] = {"user.", "trusted.", "security."};
+
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
+        if (name->len == strlen(spaces[i]) && memcmp(name->data, spaces[i], name->len) == 0)
+            return true;
+    return false;
+}
+
 static void send(struct core *c, struct core_req *q, unsigned opcode, const struct msg_xattr_req *m,
                  void (*done)(struct mds_op *op, int status))
 {
@@ -107,6 +118,10 @@ static void send(struct core *c, struct core_req *q, unsigned opcode, const stru
     }
     if (m->name.len > MSG_NAME_MAX || m->value.len > MSG_XATTR_MAX) {
         req_end(q, m->name.len > MSG_NAME_MAX ? -ERANGE : -E2BIG);
+        return;
+    }
+    if (is_nameless(&m->name)) {
+        req_end(q, -EINVAL);
         return;
     }
     op = mds_op_new(c, opcode, q, done);

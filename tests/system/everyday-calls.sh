@@ -32,6 +32,7 @@ os.utime("log", ns=(1234567890123456789, 987654321987654321)); st = os.stat("log
 os.chmod("log", 0o640); assert stat.S_IMODE(os.stat("log").st_mode) == 0o640
 os.setxattr("log", "user.k", b"v" * 1000); assert os.getxattr("log", "user.k") == b"v" * 1000 and "user.k" in os.listxattr("log")
 err(errno.EEXIST, os.setxattr, "log", "user.k", b"", os.XATTR_CREATE); os.removexattr("log", "user.k"); err(errno.ENODATA, os.getxattr, "log", "user.k")
+for space in "user.", "trusted.", "security.": err(errno.EINVAL, os.setxattr, "log", space, b"v"); err(errno.EINVAL, os.getxattr, "log", space); err(errno.EINVAL, os.removexattr, "log", space)
 with open("map", "w+b") as f:
     f.truncate(1 << 20); m = mmap.mmap(f.fileno(), 1 << 20); m[4090:4100] = b"0123456789"; m[1 << 19] = 7; m.flush(); m.close(); f.seek(4090); assert f.read(10) == b"0123456789"
 fd = os.open("excl", os.O_CREAT | os.O_EXCL | os.O_WRONLY); err(errno.EEXIST, os.open, "excl", os.O_CREAT | os.O_EXCL); os.close(fd)
