@@ -45,7 +45,7 @@ for m in (A, B):
 for name in ("known", "from", "gone"):
     write(f"{B}/{name}", b"x")
 # Calls that have nothing to lose, made while the client is stopped, by a process that has nothing open there.
-HARMLESS = ("touch made", "mkdir dir", "ls -l .", "stat .", "cat known", "mv from to", "ln known linked", "rm gone", "chmod 600 known", "truncate -s 5 known")
+HARMLESS = ("touch made", "mkdir dir", "ls .", "stat .", "cat known", "mv from to", "ln known linked", "rm gone", "chmod 600 known", "truncate -s 5 known")
 harmless = subprocess.Popen(["bash", "-c", "read -r; pids=() status=0; for c; do $c >/dev/null & pids+=($!); done; for p in ${pids[@]}; do wait $p || status=1; done; exit $status", "harmless",
                              *(" ".join(f"{B}/{w}" if w in (".", "made", "dir", "known", "from", "to", "linked", "gone") else w for w in c.split()) for c in HARMLESS)],
                             stdin=subprocess.PIPE)
