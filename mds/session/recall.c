@@ -90,23 +90,6 @@ void session_recall(struct session_module *mod, struct session_use *u, enum msg_
     recall_send(mod, u);
 }
 
-/* Who reads under a lease and opens for writing beside others gets none. Until it has heard so it
- * reads from its cache, so nobody may write before: it gives the lease back like anybody else. */
-static bool opening_conflicts(struct session_module *mod, struct session_use *u, unsigned access,
-                              uint32_t open_flags)
-{
-    struct lease_users users;
-
-    if (access != MDS_ACCESS_OPEN)
-        return false;
-    session_users(u, &users);
-    users.mine_write |= lease_writes(open_flags);
-    if (u->told.kind <= lease_of_open(&users))
-        return false;
-    session_recall(mod, u, MSG_LEASE_NONE);
-    return true;
-}
-
 bool session_recall_conflicts(struct session_module *mod, struct session_file *f, uint64_t session,
                               unsigned access, uint32_t open_flags)
 {
@@ -116,10 +99,8 @@ bool session_recall_conflicts(struct session_module *mod, struct session_file *f
     list_for_each_safe (l, next, &f->uses) {
         struct session_use *u = list_entry(l, struct session_use, of_file);
 
-        if (u->s->id == session) {
-            conflict |= opening_conflicts(mod, u, access, open_flags);
+        if (u->s->id == session)
             continue;
-        }
         if (lease_conflicts(access, open_flags, u->lease.kind) && u->lease.kind > u->told.kind)
             session_lease_set(mod, u, u->told.kind, u->told.seq);
         if (u->held && access != MDS_ACCESS_UNLINK) {

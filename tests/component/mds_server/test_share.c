@@ -81,30 +81,6 @@ START_TEST(a_writer_recalls_readers)
 }
 END_TEST
 
-/* It reads from its cache until it has the answer, and that may be lost. */
-START_TEST(a_reader_that_becomes_a_writer_beside_others_gives_its_lease_back_first)
-{
-    uint64_t ino = make("f"), seq;
-    struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
-    struct rig_call call = {0};
-
-    seq = rig_open_file(&rig, 0, ino, O_RDONLY)->inode.lease_seq;
-    rig_open_file(&rig, 1, ino, O_RDONLY);
-    rig.client[0].release = false;
-    rig_send(&rig, 0, 1, &call, RPC_OP_OPEN, &req);
-    rig_pass(&rig, 500);
-    ck_assert(!call.done);
-    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 1);
-    ck_assert_uint_eq(rig_client_count(&rig.client[1], RPC_OP_RECALL, ino), 1);
-    rig_give(&rig, 0, ino, MSG_LEASE_NONE, seq, 0);
-    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
-    ck_ok(call.status);
-    ck_assert_int_eq(((const struct msg_inode_rep *)call.c.rep)->inode.lease, MSG_LEASE_NONE);
-    rig_forget(&call);
-    ck_assert(rig.client[0].alive);
-}
-END_TEST
-
 /* The answer that says so may be lost, and the word that the first one is to be given back, too. */
 START_TEST(a_better_lease_that_is_told_while_the_first_is_taken_back_is_taken_back_too)
 {
@@ -566,7 +542,6 @@ static void add(TCase *t)
     tcase_add_test(t, a_second_opener_recalls_the_writer_and_everybody_works_without_leases);
     tcase_add_test(t, a_writer_recalls_readers);
     tcase_add_test(t, a_better_lease_that_is_told_while_the_first_is_taken_back_is_taken_back_too);
-    tcase_add_test(t, a_reader_that_becomes_a_writer_beside_others_gives_its_lease_back_first);
     tcase_add_test(t, a_truncate_by_somebody_else_waits_for_the_writer);
     tcase_add_test(t, reports_and_closes_do_not_wait_for_a_recall);
     tcase_add_test(t, a_writer_writes_a_small_file_back_while_others_wait_for_it);
