@@ -153,6 +153,8 @@ done
 itself() { "$ADMIN" --json node list | jq -e '[.items[] | select(.alias == "oss2")] | length == 1 and .[0].state == "online"'; }
 wait_for 60 itself || fail "not one server oss2: $("$ADMIN" node list)"
 expect "node list is content" "$ADMIN" node list
+both() { "$ADMIN" --json target list | jq -e '[.items[] | select(.state == "online" and .node == "oss2")] | length == 2'; }
+wait_for 60 both || fail "not both new targets are there: $("$ADMIN" target list)"
 
 # its disks are missing, and it is given a new one at once: no second server, then either
 kill_daemon oss2 TERM
