@@ -54,7 +54,7 @@ struct mds_op *mds_op_new(struct core *c, unsigned opcode, struct core_req *q,
     op->generation = 0;
     op->attempt = 0;
     op->slot = -1;
-    op->sent = op->failed = op->hung_logged = op->writes_back = false;
+    op->sent = op->failed = op->hung_logged = op->in_doubt = op->writes_back = false;
     op->alone = op->carried = false;
     op->may_ahead = op->ahead = op->for_room = op->flies = op->unsure = op->loaded = false;
     op->held = op->large = false;
