@@ -16,7 +16,10 @@ lint_c_files | grep '^tests/' | tr '\n' '\0' | xargs -0 -r grep -HnE '\b(u|nano|
 lint_scripts | grep '^tests/' | tr '\n' '\0' | xargs -0 -r grep -HnE '(^|[;&|({]|\b(do|then|else|while|until)\b)[ 	]*u?sleep[ 	]+[^=]' -- |
     awk -F: '{ print $1 "\t" $1 ":" $2 ": a test waits for an event, it does not sleep" }' | lint_collect
 
-{ lint_c_files; lint_scripts; lint_all_files | grep -E '(^|/)meson\.build$|\.proto$'; } | sort -u | while IFS= read -r f; do
-    head -n 3 "$f" | grep -q 'SPDX-License-Identifier: Apache-2.0' || printf '%s\t%s:1: no SPDX line\n' "$f" "$f"
-done | lint_collect
+sources=$({ lint_c_files; lint_scripts; lint_all_files | grep -E '(^|/)meson\.build$|\.proto$'; } | sort -u)
+{
+    awk '{ print $0 ":0:" }' <<<"$sources"
+    tr '\n' '\0' <<<"$sources" | xargs -0 -r grep -Hnm1 'SPDX-License-Identifier: Apache-2.0' --
+} | awk -F: '$2 == 0 { source[$1] = 1; next } $2 <= 3 { delete source[$1] }
+    END { for (f in source) print f "\t" f ":1: no SPDX line" }' | lint_collect
 lint_finish
