@@ -41,13 +41,13 @@ prepare() {
     "$ADMIN" -q demo up --dir "$C" --oss 2 --net tcp || fail "the cluster does not come up"
     cluster_down
     port=$(jq .mds_port "$C/demo.json")
-    # The client dies in every round; nobody shall wait 15 s for it. Buffers are memory that every start touches.
+    # The client dies in every round; nobody shall wait 15 s for it. Buffers and slots made ready are memory that every start touches.
     sed -i '/^net.buffers/d' "$C"/*/*.conf
     printf '%s\n' "mds.lease = ${LEASE:-3s}" "net.buffers = 16Mi" >>"$C/mds/mds.conf"
     sed -i "s/^mds.listen.*/mds.listen = 127.0.0.1:$port/" "$C/mds/mds.conf"
     for n in 1 2; do
         sed -i "s/^oss.listen.*/oss.listen = 127.0.0.1:$(jq ".oss_ports[$n-1]" "$C/demo.json")/" "$C/oss$n/oss.conf"
-        echo "net.buffers = 16Mi" >>"$C/oss$n/oss.conf"
+        printf '%s\n' "net.buffers = 16Mi" "target.ready = 0" >>"$C/oss$n/oss.conf"
     done
     roots=("$C/mds/data" "$C/oss1/t1" "$C/oss2/t1")
     mkfifo "$T/now"

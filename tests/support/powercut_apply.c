@@ -15,7 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BLOCK 4096
+#define BLOCK 4096         /* what a disk writes as a whole */
+#define PIECE (64 * BLOCK) /* what is read and written at once */
 
 static const char *root, *shadow;
 static unsigned long long seed;
@@ -47,9 +48,21 @@ static int open_live(const char *rel)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+/* Of the blocks that differ some have got to the disk. */
+static void mix_blocks(char *durable, size_t len, const char *live, size_t live_len)
+{
+    for (size_t at = 0; at < len; at += BLOCK) {
+        size_t n = len - at < BLOCK ? len - at : BLOCK;
+
+        if (at + n <= live_len && memcmp(durable + at, live + at, n) != 0 && coin())
+            memcpy(durable + at, live + at, n);
+    }
+}
+
 static void copy_file(const char *from_path, const char *rel)
 {
-    char to_path[PATH_MAX * 2], durable[BLOCK], live[BLOCK];
+    static char durable[PIECE], live[PIECE];
+    char to_path[PATH_MAX * 2];
     int from = open(from_path, O_RDONLY | O_CLOEXEC), now = seed ? open_live(rel) : -1, to;
     struct stat st, now_st;
 
@@ -70,14 +83,14 @@ static void copy_file(const char *from_path, const char *rel)
             }
         }
     }
-    for (off_t at = 0; at < st.st_size; at += BLOCK) {
-        ssize_t n = pread(from, durable, BLOCK, at),
-                m = now >= 0 ? pread(now, live, BLOCK, at) : -1;
+    for (off_t at = 0; at < st.st_size; at += PIECE) {
+        ssize_t n = pread(from, durable, PIECE, at),
+                m = now >= 0 ? pread(now, live, PIECE, at) : -1;
 
         if (n <= 0)
             break;
-        if (m >= n && memcmp(durable, live, (size_t)n) != 0 && coin())
-            memcpy(durable, live, (size_t)n);
+        if (m > 0)
+            mix_blocks(durable, (size_t)n, live, (size_t)m);
         if (pwrite(to, durable, (size_t)n, at) != n)
             die("write", to_path);
     }
@@ -93,7 +106,7 @@ static size_t tree_len;
 
 static void duplicate(const char *from, const char *to)
 {
-    char buf[65536];
+    static char buf[PIECE];
     ssize_t n;
     int in = open(from, O_RDONLY | O_CLOEXEC);
     int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
