@@ -12,7 +12,7 @@ RUN="fuse3 libfuse3-3 libucx0 libibverbs1 ibverbs-providers librocksdb7.8 liburi
      libmicrohttpd12 libjansson4 mount"
 BUILD="gcc libc6-dev meson ninja-build pkg-config protobuf-c-compiler protobuf-compiler libfuse3-dev libucx-dev libibverbs-dev
      librocksdb-dev liburing-dev libprotobuf-c-dev libisal-dev libssl-dev libmicrohttpd-dev libjansson-dev"
-TEST="check clang-format shellcheck curl jq attr acl rsync git sqlite3 tar fio iproute2 procps psmisc util-linux gawk groff-base openssl python3 diffutils binutils"
+TEST="check mold clang-format shellcheck curl jq attr acl rsync git sqlite3 tar fio iproute2 procps psmisc util-linux gawk groff-base openssl python3 diffutils binutils"
 RDMA="qemu-system-x86 busybox-static dpkg"
 
 case "${1:-test}" in

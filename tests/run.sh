@@ -38,6 +38,7 @@ done
 [ ${#again[@]} -gt 0 ] || asan=
 
 deploy/deps.sh test || exit 1
+if command -v mold >/dev/null; then export CC_LD=mold; fi # a few hundred programs are linked
 case $long${suites[*]} in 1*rdma*) deploy/deps.sh rdma || echo "run.sh: the suite rdma will be skipped" ;; esac
 
 passed=0 failed=0 skipped=0
