@@ -11,7 +11,8 @@
 #include "common/base/mem.h"
 #include "proto/map.h"
 
-/* Makes room for one more element at index at; NULL when out of memory. */
+/* Makes room for one more element at index at; NULL when out of memory. Each call may copy the
+ * whole array: who adds many makes room for all of them at once, as grow_chains() does. */
 static void *map_insert(void **array, uint32_t *n, uint32_t at, size_t size)
 {
     char *a = mem_realloc(*array, (*n + 1) * size);
@@ -160,20 +161,27 @@ static int grow_room(struct map_table *t, uint32_t n)
     return 0;
 }
 
-static int grow_chain(struct cluster_map *m, uint32_t target, uint32_t *ret_id)
+/* One chain for each of the n targets, in their order; all with one copy of the array at most. */
+static int grow_chains(struct cluster_map *m, const struct grow_item *items, uint32_t n,
+                       uint32_t *ret_ids)
 {
-    void *array = m->chains;
-    struct map_chain *c;
+    struct map_chain *chains;
+    uint32_t id;
 
-    if (m->n_chains == MAP_ITEMS_MAX)
+    if (n == 0)
+        return 0;
+    if (n > MAP_ITEMS_MAX - m->n_chains)
         return -ENOSPC;
-    c = map_insert(&array, &m->n_chains, m->n_chains, sizeof *c);
-    if (!c)
+    chains = mem_realloc(m->chains, (m->n_chains + (size_t)n) * sizeof *chains);
+    if (!chains)
         return -ENOMEM;
-    m->chains = array;
-    *c = (struct map_chain){.version = 1, .n_targets = 1, .targets = {target}};
-    c->id = m->n_chains > 1 ? m->chains[m->n_chains - 2].id + 1 : 1;
-    *ret_id = c->id;
+    m->chains = chains;
+    id = m->n_chains ? chains[m->n_chains - 1].id : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        ret_ids[i] = ++id;
+        chains[m->n_chains++] = (struct map_chain){
+            .id = id, .version = 1, .n_targets = 1, .targets = {items[i].target}};
+    }
     return 0;
 }
 
@@ -255,8 +263,8 @@ int map_grow_tables(struct cluster_map *m, uint32_t pool)
     }
     if (n > 1)
         qsort(items, n, sizeof *items, grow_compare);
-    for (uint32_t i = 0; rc == 0 && i < n; i++)
-        rc = grow_chain(m, items[i].target, &ids[i]);
+    if (rc == 0)
+        rc = grow_chains(m, items, n, ids);
     if (rc == 0)
         rc = table_append(m, t, ids, n);
     mem_free(ids);
