@@ -45,6 +45,10 @@ static void index_set_options(struct index *x, const struct index_options *o)
     rocksdb_options_set_write_buffer_size(x->options, o->memtable_bytes);
     rocksdb_options_set_max_write_buffer_number(x->options, 3);
     rocksdb_options_set_max_background_jobs(x->options, 2);
+    /* Tables that are not put together yet take the room of a full file system several times over:
+     * commits wait for that after a few of them; RocksDB's own 36 are more than the reserve. */
+    rocksdb_options_set_level0_slowdown_writes_trigger(x->options, 6);
+    rocksdb_options_set_level0_stop_writes_trigger(x->options, 8);
     rocksdb_options_set_keep_log_file_num(x->options, 2);
     rocksdb_options_set_max_open_files(x->options, 256);
     rocksdb_options_set_paranoid_checks(x->options, 1);

@@ -217,7 +217,7 @@ START_TEST(a_full_file_system_is_met_before_the_index_runs_out_of_room)
     ck_assert_int_eq(rc, -ENOSPC);
     ck_assert_uint_ge(n, 25);
     ck_assert_int_eq(rig_commit(&rig, 0), 0);
-    for (uint32_t i = 0; i < 4000; i++) { /* the index still takes what it must */
+    for (uint32_t i = 0; i < 30000; i++) { /* the index still takes what it must */
         uint64_t r = rig_rand(&seed);
 
         ck_assert_int_eq(
