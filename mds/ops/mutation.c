@@ -54,6 +54,8 @@ void op_change(struct mds_op *o, uint64_t ino, const struct msg_bytes *name)
 
 void op_cut(struct mds_op *o, uint64_t ino)
 {
+    if (!ino) /* op_change() adds none: there is no such file */
+        return;
     op_change(o, ino, NULL);
     o->prepare.changes[o->prepare.n_changes - 1].cuts = true;
 }

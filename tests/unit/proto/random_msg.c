@@ -23,6 +23,8 @@ uint32_t rng_below(struct rng *g, uint32_t n)
 /* Small and large values alike, so that every length of a varint occurs. */
 static uint64_t value(struct rng *g)
 {
+    if (g->n_likes && rng_below(g, 4))
+        return g->likes[rng_below(g, g->n_likes)];
     return rng_next(g) >> rng_below(g, 64);
 }
 
@@ -73,6 +75,13 @@ static ProtobufCBinaryData random_bytes(const ProtobufCMessageDescriptor *d, con
     b.data = need(a, b.len + 1);
     for (size_t i = 0; i < b.len; i++)
         b.data[i] = (uint8_t)(any ? rng_next(g) : '0' + rng_below(g, 70));
+    if (g->n_names && ends(field, "name") && rng_below(g, 4)) {
+        const char *name = g->names[rng_below(g, g->n_names)];
+
+        b.len = strlen(name);
+        b.data = need(a, b.len + 1);
+        memcpy(b.data, name, b.len);
+    }
     return b;
 }
 

@@ -10,6 +10,10 @@
 
 struct rng {
     uint64_t state;
+    const uint64_t *likes; /* if any: numbers and names that come more often than others */
+    unsigned n_likes;
+    const char *const *names;
+    unsigned n_names;
 };
 uint64_t rng_next(struct rng *g);
 uint32_t rng_below(struct rng *g, uint32_t n);
