@@ -352,7 +352,7 @@ static int error_let_go(struct core_inode *dir)
 void behind_keep_error(struct core_inode *dir, int status)
 {
     struct behind *b = &dir->core->behind;
-    int error = status == -AIFS_ESESSION || status == -AIFS_EFENCED ? -EIO : status;
+    int error = session_is_over(status) ? -EIO : status;
 
     if (dir->behind.error)
         return;

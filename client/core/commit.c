@@ -400,7 +400,7 @@ static void commit_called(struct rpc_call *call, int status)
     struct core *c = t->core;
     struct list *l;
 
-    if (status == -AIFS_EFENCED || status == -AIFS_ESESSION)
+    if (session_is_over(status))
         session_lost(c, t->commit_epoch, status);
     if (status) {
         commit_failed(t, status);

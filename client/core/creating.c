@@ -176,8 +176,7 @@ static void failed(struct core_inode *i, int status)
         f->creating = false;
         i->core->reopen_due |= f->session_epoch != i->core->session.epoch;
     }
-    inode_set_error(i, status == -AIFS_ESESSION || status == -AIFS_EFENCED ? -EIO : status,
-                    "creation");
+    inode_set_error(i, session_is_over(status) ? -EIO : status, "creation");
     i->lease = MSG_LEASE_NONE;
     i->data_change = 0;
     i->ctime_due = i->mtime_due = false;

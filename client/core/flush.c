@@ -92,8 +92,7 @@ static void meta_failed(struct core_inode *i, struct mds_op *op, int status)
         inline_too_large(i);
         return;
     }
-    if (status != -AIFS_ESESSION &&
-        status != -AIFS_EFENCED) /* the end of the session has been noted */
+    if (!session_is_over(status)) /* the end of the session has been noted */
         inode_set_error(i, status, rpc_op_name(op->call.op));
     if (op->call.op == RPC_OP_GROW && i->need_grow)
         growth_give_up(i);

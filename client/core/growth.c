@@ -51,7 +51,7 @@ static void growth_over(struct core_inode *i)
 static bool is_final(const struct core_inode *i, int status)
 {
     return status == -ENOENT || status == -EBADF || status == -AIFS_ELEASE ||
-           status == -AIFS_ESESSION || status == -AIFS_EFENCED || i->core->forced;
+           session_is_over(status) || i->core->forced;
 }
 
 /* True when the tick is to try it again. */

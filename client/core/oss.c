@@ -273,7 +273,7 @@ static void io_failed(struct oss_io *io, int status)
         io_finish(io, c->forced ? -EIO : -EINTR);
         return;
     }
-    if (status == -AIFS_EFENCED || status == -AIFS_ESESSION)
+    if (session_is_over(status))
         session_lost(c, io->session_epoch, status);
     if ((io->placed && status == -AIFS_ESTALE_TRUNC) || /* so is its place */
         (io->fickle && status == -AIFS_ECHECKSUM))

@@ -25,8 +25,8 @@ static void reopened(struct mds_op *op, int status)
         return;
     }
     f->reopening = false;
-    if (op->generation != c->session.epoch || status == -AIFS_ESESSION ||
-        status == -AIFS_EFENCED) { /* that session is gone too */
+    if (op->generation != c->session.epoch ||
+        session_is_over(status)) { /* that session is gone too */
         c->reopen_due = true;
         return;
     }
