@@ -18,6 +18,9 @@
 #define OP_ANY      (OP_SERVER | OP_ADMIN | OP_CLIENT)
 #define OP_URGENT                                                                                  \
     0x80u /* others may be waiting for it: sent although the peer has max_calls in flight */
+#define OP_NEXT                                                                                    \
+    0x100u /* needs nothing of the session that it was meant for: when that is over before it was  \
+              executed, it goes on in the next one (of SETATTR: not by an open file) */
 
 /* clang-format off */
 /*  name            number request           reply             flags */
@@ -32,26 +35,26 @@
     X(SESSION_CLOSE,   18, empty,            empty,            OP_ANY | OP_SESSION)        \
     X(RECLAIM,         19, reclaim_req,      empty,            OP_ANY | OP_SESSION | OP_URGENT)        \
     /* metadata server: name space */                                                      \
-    X(LOOKUP,          32, name_req,         inode_rep,        OP_ANY | OP_SESSION)        \
-    X(GETATTR,         33, ino_req,          inode_rep,        OP_ANY | OP_SESSION)        \
-    X(SETATTR,         34, setattr_req,      inode_rep,        OP_ANY | OP_SLOT)           \
-    X(CREATE,          35, create_req,       inode_rep,        OP_ANY | OP_SLOT)           \
-    X(MKDIR,           36, create_req,       inode_rep,        OP_ANY | OP_SLOT)           \
-    X(MKNOD,           37, create_req,       inode_rep,        OP_ANY | OP_SLOT)           \
-    X(SYMLINK,         38, create_req,       inode_rep,        OP_ANY | OP_SLOT)           \
-    X(UNLINK,          39, name_req,         inode_rep,        OP_ANY | OP_SLOT)           \
-    X(RMDIR,           40, name_req,         inode_rep,        OP_ANY | OP_SLOT)           \
-    X(RENAME,          41, rename_req,       inode_rep,        OP_ANY | OP_SLOT)           \
-    X(LINK,            42, link_req,         inode_rep,        OP_ANY | OP_SLOT)           \
-    X(READLINK,        43, ino_req,          bytes_rep,        OP_ANY | OP_SESSION)        \
-    X(READDIR,         44, readdir_req,      readdir_rep,      OP_ANY | OP_SESSION | OP_BULK_OUT) \
-    X(OPEN,            45, open_req,         inode_rep,        OP_ANY | OP_SLOT)           \
+    X(LOOKUP,          32, name_req,         inode_rep,        OP_ANY | OP_SESSION | OP_NEXT) \
+    X(GETATTR,         33, ino_req,          inode_rep,        OP_ANY | OP_SESSION | OP_NEXT) \
+    X(SETATTR,         34, setattr_req,      inode_rep,        OP_ANY | OP_SLOT | OP_NEXT) \
+    X(CREATE,          35, create_req,       inode_rep,        OP_ANY | OP_SLOT | OP_NEXT) \
+    X(MKDIR,           36, create_req,       inode_rep,        OP_ANY | OP_SLOT | OP_NEXT) \
+    X(MKNOD,           37, create_req,       inode_rep,        OP_ANY | OP_SLOT | OP_NEXT) \
+    X(SYMLINK,         38, create_req,       inode_rep,        OP_ANY | OP_SLOT | OP_NEXT) \
+    X(UNLINK,          39, name_req,         inode_rep,        OP_ANY | OP_SLOT | OP_NEXT) \
+    X(RMDIR,           40, name_req,         inode_rep,        OP_ANY | OP_SLOT | OP_NEXT) \
+    X(RENAME,          41, rename_req,       inode_rep,        OP_ANY | OP_SLOT | OP_NEXT) \
+    X(LINK,            42, link_req,         inode_rep,        OP_ANY | OP_SLOT | OP_NEXT) \
+    X(READLINK,        43, ino_req,          bytes_rep,        OP_ANY | OP_SESSION | OP_NEXT) \
+    X(READDIR,         44, readdir_req,      readdir_rep,      OP_ANY | OP_SESSION | OP_NEXT | OP_BULK_OUT) \
+    X(OPEN,            45, open_req,         inode_rep,        OP_ANY | OP_SLOT | OP_NEXT) \
     X(CLOSE,           46, close_req,        empty,            OP_ANY | OP_SESSION | OP_URGENT)        \
-    X(STATFS,          47, ino_req,          statfs_rep,       OP_ANY | OP_SESSION)        \
-    X(XATTR_GET,       48, xattr_req,        bytes_rep,        OP_ANY | OP_SESSION)        \
-    X(XATTR_SET,       49, xattr_req,        empty,            OP_ANY | OP_SLOT)           \
-    X(XATTR_LIST,      50, ino_req,          bytes_rep,        OP_ANY | OP_SESSION)        \
-    X(XATTR_REMOVE,    51, xattr_req,        empty,            OP_ANY | OP_SLOT)           \
+    X(STATFS,          47, ino_req,          statfs_rep,       OP_ANY | OP_SESSION | OP_NEXT) \
+    X(XATTR_GET,       48, xattr_req,        bytes_rep,        OP_ANY | OP_SESSION | OP_NEXT) \
+    X(XATTR_SET,       49, xattr_req,        empty,            OP_ANY | OP_SLOT | OP_NEXT) \
+    X(XATTR_LIST,      50, ino_req,          bytes_rep,        OP_ANY | OP_SESSION | OP_NEXT) \
+    X(XATTR_REMOVE,    51, xattr_req,        empty,            OP_ANY | OP_SLOT | OP_NEXT) \
     X(FSYNC,           52, ino_req,          empty,            OP_ANY | OP_SESSION)        \
     X(WRITE_INLINE,    53, write_inline_req, inode_rep,        OP_ANY | OP_SLOT | OP_BULK_IN) \
     X(GROW,            54, size_req,         inode_rep,        OP_ANY | OP_SLOT)           \

@@ -185,31 +185,8 @@ static bool slot_take(struct mds_op *op)
 /* It needs nothing of the session that it was meant for. */
 static bool is_of_any_session(const struct mds_op *op)
 {
-    switch (op->call.op) {
-    case RPC_OP_LOOKUP:
-    case RPC_OP_GETATTR:
-    case RPC_OP_READDIR:
-    case RPC_OP_READLINK:
-    case RPC_OP_STATFS:
-    case RPC_OP_XATTR_GET:
-    case RPC_OP_XATTR_LIST:
-    case RPC_OP_XATTR_SET:
-    case RPC_OP_XATTR_REMOVE:
-    case RPC_OP_OPEN:
-    case RPC_OP_CREATE:
-    case RPC_OP_MKDIR:
-    case RPC_OP_MKNOD:
-    case RPC_OP_SYMLINK:
-    case RPC_OP_UNLINK:
-    case RPC_OP_RMDIR:
-    case RPC_OP_RENAME:
-    case RPC_OP_LINK:
-        return true;
-    case RPC_OP_SETATTR:
-        return !op->msg.setattr.open_id;
-    default:
-        return false;
-    }
+    return (rpc_op_flags(op->call.op) & OP_NEXT) &&
+           !(op->call.op == RPC_OP_SETATTR && op->msg.setattr.open_id);
 }
 
 /* The session was over before the server could execute it, and that is certain: whoever waits for
