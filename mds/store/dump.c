@@ -241,12 +241,29 @@ static int must_be_empty(const char *dir)
     return rc;
 }
 
-int dump_load(int fd, const char *dir, uint64_t *ret_records, char *err, size_t err_len)
+/* Into a store that is new. */
+static int load_into(struct load *l, const char *shard)
 {
     const struct store_options options = {.create = true};
+    int rc = store_open(shard, &options, &l->store);
+
+    if (rc < 0)
+        return rc;
+    rc = store_batch_create(l->store, &l->batch);
+    if (rc == 0) {
+        rc = load_records(l);
+        store_batch_destroy(l->batch);
+    }
+    store_close(l->store);
+    return rc;
+}
+
+int dump_load(int fd, const char *dir, uint64_t *ret_records, char *err, size_t err_len)
+{
     struct load l = {.fd = fd, .err = err, .err_len = err_len};
     AUTO_FREE char *shard = mem_printf("%s/shard0", dir);
     int rc = must_be_empty(dir);
+    bool made;
 
     if (!shard)
         return -ENOMEM;
@@ -260,22 +277,17 @@ int dump_load(int fd, const char *dir, uint64_t *ret_records, char *err, size_t 
     rc = load_header(&l);
     if (rc < 0)
         goto out_buf;
-    if (mkdir(dir, 0750) < 0 && errno != EEXIST)
+    made = mkdir(dir, 0750) == 0;
+    if ((!made && errno != EEXIST) || mkdir(shard, 0750) < 0)
         rc = -errno;
     else
-        rc = mkdir(shard, 0750) < 0 ? -errno : store_open(shard, &options, &l.store);
-    if (rc < 0)
-        goto out_buf;
-    rc = store_batch_create(l.store, &l.batch);
-    if (rc == 0) {
-        rc = load_records(&l);
-        store_batch_destroy(l.batch);
-    }
-    store_close(l.store);
+        rc = load_into(&l, shard);
     if (rc < 0)
         nftw(shard, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     else
         *ret_records = l.records;
+    if (rc < 0 && made)
+        rmdir(dir);
 out_buf:
     mem_free(l.buf);
     return rc;

@@ -18,7 +18,7 @@
 #define DUMP_MAGIC     "AIFSDUMP"
 #define DUMP_VERSION   1u
 #define DUMP_KEY_MAX   1024u
-#define DUMP_VALUE_MAX (1u << 19)
+#define DUMP_VALUE_MAX (1u << 20)  /* as much as one message: the cluster map */
 #define DUMP_END       0xffffffffu /* key_len of the trailer */
 
 struct dump_header {
@@ -60,7 +60,7 @@ int dump_parse(const void *buf, size_t len, struct dump_item *ret_item) MUST_USE
 
 /*
  * Loads the dump that fd delivers into a new store in dir (which must be absent or empty: -EEXIST).
- * -AIFS_ECORRUPT with a sentence in err; the directory is then removed again.
+ * -AIFS_ECORRUPT with a sentence in err. After an error dir is as before: absent, or empty.
  */
 int dump_load(int fd, const char *dir, uint64_t *ret_records, char *err, size_t err_len) MUST_USE;
 
