@@ -6,7 +6,8 @@
  * Happy path of an offer: LOCK_WAKE to the client, which asks again, gets the lock, and leaves the
  * line. Failure modes: the hint is lost, or the client is slow: after OFFER_NS the lock is offered
  * to the next, and the first is back in its place when it asks by itself. A record that cannot be
- * read is taken for empty here: nobody is refused because of it, and execution decides.
+ * read is taken for empty by the queue: nobody is refused because of it, and execution decides. Who
+ * only asks is told the error.
  */
 #include "mds/locks/locks_int.h"
 
@@ -36,25 +37,32 @@ static int read_holders(struct locks_module *mod, struct shard *shard, uint64_t 
     return *ret_list ? lock_rec_decode(rec, len, *ret_list) : -ENOMEM;
 }
 
-static uint32_t holders(void *arg, uint64_t ino, const struct lock **ret_list)
+int locks_held(struct locks_module *mod, uint64_t ino, const struct lock **ret_list,
+               uint32_t *ret_n)
 {
-    struct locks_module *mod = arg;
     struct shard *shard = mds_shard_of(mod->mds, ino);
     struct lock *list = NULL;
     uint32_t n = 0;
-    int rc;
+    int rc = -ENOENT;
+
+    arena_reset(&mod->arena);
+    if (shard)
+        rc = read_holders(mod, shard, ino, &list, &n);
+    if (rc < 0 && rc != -ENOENT) {
+        LOG_ERROR("locks", "inode %llu: its locks: %s", (unsigned long long)ino, err_text(rc));
+        return rc;
+    }
+    *ret_list = rc == 0 ? list : NULL;
+    *ret_n = rc == 0 ? n : 0;
+    return 0;
+}
+
+static uint32_t holders(void *arg, uint64_t ino, const struct lock **ret_list)
+{
+    uint32_t n = 0;
 
     *ret_list = NULL;
-    if (!shard)
-        return 0;
-    arena_reset(&mod->arena);
-    rc = read_holders(mod, shard, ino, &list, &n);
-    if (rc < 0 && rc != -ENOENT)
-        LOG_ERROR("locks", "inode %llu: its locks: %s", (unsigned long long)ino, err_text(rc));
-    if (rc < 0)
-        return 0;
-    *ret_list = list;
-    return n;
+    return locks_held(arg, ino, ret_list, &n) < 0 ? 0 : n;
 }
 
 /* ---- offers ---- */

@@ -222,11 +222,16 @@ void op_lock_test(struct mds *m, struct rpc_req *req)
     const struct lock *list, *other;
     struct lock want;
     uint32_t n;
+    int rc;
 
     if (!o)
         return;
+    rc = locks_held(mod, msg->ino, &list, &n);
+    if (rc < 0) {
+        op_reply(o, rc, NULL);
+        return;
+    }
     want = wanted(o);
-    n = mod->queue.holders(mod->queue.arg, msg->ino, &list);
     other = lock_list_conflict(list, n, &want);
     rep.granted = !other;
     rep.has_other = other != NULL;
@@ -283,12 +288,13 @@ void op_lock_list(struct mds *m, struct rpc_req *req)
     struct msg_lock_list_rep rep = {0};
     struct msg_lock_info *infos;
     const struct lock *list;
-    uint32_t n = mod->queue.holders(mod->queue.arg, msg->ino, &list);
     const struct list *l;
+    uint32_t n;
+    int rc = locks_held(mod, msg->ino, &list, &n);
 
-    infos = arena_alloc(&req->arena, MSG_ITEMS_MAX * sizeof *infos);
+    infos = rc == 0 ? arena_alloc(&req->arena, MSG_ITEMS_MAX * sizeof *infos) : NULL;
     if (!infos) {
-        rpc_reply(req, -ENOMEM, NULL);
+        rpc_reply(req, rc < 0 ? rc : -ENOMEM, NULL);
         return;
     }
     rep.locks = infos;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Locks between sessions: who gets one, who waits, who is told, and what a crash, an eviction or a
  * repeated request makes of it. Three clients have one file open. */
+#include "common/fault/fault.h"
 #include "tests/component/mds_server/rig.h"
 
 #define R MSG_LOCK_READ
@@ -130,6 +131,23 @@ START_TEST(ranges_are_apart_and_a_test_names_who_is_in_the_way)
     ck_assert(lock_req(0, &a)->granted);
     c.lock.end = 9;
     ck_assert(lock_req(2, &c)->granted);
+}
+END_TEST
+
+/* Who asks without wanting one is not told that nobody has it. */
+START_TEST(locks_that_cannot_be_read_are_not_taken_for_none)
+{
+    struct msg_lock_req test = ask(1, 1, W, 0, 9, 0);
+    struct msg_ino_req list = {.ino = ino};
+    const void *any;
+
+    ck_assert(lock(0, W, 0));
+    ck_ok(fault_arm("mds.store.get=error"));
+    ck_assert_int_eq(rig_do(&rig, 1, RPC_OP_LOCK_TEST, &test, NULL), -EIO);
+    ck_assert_int_eq(rig_admin(&rig, RPC_OP_LOCK_LIST, &list, NULL), -EIO);
+    fault_disarm_all();
+    ck_ok(rig_do(&rig, 1, RPC_OP_LOCK_TEST, &test, &any));
+    ck_assert(!((const struct msg_lock_rep *)any)->granted);
 }
 END_TEST
 
@@ -377,6 +395,7 @@ static void add(TCase *t)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, one_writes_or_many_read);
     tcase_add_test(t, ranges_are_apart_and_a_test_names_who_is_in_the_way);
+    tcase_add_test(t, locks_that_cannot_be_read_are_not_taken_for_none);
     tcase_add_test(t, owners_of_one_session_exclude_each_other_too);
     tcase_add_test(t, waits_are_told_in_their_order);
     tcase_add_test(t, who_does_not_take_what_it_waited_for_delays_others_for_a_moment_only);
