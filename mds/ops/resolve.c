@@ -253,13 +253,18 @@ uint64_t resolve_link(struct mds_op *o, struct view *v)
     return 0;
 }
 
-/* As it is now; a change that is under way may make it otherwise before this one has its turn. */
+/* As it is now; a change that is under way may make it otherwise before this one has its turn. What
+ * cannot be read may be anything. */
 static void change_owner(struct mds_change *c, struct view *v, const struct msg_setattr_req *req)
 {
     struct mds_inode in;
+    int rc;
 
-    if (!(req->set & (MSG_SET_UID | MSG_SET_GID | MSG_SET_MODE)) ||
-        view_inode(v, req->ino, &in) < 0)
+    if (!(req->set & (MSG_SET_UID | MSG_SET_GID | MSG_SET_MODE)))
+        return;
+    rc = view_inode(v, req->ino, &in);
+    c->owner = rc < 0 && rc != -ENOENT;
+    if (rc < 0)
         return;
     c->sets_owner = req->set & (MSG_SET_UID | MSG_SET_GID) || S_ISDIR(in.mode);
     c->owner = (req->set & MSG_SET_UID && req->uid != in.uid) ||

@@ -136,7 +136,8 @@ static bool recall_cannot_end(struct session_module *mod, const struct session_u
     view_begin(mds_shard_of(mod->mds, u->f->ino), &v);
     rc = view_inode(&v, u->f->ino, &in);
     view_end(&v);
-    return rc == 0 && !cluster_layout_up(mod->mds, &in.layout);
+    /* if nobody knows: its client is not evicted for it */
+    return rc == 0 ? !cluster_layout_up(mod->mds, &in.layout) : rc != -ENOENT;
 }
 
 /* From then on its time begins again with each tick. */

@@ -492,6 +492,80 @@ START_TEST(a_read_that_fails_lets_no_file_be_sealed_before_it_is_cut)
 }
 END_TEST
 
+static bool told_of_owner(uint64_t ino)
+{
+    const struct rig_client *c = &rig.client[1];
+
+    for (unsigned k = 0; k < MIN(c->n_notes, (unsigned)RIG_NOTES); k++) {
+        if (c->notes[k].op == RPC_OP_INVALIDATE && c->notes[k].ino == ino && c->notes[k].owner)
+            return true;
+    }
+    return false;
+}
+
+/* Kernels ask for who owns a file when they look up its name, and are told to do so again. */
+START_TEST(a_read_that_fails_hides_no_change_of_the_owner)
+{
+    struct msg_ino_req look;
+    struct msg_setattr_req set = {.set = MSG_SET_UID};
+    bool failed = true;
+
+    make_others();
+    rig_client_open(&rig, 1);
+    look = (struct msg_ino_req){.ino = others[0]};
+    set.ino = others[0];
+    for (unsigned nth = 1; failed; nth++) {
+        char spec[64];
+        int rc;
+
+        ck_assert_uint_lt(nth, READS_MAX);
+        ck_ok(rig_do(&rig, 1, RPC_OP_GETATTR, &look, NULL));
+        rig.client[1].n_notes = 0;
+        set.uid = nth;
+        forget_cached();
+        snprintf(spec, sizeof spec, "mds.store.get=error@%u", nth);
+        ck_ok(fault_arm(spec));
+        rc = rig_do(&rig, 0, RPC_OP_SETATTR, &set, NULL);
+        failed = fault_count("mds.store.get") >= nth;
+        fault_disarm_all();
+        ck_assert(rc == 0 || failed);
+        ck_assert_msg(rc < 0 || told_of_owner(others[0]), "read %u: nobody is told", nth);
+        rig_pass(&rig, 2000); /* it does not come to shared mode */
+    }
+}
+END_TEST
+
+START_TEST(a_read_that_fails_evicts_nobody_whose_storage_server_is_away)
+{
+    struct msg_open_req req = {.flags = O_RDONLY};
+    struct rig_call call = {0};
+
+    make_others();
+    rig_client_open(&rig, 1);
+    rig_grow(&rig, 0, file, open_id, 100000);
+    rig.oss[0].alive = false;
+    rig_pass(&rig, 6000);
+    rig.client[0].release = false;
+    req.ino = file;
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &req);
+    rig_settle(&rig);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, file), 1);
+    rig_pass(&rig, RIG_LEASE / NS_PER_MS - 50);
+    forget_cached();
+    ck_ok(fault_arm("mds.store.get=error@1"));
+    rig_pass(&rig, 1000);
+    ck_assert_uint_gt(fault_count("mds.store.get"), 0);
+    fault_disarm_all();
+    rig_pass(&rig, 10000);
+    ck_assert(rig.client[0].alive);
+    ck_assert(!call.done);
+    rig.oss[0].alive = true;
+    rig_pass(&rig, 20000);
+    ck_assert(!rig.client[0].alive); /* it could have by now */
+    rig_forget(&call);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
@@ -499,6 +573,8 @@ static void add(TCase *t)
     tcase_add_test(t, an_open_that_is_answered_is_known_though_there_was_no_memory);
     tcase_add_test(t, a_read_that_fails_makes_no_cut_a_finished_one);
     tcase_add_test(t, a_read_that_fails_lets_no_file_be_sealed_before_it_is_cut);
+    tcase_add_test(t, a_read_that_fails_hides_no_change_of_the_owner);
+    tcase_add_test(t, a_read_that_fails_evicts_nobody_whose_storage_server_is_away);
     tcase_add_loop_test(t, a_read_that_fails_makes_no_open_file_a_closed_one, 0, 2);
 }
 
