@@ -4,15 +4,16 @@
  * error where it has to, and goes on serving. Messages that its codec refuses have tests of their
  * own (proto-codec, fuzz-proto): these here it takes for messages.
  */
+#include "proto/codec.h"
 #include "tests/component/mds_server/rig.h"
 #include "tests/unit/proto/random_msg.h"
-#include "proto/codec.h"
 
 #define ROUNDS 40
+#define TURNS  2000
 
 static struct rig rig;
 static struct arena arena;
-static uint64_t file, dir, link_ino, open_id, lease_seq;
+static uint64_t file, dir, link_ino, open_id, lease_seq, generation;
 
 static uint64_t make(unsigned op, const char *name, uint32_t mode)
 {
@@ -39,6 +40,7 @@ static void setup(void)
     file = rep->inode.attr.ino;
     open_id = rep->open_id;
     lease_seq = rep->inode.lease_seq;
+    generation = rep->inode.layout.generation;
 }
 
 static void teardown(void)
@@ -56,25 +58,89 @@ static void serves(unsigned op, uint64_t round)
                   err_name(rc));
 }
 
-static const void *hostile(struct rng *g, unsigned op)
+static const void *hostile(struct rng *g, unsigned op, struct arena *a)
 {
     uint32_t len;
     void *msg;
-    const void *bytes = random_msg(codec_find(op, false), g, 8, &arena, &len);
+    const void *bytes = random_msg(codec_find(op, false), g, 8, a, &len);
 
-    return codec_decode(op, false, bytes, len, &arena, &msg) == 0 ? msg : NULL;
+    return codec_decode(op, false, bytes, len, a, &msg) == 0 ? msg : NULL;
+}
+
+static struct rng_fit fits[] = {
+    {NULL, "parent", KEY_ROOT_INO},
+    {NULL, "new_parent", KEY_ROOT_INO},
+    {"aifs.CreateReq", "ino", 0},
+    {"aifs.BatchItem", "ino", 0},
+    {"aifs.CreateReq", "flags", MSG_CREATE_OPEN},
+    {"aifs.CreateReq", "flags", MSG_CREATE_OPEN | MSG_CREATE_TRUNC},
+    {"aifs.CreateReq", "flags", MSG_CREATE_OPEN | MSG_CREATE_UNNAMED},
+    {"aifs.CreateReq", "flags", MSG_CREATE_OPEN | MSG_CREATE_FOUND},
+    {"aifs.RenameReq", "flags", 0},
+    {"aifs.RenameReq", "flags", 2},
+    {"aifs.BatchItem", "op", RPC_OP_MKNOD},
+    {"aifs.BatchItem", "op", RPC_OP_MKDIR},
+    {"aifs.BatchItem", "op", RPC_OP_UNLINK},
+    {"aifs.BatchItem", "op", RPC_OP_RMDIR},
+    {NULL, "open_flags", O_RDWR},
+    {NULL, "open_flags", O_RDONLY},
+    {"aifs.OpenReq", "flags", O_RDWR},
+    {"aifs.OpenReq", "flags", O_RDONLY},
+    {"aifs.OpenReq", "flags", O_WRONLY | O_TRUNC},
+    {NULL, "mode", 0100644},
+    {NULL, "mode", 040755},
+    {NULL, "set", MSG_SET_MODE},
+    {NULL, "set", MSG_SET_UID | MSG_SET_MTIME},
+    {NULL, "set", MSG_SET_SIZE},
+    {NULL, "size", 10},
+    {NULL, "size", 100000},
+    {NULL, "len", 100},
+    {NULL, "uid", 0},
+    {NULL, "rdev", 0},
+    {NULL, "masked", 0},
+    {NULL, "when_ns", 0},
+    {NULL, "wrote_ns", 0},
+    {NULL, "truncate_gen", 0},
+    {NULL, "truncate_gen", 1},
+    {NULL, "offset", 0},
+    {NULL, "wait", 0},
+    {NULL, "wait", 1},
+    {NULL, "last", 1},
+    /* filled in by numbers() */
+    {NULL, "parent", 0},
+    {NULL, "new_parent", 0},
+    {NULL, "ino", 0},
+    {NULL, "ino", 0},
+    {NULL, "open_id", 0},
+    {NULL, "lease_seq", 0},
+    {NULL, "layout_generation", 0},
+};
+static void fit(void)
+{
+    const uint64_t own[] = {dir, dir, file, dir, open_id, lease_seq, generation};
+
+    for (unsigned i = 0; i < ARRAY_LEN(own); i++)
+        fits[ARRAY_LEN(fits) - ARRAY_LEN(own) + i].number = own[i];
 }
 
 /* A client's own session is its own business: it opens another one. */
-static void again(void)
+static void again(unsigned client)
 {
     struct msg_ino_req look = {.ino = KEY_ROOT_INO};
+    struct msg_open_req open = {.ino = file, .flags = O_RDWR};
+    const void *rep;
 
-    if (rig_do(&rig, 0, RPC_OP_GETATTR, &look, NULL) < 0)
-        rig_client_open(&rig, 0);
+    if (rig_do(&rig, client, RPC_OP_GETATTR, &look, NULL) < 0)
+        rig_client_open(&rig, client);
+    if (client == 0 && rig_do(&rig, 0, RPC_OP_OPEN, &open, &rep) == 0) {
+        open_id = ((const struct msg_inode_rep *)rep)->open_id;
+        lease_seq = ((const struct msg_inode_rep *)rep)->inode.lease_seq;
+        generation = ((const struct msg_inode_rep *)rep)->inode.layout.generation;
+        fit();
+    }
 }
 
-static const char *const names[] = {"f", "d", "l", "new", ".", "..", "default"};
+static const char *const names[] = {"f", "d", "l", "new", ".", "..", "default", "user.k"};
 static uint64_t likes[32];
 
 /* Numbers that mean something here, and those at the ends of what fits. */
@@ -110,9 +176,12 @@ static struct rng numbers(void)
 
     static_assert(sizeof all <= sizeof likes, "room for all");
     memcpy(likes, all, sizeof all);
+    fit();
     return (struct rng){.state = 1,
                         .likes = likes,
                         .n_likes = ARRAY_LEN(all),
+                        .fits = fits,
+                        .n_fits = ARRAY_LEN(fits),
                         .names = names,
                         .n_names = ARRAY_LEN(names)};
 }
@@ -120,7 +189,7 @@ static struct rng numbers(void)
 static void send_any(struct rng *g, unsigned op, uint32_t role)
 {
     struct iovec payload = {rig.bulk, rng_below(g, 100)};
-    const void *msg = hostile(g, op);
+    const void *msg = hostile(g, op, &arena);
 
     if (!msg)
         return;
@@ -130,7 +199,7 @@ static void send_any(struct rng *g, unsigned op, uint32_t role)
         if (rpc_op_flags(op) & OP_BULK_IN)
             rig.bulk_out = &payload;
         (void)rig_do(&rig, 0, op, msg, NULL);
-        again();
+        again(0);
     }
     rig_forget(&rig.call);
     arena_recycle(&arena);
@@ -161,6 +230,49 @@ END_TEST
 START_TEST(any_numbers_of_a_server_are_answered)
 {
     send_all(OP_SERVER);
+}
+END_TEST
+
+/* Of two clients, whose requests meet each other. */
+START_TEST(any_numbers_of_many_requests_at_once_are_answered)
+{
+    static struct rig_call calls[2][RIG_SLOTS];
+    static struct arena arenas[2][RIG_SLOTS];
+    struct rng g = numbers();
+
+    for (unsigned k = 0; k < 2 * RIG_SLOTS; k++)
+        arena_init(&arenas[k & 1][k / 2], 0);
+    for (unsigned i = 0; i < TURNS; i++) {
+        unsigned c = rng_below(&g, 2), slot = rng_below(&g, RIG_SLOTS);
+        unsigned op = RPC_OP_RECLAIM + rng_below(&g, RPC_OP_LOCK_CANCEL - RPC_OP_RECLAIM + 1);
+        struct rig_call *call = &calls[c][slot];
+        const void *msg;
+
+        if (!(rpc_op_flags(op) & OP_CLIENT) || op >= RPC_OP_OSS_READ)
+            continue;
+        if (call->used)
+            ck_assert_msg(rig_until(&rig, 120000, rig_is_done, call), "turn %u: %s is not answered",
+                          i, rpc_op_name(call->c.op));
+        rig_forget(call);
+        arena_recycle(&arenas[c][slot]);
+        msg = hostile(&g, op, &arenas[c][slot]);
+        if (msg)
+            rig_send(&rig, c, rpc_op_flags(op) & OP_SLOT ? slot + 1 : 0, call, op, msg);
+        if (rng_below(&g, 8) == 0)
+            rig_settle(&rig);
+        if (rng_below(&g, 50) == 0)
+            again(c);
+    }
+    for (unsigned k = 0; k < 2 * RIG_SLOTS; k++) {
+        struct rig_call *call = &calls[k & 1][k / 2];
+
+        if (call->used)
+            ck_assert(rig_until(&rig, 120000, rig_is_done, call));
+        rig_forget(call);
+        arena_reset(&arenas[k & 1][k / 2]);
+    }
+    again(1);
+    serves(0, 0);
 }
 END_TEST
 
@@ -261,7 +373,7 @@ START_TEST(operations_that_are_for_others_are_refused)
         uint32_t flags = rpc_op_flags(op);
         bool elsewhere = (op >= RPC_OP_RECALL && op <= RPC_OP_INVALIDATE) ||
                          op == RPC_OP_LOCK_WAKE || op >= RPC_OP_OSS_READ;
-        const void *msg = flags ? hostile(&g, op) : NULL;
+        const void *msg = flags ? hostile(&g, op, &arena) : NULL;
         int rc;
 
         if (!msg || (!elsewhere && flags & OP_CLIENT))
@@ -313,6 +425,7 @@ static void add(TCase *t)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, any_numbers_of_a_client_are_answered);
     tcase_add_test(t, any_numbers_of_a_server_are_answered);
+    tcase_add_test(t, any_numbers_of_many_requests_at_once_are_answered);
     tcase_add_test(t, a_file_that_is_none_has_no_size_to_be_set);
     tcase_add_test(t, names_that_are_none_are_refused);
     tcase_add_test(t, lists_longer_than_there_are_are_refused);

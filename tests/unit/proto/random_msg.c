@@ -67,7 +67,7 @@ static ProtobufCBinaryData random_bytes(const ProtobufCMessageDescriptor *d, con
     else if (strcmp(field, "nonce") == 0 || strcmp(field, "proof") == 0)
         b.len = 32;
     else if (one_of(field, binary))
-        b.len = rng_below(g, 1500);
+        b.len = g->n_fits && rng_below(g, 4) ? 0 : rng_below(g, 1500);
     else
         any = false;
     if (ends(field, "name") && one_of(d->name, names))
@@ -99,9 +99,52 @@ static uint32_t random_u32(const ProtobufCMessageDescriptor *d, const char *fiel
 static void *random_pb(const ProtobufCMessageDescriptor *d, struct rng *g, uint32_t n_items,
                        struct arena *a);
 
+static size_t width(const ProtobufCFieldDescriptor *f)
+{
+    switch (f->type) {
+    case PROTOBUF_C_TYPE_UINT32:
+    case PROTOBUF_C_TYPE_FIXED32:
+        return 4;
+    case PROTOBUF_C_TYPE_BOOL:
+        return sizeof(protobuf_c_boolean);
+    case PROTOBUF_C_TYPE_BYTES:
+        return sizeof(ProtobufCBinaryData);
+    default:
+        return 8;
+    }
+}
+
+/* One of those that make sense, most of the time. */
+static bool fitting(const ProtobufCMessageDescriptor *d, const char *field, struct rng *g,
+                    uint64_t *ret_number)
+{
+    uint32_t n = 0;
+
+    if (!g->n_fits || rng_below(g, 8) == 0)
+        return false;
+    for (unsigned i = 0; i < g->n_fits; i++) {
+        const struct rng_fit *f = &g->fits[i];
+
+        if (strcmp(f->field, field) == 0 && (!f->msg || strcmp(f->msg, d->name) == 0) &&
+            rng_below(g, ++n) == 0)
+            *ret_number = f->number;
+    }
+    return n > 0;
+}
+
 static void scalar(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f, void *at,
                    struct rng *g, uint32_t n_items, struct arena *a)
 {
+    uint64_t number = 0;
+
+    if (f->type != PROTOBUF_C_TYPE_BYTES && f->type != PROTOBUF_C_TYPE_MESSAGE &&
+        fitting(d, f->name, g, &number)) {
+        if (width(f) == sizeof(uint32_t))
+            *(uint32_t *)at = (uint32_t)number;
+        else
+            *(uint64_t *)at = number;
+        return;
+    }
     switch (f->type) {
     case PROTOBUF_C_TYPE_UINT32:
     case PROTOBUF_C_TYPE_FIXED32:
@@ -118,19 +161,6 @@ static void scalar(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDesc
         break;
     default: /* all others are 64 bits wide */
         *(uint64_t *)at = value(g);
-    }
-}
-
-static size_t width(const ProtobufCFieldDescriptor *f)
-{
-    switch (f->type) {
-    case PROTOBUF_C_TYPE_UINT32:
-    case PROTOBUF_C_TYPE_FIXED32:
-        return 4;
-    case PROTOBUF_C_TYPE_BYTES:
-        return sizeof(ProtobufCBinaryData);
-    default:
-        return 8;
     }
 }
 
@@ -172,7 +202,9 @@ static bool absent(const ProtobufCMessageDescriptor *d, const char *field, struc
 {
     if (strcmp(d->name, "aifs.MapRep") == 0 && strcmp(field, "map") == 0)
         return true; /* maps have a test of their own */
-    return (strcmp(field, "layout") == 0 || strcmp(field, "stripe") == 0) && rng_below(g, 2);
+    return (strcmp(field, "layout") == 0 || strcmp(field, "stripe") == 0 ||
+            strcmp(field, "since") == 0) &&
+           rng_below(g, 2);
 }
 
 static void *random_pb(const ProtobufCMessageDescriptor *d, struct rng *g, uint32_t n_items,

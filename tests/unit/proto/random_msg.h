@@ -8,8 +8,16 @@
 
 #include "proto/codec/codec_int.h"
 
+/* A number that makes sense there, so that it is not always the same field that does not. */
+struct rng_fit {
+    const char *msg; /* "aifs.OpenReq"; NULL: any */
+    const char *field;
+    uint64_t number;
+};
 struct rng {
     uint64_t state;
+    const struct rng_fit *fits; /* if any */
+    unsigned n_fits;
     const uint64_t *likes; /* if any: numbers and names that come more often than others */
     unsigned n_likes;
     const char *const *names;
