@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * STATUS and statfs. The lengths of the queues are counted in the store, on a worker, up to a
- * bound; everything else is in memory. Failure modes: out of memory.
+ * bound; everything else is in memory. Failure modes: out of memory. What would be too long for one
+ * message goes without texts that are not needed to tell who is who.
  */
 #include <string.h>
 
@@ -9,6 +10,12 @@
 #include "mds/session/session.h"
 
 #define COUNT_MAX 1000000u
+
+/* A message holds NET_HEAD_MAX. What an entry takes at most, without its texts: */
+#define STATUS_MAX_BYTES  (900u << 10)
+#define SESSION_MAX_BYTES 96u
+#define TARGET_MAX_BYTES  96u
+#define NODE_MAX_BYTES    32u
 
 struct tree {
     uint64_t ino;
@@ -150,6 +157,50 @@ static int status_trees(struct status *s)
     return 0;
 }
 
+static size_t status_bytes(const struct msg_status_rep *rep)
+{
+    size_t n = (size_t)rep->n_sessions * SESSION_MAX_BYTES;
+
+    for (uint32_t i = 0; i < rep->n_sessions; i++) {
+        const struct msg_session_info *s = &rep->sessions[i];
+
+        n += s->host.len + s->mount.len + s->job.len + s->address.len;
+    }
+    for (uint32_t i = 0; i < rep->n_nodes; i++) {
+        const struct msg_node_live *node = &rep->nodes[i];
+
+        n += NODE_MAX_BYTES + (size_t)node->n_targets * TARGET_MAX_BYTES;
+        for (uint32_t k = 0; k < node->n_targets; k++)
+            n += node->targets[k].path.len + node->targets[k].pool.len;
+    }
+    for (uint32_t i = 0; i < rep->n_trees; i++)
+        n += SESSION_MAX_BYTES + rep->trees[i].name.len;
+    for (uint32_t i = 0; i < rep->n_refused; i++)
+        n += TARGET_MAX_BYTES + rep->refused[i].alias.len + rep->refused[i].path.len;
+    return n;
+}
+
+/* Where a session's client has its mount, and which job it is; what the map says of targets, too.
+ */
+static void status_shorten(struct msg_status_rep *rep)
+{
+    if (status_bytes(rep) <= STATUS_MAX_BYTES)
+        return;
+    for (uint32_t i = 0; i < rep->n_nodes; i++) {
+        struct msg_target_stat *t = (struct msg_target_stat *)rep->nodes[i].targets;
+
+        for (uint32_t k = 0; k < rep->nodes[i].n_targets; k++)
+            t[k].path = t[k].pool = (struct msg_bytes){0};
+    }
+    if (status_bytes(rep) <= STATUS_MAX_BYTES)
+        return;
+    for (uint32_t i = 0; i < rep->n_sessions; i++) {
+        struct msg_session_info *s = (struct msg_session_info *)&rep->sessions[i];
+
+        s->mount = s->job = (struct msg_bytes){0};
+    }
+}
+
 static void status_done(struct worker_job *j)
 {
     struct status *s = container_of(j, struct status, job);
@@ -175,6 +226,8 @@ static void status_done(struct worker_job *j)
         rc = cluster_refused_list(c, &s->req->arena, &s->rep);
     if (rc == 0 && m->session)
         rc = session_list(m, &s->req->arena, &s->rep.sessions, &s->rep.n_sessions);
+    if (rc == 0)
+        status_shorten(&s->rep);
     rpc_reply(s->req, rc, rc ? NULL : &s->rep);
     mem_free(s);
     cluster_end(c);

@@ -8,8 +8,9 @@
 #include "tests/component/mds_server/rig.h"
 #include "tests/unit/proto/random_msg.h"
 
-#define ROUNDS 40
-#define TURNS  2000
+#define ROUNDS   40
+#define SESSIONS 4000
+#define TURNS    2000
 
 static struct rig rig;
 static struct arena arena;
@@ -34,6 +35,7 @@ static void setup(void)
     rig_oss_start(&rig, 0, 2);
     rig_client_open(&rig, 0);
     rig_client_open(&rig, 1);
+    rig_client_connect(&rig, 2);
     dir = make(RPC_OP_MKDIR, "d", 040777);
     link_ino = make(RPC_OP_SYMLINK, "l", 0120777);
     rep = rig_create(&rig, 0, "f", O_RDWR);
@@ -390,6 +392,29 @@ START_TEST(operations_that_are_for_others_are_refused)
 }
 END_TEST
 
+/* With texts as long as they may be: together longer than a message. */
+START_TEST(sessions_with_long_texts_do_not_end_the_status)
+{
+    static char text[MSG_PATH_MAX];
+    struct msg_session_open_req open = {
+        .host = {text, 200}, .mount = {text, sizeof text}, .job = {text, 200}};
+    const struct msg_status_rep *status;
+    const void *rep;
+
+    memset(text, 'x', sizeof text);
+    for (unsigned i = 0; i < SESSIONS; i++) {
+        open.client.b[0] = 1;
+        open.client.b[1] = (uint8_t)i;
+        open.client.b[2] = (uint8_t)(i >> 8);
+        ck_ok(rig_do(&rig, 2, RPC_OP_SESSION_OPEN, &open, NULL));
+    }
+    ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &rep));
+    status = rep;
+    ck_assert_uint_eq(status->n_sessions, SESSIONS + 2);
+    ck_assert_uint_gt(status->sessions[0].host.len, 0);
+}
+END_TEST
+
 START_TEST(slots_that_a_session_does_not_have_are_refused)
 {
     struct msg_setattr_req set = {.ino = file, .set = MSG_SET_MODE, .mode = 0600};
@@ -430,6 +455,7 @@ static void add(TCase *t)
     tcase_add_test(t, names_that_are_none_are_refused);
     tcase_add_test(t, lists_longer_than_there_are_are_refused);
     tcase_add_test(t, operations_that_are_for_others_are_refused);
+    tcase_add_test(t, sessions_with_long_texts_do_not_end_the_status);
     tcase_add_test(t, slots_that_a_session_does_not_have_are_refused);
 }
 
