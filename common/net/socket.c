@@ -124,22 +124,28 @@ static void finish_tx(struct net_conn *c, struct net_tx *tx, int status)
         c->sock->control_queued[tx - c->sock->controls] = false;
 }
 
+/* Counts first and tells afterwards: who is told that his message has left may send the next one,
+ * ahead of what has left with it. */
 static void took(struct net_conn *c, uint64_t bytes)
 {
     struct net_sock *s = c->sock;
+    struct list gone, *e;
 
+    list_init(&gone);
     while (bytes > 0) {
         struct net_tx *tx = list_entry(s->tx_queue.next, struct net_tx, link);
-        uint64_t left = tx_left(tx);
+        uint64_t n = MIN(bytes, tx_left(tx));
 
-        if (bytes < left) {
-            tx->sent_bytes += bytes;
-            s->tx_bytes -= bytes;
-            return;
-        }
-        bytes -= left;
-        finish_tx(c, tx, 0);
+        tx->sent_bytes += n;
+        s->tx_bytes -= n;
+        bytes -= n;
+        if (tx_left(tx) > 0)
+            break;
+        list_remove(&tx->link);
+        list_push_back(&gone, &tx->link);
     }
+    while ((e = list_pop_front(&gone)) != NULL)
+        finish_tx(c, list_entry(e, struct net_tx, link), 0);
 }
 
 static void flush_socket(struct net_conn *c)

@@ -36,6 +36,15 @@ static struct child echo_child(void)
     return child_start(&co);
 }
 
+static struct net_addr local(const char *text)
+{
+    struct net_addr a;
+    char err[200];
+
+    ck_assert_int_eq(net_addr_resolve(text, 0, &a, err, sizeof err), 0);
+    return a;
+}
+
 /* ---- a peer that speaks by hand ---- */
 
 static int raw_connect(uint16_t port)
@@ -223,6 +232,93 @@ START_TEST(garbage_ends_its_connection_and_no_other)
 }
 END_TEST
 
+/* ---- the order of what is sent ---- */
+
+#define ORDERED 3u
+
+struct ordered {
+    struct net_tx tx[ORDERED]; /* 0 and 1 leave together; the urgent 2 is sent when 0 has left */
+    uint8_t heads[ORDERED][HEAD];
+    unsigned done[ORDERED];
+    struct net_conn *conn;
+    bool closed;
+};
+
+static struct ordered ordered;
+
+static void ordered_send(unsigned i)
+{
+    memset(ordered.heads[i], 'a' + (int)i, HEAD);
+    net_send(ordered.conn, &ordered.tx[i]);
+}
+
+static void ordered_done(struct net_tx *tx, int status)
+{
+    unsigned i = (unsigned)(tx - ordered.tx);
+
+    ck_assert_int_eq(status, 0);
+    ordered.done[i]++;
+    if (i == 0)
+        ordered_send(2);
+}
+
+static void ordered_closed(struct net_conn *c, int status UNUSED)
+{
+    ordered.closed = true;
+    net_conn_free(c);
+}
+
+static void ordered_connected(void *arg UNUSED, struct net_conn *c, int status)
+{
+    static const struct net_conn_ops ops = {.closed = ordered_closed};
+
+    ck_assert_int_eq(status, 0);
+    ordered.conn = c;
+    net_conn_start(c, &ops, NULL);
+    for (unsigned i = 0; i < ORDERED; i++)
+        ordered.tx[i] = (struct net_tx){
+            .head = ordered.heads[i], .head_len = HEAD, .urgent = i == 2, .done = ordered_done};
+    ordered_send(0);
+    ordered_send(1);
+}
+
+START_TEST(an_urgent_message_sent_when_another_has_left_leaves_and_takes_no_place_of_one_that_has)
+{
+    struct reactor_options ro = {.name = "test"};
+    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof sa;
+    struct net_options o = tcp();
+    struct net_connecting *n;
+    struct net_addr a;
+    struct reactor *r;
+    char text[32];
+    uint8_t head[HEAD], none[1];
+    int fd, at = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_eq(bind(at, (struct sockaddr *)&sa, sizeof sa), 0);
+    ck_assert_int_eq(listen(at, 1), 0);
+    ck_assert_int_eq(getsockname(at, (struct sockaddr *)&sa, &len), 0);
+    snprintf(text, sizeof text, "127.0.0.1:%u", ntohs(sa.sin_port));
+    a = local(text);
+    ck_assert_int_eq(reactor_create(&ro, &r), 0);
+    ck_assert_int_eq(net_connect(r, &a, &o, ordered_connected, NULL, &n), 0);
+    fd = accept(at, NULL, NULL);
+    while (!ordered.done[0] || !ordered.done[1] || !ordered.done[2])
+        reactor_run_once(r, NS_PER_S);
+    for (unsigned i = 0; i < ORDERED; i++) {
+        ck_assert_uint_eq(raw_receive(fd, head, none).head_len, HEAD);
+        ck_assert_mem_eq(head, ordered.heads[i], HEAD);
+        ck_assert_uint_eq(ordered.done[i], 1);
+    }
+    net_conn_close(ordered.conn, 0);
+    while (!ordered.closed)
+        reactor_run_once(r, NS_PER_S);
+    reactor_destroy(r);
+    close(fd);
+    close(at);
+}
+END_TEST
+
 /* ---- death ---- */
 
 static bool has_turned(struct end *e)
@@ -270,15 +366,6 @@ static void on_answer(void *arg, struct net_conn *c, int status)
     answers++;
     answer = status;
     *ret = c;
-}
-
-static struct net_addr local(const char *text)
-{
-    struct net_addr a;
-    char err[200];
-
-    ck_assert_int_eq(net_addr_resolve(text, 0, &a, err, sizeof err), 0);
-    return a;
 }
 
 static uint16_t port_of_nobody(void)
@@ -446,6 +533,8 @@ int main(int argc, char **argv)
     tcase_add_test(t, many_messages_may_come_in_one_piece);
     tcase_add_test(t, a_ping_is_answered);
     tcase_add_test(t, garbage_ends_its_connection_and_no_other);
+    tcase_add_test(
+        t, an_urgent_message_sent_when_another_has_left_leaves_and_takes_no_place_of_one_that_has);
     tcase_add_test(t, a_killed_peer_gives_everything_back);
     tcase_add_test(t, a_refused_connection_is_told_once_and_later);
     tcase_add_test(t, connecting_to_who_does_not_answer_ends_at_the_time_limit);
