@@ -348,6 +348,15 @@ static ucs_status_t on_message(struct net_ucx *u, const struct arrival *a)
     return UCS_OK;
 }
 
+/* How bulk travels is settled with the transport. A process's memory is read only where it has been
+ * seen that the process is the peer: on shared memory. */
+static bool way_ok(const struct net_ucx *u, uint8_t type)
+{
+    if (type == UCX_REF)
+        return u->choice == CHOICE_SHM;
+    return type != UCX_RNDV || u->choice == CHOICE_RDMA;
+}
+
 ucs_status_t ucx_on_am(void *arg, const void *header, size_t header_len, void *data, size_t len,
                        const ucp_am_recv_param_t *param)
 {
@@ -357,7 +366,8 @@ ucs_status_t ucx_on_am(void *arg, const void *header, size_t header_len, void *d
 
     if (!conn_alive(u->conn) || u->state == UCX_DESTROYED)
         return UCS_OK;
-    if (!ucx_header_decode(header, header_len, &a.h) || (rndv && a.h.type != UCX_RNDV)) {
+    if (!ucx_header_decode(header, header_len, &a.h) || (rndv && a.h.type != UCX_RNDV) ||
+        !way_ok(u, a.h.type)) {
         bad(u, "a message that is none");
         return UCS_OK;
     }

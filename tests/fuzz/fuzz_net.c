@@ -247,6 +247,7 @@ static void fuzz_am(struct rng *g)
     FUZZ_CHECK(net_conn_offer(o.conn, offer, &offer_len) == 0);
     u = o.conn->ucx;
     u->theirs.pid = (uint32_t)getpid();
+    u->choice = o.sane || rng_below(g, 2) ? CHOICE_SHM : CHOICE_RDMA;
     u->receiving = rng_below(g, 2);
     for (uint32_t i = 0; i < n && !o.closed; i++) {
         send_am(g, &o, i);

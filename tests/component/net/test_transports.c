@@ -11,7 +11,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/fault/fault.h"
-#include "common/net/net_int.h"
+#include "common/net/ucx_int.h"
 #include "tests/component/net/harness.h"
 
 #define BIG (1u << 20)
@@ -376,6 +376,31 @@ START_TEST(shared_memory_by_force_where_it_does_not_work_is_an_error)
 }
 END_TEST
 
+/* It says where the bulk is in some process, as over shared memory. */
+START_TEST(over_rdma_nobody_reads_a_process_because_a_peer_says_so)
+{
+    struct net_options o = options(2);
+    struct child_options co = {.mode = END_ECHO, .want = o.want, .n_bufs = 4, .buf_bytes = BIG};
+    struct child c = child_start(&co);
+    struct end e;
+
+    end_init(&e, &o, END_LOAD, BIG, 4);
+    end_connect_over(&e, c.port);
+    end_echo(&e, 3);
+    e.received = e.sent = 0;
+    e.conn->ucx->choice = CHOICE_SHM; /* for what this end sends */
+    e.to_send = 1;
+    e.depth = 1;
+    e.fixed_bulk = e.max_bulk = BIG;
+    end_pump(&e);
+    ck_assert(end_turn_until(&e, one_came_back, END_SOON_MS));
+    ck_assert(e.closed);
+    ck_assert_uint_eq(e.received, 0);
+    end_fini(&e);
+    child_kill(&c);
+}
+END_TEST
+
 START_TEST(memory_that_cannot_be_read_any_more_ends_the_connection)
 {
     struct net_options o = options(1);
@@ -425,6 +450,7 @@ int main(int argc, char **argv)
     tcase_add_test(t, memory_that_cannot_be_mapped_is_read_as_ever);
     tcase_add_test(t, memory_that_cannot_be_read_means_tcp_and_the_connection_lives);
     tcase_add_test(t, shared_memory_by_force_where_it_does_not_work_is_an_error);
+    tcase_add_test(t, over_rdma_nobody_reads_a_process_because_a_peer_says_so);
     tcase_add_test(t, memory_that_cannot_be_read_any_more_ends_the_connection);
     suite_add_tcase(s, t);
     r = srunner_create(s);
