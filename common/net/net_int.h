@@ -99,8 +99,7 @@ void sock_control_data(struct net_conn *c, enum frame_type type, const void *dat
 /* One of two that undo each other, in turns: the opposite is taken back instead while it has not
  * left, so that the last word the peer hears is the last one said. */
 void sock_control_either(struct net_conn *c, enum frame_type type, enum frame_type opposite);
-bool sock_peer_gone(
-    const struct net_conn *c); /* the control channel has ended, as far as the kernel knows */
+int sock_descriptor(const struct net_conn *c);
 
 /* ucx.c */
 int ucx_offer(struct net_conn *c, void *offer, uint32_t *len) MUST_USE;

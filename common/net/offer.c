@@ -2,7 +2,8 @@
 /*
  * Transport offers: encoding, and the choice. Shared memory wants one kernel, one user and one pid
  * and user name space, because reading the other's memory needs all of these (ptrace(2), access
- * mode checking); that it works in fact is proved afterwards with the cookie.
+ * mode checking). That the process is the one at the other end is asked of the kernel afterwards
+ * (peer_process.h); that its memory can be read in fact is proved with the cookie.
  */
 #include "common/net/offer.h"
 
@@ -34,6 +35,7 @@ void offer_encode(const struct offer *o, uint8_t out[OFFER_BYTES])
     le64_store(out + 80, o->share.bytes);
     le64_store(out + 88, o->share.ino);
     le32_store(out + 96, (uint32_t)o->share.fd);
+    le32_store(out + 100, (uint32_t)o->socket + 1);
 }
 
 int offer_decode(const void *data, uint32_t len, struct offer *ret_offer)
@@ -52,9 +54,12 @@ int offer_decode(const void *data, uint32_t len, struct offer *ret_offer)
     ret_offer->cookie_at = le64_load(p + 48);
     memcpy(ret_offer->cookie, p + 56, OFFER_COOKIE_BYTES);
     ret_offer->share = (struct share){0};
-    if (len >= OFFER_BYTES)
-        ret_offer->share = (struct share){le64_load(p + 72), le64_load(p + 80), le64_load(p + 88),
-                                          (int32_t)le32_load(p + 96)};
+    ret_offer->socket = -1;
+    if (len < OFFER_BYTES)
+        return 0;
+    ret_offer->share = (struct share){le64_load(p + 72), le64_load(p + 80), le64_load(p + 88),
+                                      (int32_t)le32_load(p + 96)};
+    ret_offer->socket = (int32_t)(le32_load(p + 100) - 1);
     return 0;
 }
 
@@ -135,7 +140,7 @@ static int name_space(const char *path, uint64_t *ret_inode)
 
 int offer_of_this_process(struct offer *ret_offer)
 {
-    struct offer o = {.uid = geteuid(), .pid = (uint32_t)getpid()};
+    struct offer o = {.uid = geteuid(), .pid = (uint32_t)getpid(), .socket = -1};
     int rc = read_boot_id(o.boot_id);
 
     if (rc == 0)

@@ -23,7 +23,7 @@
  *   80      8     how much; 0, or an offer that ends before: none
  *   88      8     its inode
  *   96      4     its descriptor in this process
- *   100     4     zero
+ *   100     4     descriptor of this end of the connection in this process, plus 1; 0: not told
  */
 #ifndef AIFS_COMMON_NET_OFFER_H
 #define AIFS_COMMON_NET_OFFER_H
@@ -49,6 +49,7 @@ struct offer {
     uint64_t cookie_at;
     uint8_t cookie[OFFER_COOKIE_BYTES];
     struct share share;
+    int32_t socket; /* -1: not told */
 };
 
 enum offer_choice { CHOICE_SOCKET, CHOICE_SHM, CHOICE_RDMA };

@@ -15,7 +15,6 @@
  */
 #include "common/net/net_int.h"
 
-#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -236,11 +235,9 @@ void sock_control_either(struct net_conn *c, enum frame_type type, enum frame_ty
         sock_control(c, type);
 }
 
-bool sock_peer_gone(const struct net_conn *c)
+int sock_descriptor(const struct net_conn *c)
 {
-    struct pollfd p = {.fd = c->sock->fd, .events = POLLRDHUP};
-
-    return poll(&p, 1, 0) != 0;
+    return c->sock->fd;
 }
 
 /* ---- receiving ---- */

@@ -5,9 +5,9 @@
  * Both ends have each other's offer when net_conn_upgrade() chooses; the choice is the same on
  * both. The rest is asynchronous, while messages go on over the socket:
  *
- *   ADDRESS  sent by each end that can really do it (shared memory: it has read the peer's cookie)
- *            with the address of the worker it has made. On the peer's it makes an endpoint and
- *            sends a PROBE through it.
+ *   ADDRESS  sent by each end that can really do it (shared memory: it knows that the process is
+ *            the peer, and has read its cookie) with the address of the worker it has made. On the
+ *            peer's it makes an endpoint and sends a PROBE through it.
  *   READY    sent on the peer's PROBE.
  *   SWITCH   sent on the peer's READY, as the last message over the socket; from then on this end
  *            sends over UCX. What comes over UCX before the peer's SWITCH is held, so that nothing
@@ -27,6 +27,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/net/cma.h"
+#include "common/net/peer_process.h"
 #include "common/net/ucx_int.h"
 
 #define GIVE_UP_NS (10 * NS_PER_S)
@@ -304,28 +305,31 @@ static bool cookie_readable(const struct net_ucx *u)
     return rc == 0 && memcmp(got, u->theirs.cookie, sizeof got) == 0;
 }
 
-/* What the peer lets us map. Asked before the cookie is read, process is the one that had it. */
-static void map_share(struct net_ucx *u, int process)
+/* What the peer lets us map. */
+static void map_share(struct net_ucx *u)
 {
-    int rc = u->theirs.share.bytes ? process : -ENOENT;
+    int rc = u->theirs.share.bytes ? share_map(u->process, &u->theirs.share, &u->view) : 0;
 
-    if (rc >= 0)
-        rc = share_map(process, &u->theirs.share, &u->view);
-    if (rc < 0 && rc != -ENOENT)
+    if (rc < 0)
         LOG_INFO("net", "%s: memory of process %u cannot be mapped: %s", u->conn->describe,
                  u->theirs.pid, err_text(rc));
 }
 
-static bool memory_readable(struct net_ucx *u)
+/* NULL: the peer's memory can be read; else why not. */
+static const char *why_unreadable(struct net_ucx *u)
 {
-    int process = share_open_process((pid_t)u->theirs.pid);
-    bool readable = cookie_readable(u);
+    int process = peer_process_open(sock_descriptor(u->conn), (pid_t)u->theirs.pid,
+                                    u->theirs.socket, u->theirs.uid);
 
-    if (readable)
-        map_share(u, process);
-    if (process >= 0)
-        close(process);
-    return readable;
+    if (process < 0) {
+        LOG_DEBUG("net", "%s: process %u: %s", u->conn->describe, u->theirs.pid, err_text(process));
+        return "it cannot be seen which process is at the other end";
+    }
+    u->process = process;
+    if (!cookie_readable(u))
+        return "the other process's memory cannot be read";
+    map_share(u);
+    return peer_process_lives(process) ? NULL : "the other process has ended";
 }
 
 static int send_address(struct net_ucx *u)
@@ -350,6 +354,7 @@ static int send_address(struct net_ucx *u)
 static void try_it(struct net_ucx *u)
 {
     struct net_conn *c = u->conn;
+    const char *why;
     int rc;
 
     u->state = UCX_TRYING;
@@ -357,8 +362,9 @@ static void try_it(struct net_ucx *u)
         stay(u, "the other end cannot", false);
         return;
     }
-    if (u->choice == CHOICE_SHM && !memory_readable(u)) {
-        stay(u, "the other process's memory cannot be read", true);
+    why = u->choice == CHOICE_SHM ? why_unreadable(u) : NULL;
+    if (why) {
+        stay(u, why, true);
         return;
     }
     rc = worker_open(u);
@@ -382,6 +388,7 @@ static struct net_ucx *ucx_create(struct net_conn *c)
     if (!u)
         return NULL;
     u->conn = c;
+    u->process = -1;
     u->source = (struct reactor_source){.progress = on_progress, .arm = on_arm, .busy = on_busy};
     list_init(&u->source.link);
     reactor_timer_init(&u->recheck, on_recheck);
@@ -426,6 +433,7 @@ int ucx_offer(struct net_conn *c, void *offer, uint32_t *len)
     memcpy(u->mine.cookie, cookie.b, OFFER_COOKIE_BYTES);
     u->mine.cookie_at = (uintptr_t)u->mine.cookie;
     u->mine.share = share_mine();
+    u->mine.socket = sock_descriptor(c);
     offer_encode(&u->mine, offer);
     *len = OFFER_BYTES;
     return 0;
@@ -528,6 +536,8 @@ void ucx_release(struct net_conn *c)
     if (!c->ucx)
         return;
     share_unmap(&c->ucx->view);
+    if (c->ucx->process >= 0)
+        close(c->ucx->process);
     mem_free(c->ucx->their_address);
     mem_free(c->ucx);
 }

@@ -102,6 +102,7 @@ struct net_ucx {
     enum ucx_state state;
     enum offer_choice choice;
     struct offer mine, theirs;
+    int process;            /* the peer (peer_process.h), on shared memory; -1 */
     struct share_view view; /* of their memory */
     const char *why;
     bool forced;

@@ -12,8 +12,10 @@
  *
  * After reading a peer's memory we look whether its control channel is still open: a peer that
  * thought us dead has closed it before it used the buffers again, so what we read before seeing it
- * open is what was sent; likewise a peer that died, whose pid might be another's by now.
+ * open is what was sent. And whether the process still lives: if not, its pid might be another's by
+ * now, and its socket may still be open in a child of its own.
  */
+#include <poll.h>
 #include <string.h>
 
 #include "common/base/err.h"
@@ -91,6 +93,14 @@ static int read_refs(struct net_ucx *u, const struct arrival *a, const struct ne
     return rc;
 }
 
+static bool peer_gone(const struct net_ucx *u)
+{
+    struct pollfd p[2] = {{.fd = sock_descriptor(u->conn), .events = POLLRDHUP},
+                          {.fd = u->process, .events = POLLIN}};
+
+    return poll(p, ARRAY_LEN(p), 0) != 0;
+}
+
 static void land_refs(struct net_ucx *u, const struct arrival *a, const struct net_rx *rx)
 {
     struct net_conn *c = u->conn;
@@ -99,7 +109,7 @@ static void land_refs(struct net_ucx *u, const struct arrival *a, const struct n
     if (rc < 0)
         LOG_DEBUG("ucx", "%s: reading %u bytes from process %u: %s", c->describe, a->h.bulk_len,
                   u->theirs.pid, err_text(rc));
-    else if (sock_peer_gone(c))
+    else if (peer_gone(u))
         rc = -AIFS_ECONN;
     if (rc < 0) {
         net_conn_close(c, -AIFS_ECONN);

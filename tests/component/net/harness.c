@@ -299,6 +299,8 @@ void end_adopt(struct end *e, struct net_conn *c)
     memset(m->head, 0, HEAD_MIN);
     le64_store(m->head, HELLO);
     MUST(net_conn_offer(c, m->head + HEAD_MIN, &len) == 0);
+    if (e->forge)
+        e->forge(m->head + HEAD_MIN);
     m->head_len = HEAD_MIN + len;
     m->bulk_len = 0;
     m->hello = true;

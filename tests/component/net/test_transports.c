@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"
@@ -376,6 +377,58 @@ START_TEST(shared_memory_by_force_where_it_does_not_work_is_an_error)
 }
 END_TEST
 
+static pid_t victim;
+
+/* A process with the same memory, the cookie included, and without the connection. */
+static void say_that_we_are_another(uint8_t *offer)
+{
+    int ready[2];
+    char byte = 0;
+
+    MUST(pipe(ready) == 0);
+    victim = fork();
+    MUST(victim >= 0);
+    if (victim == 0) {
+        dup2(ready[1], STDOUT_FILENO);
+        close_range(STDERR_FILENO + 1, ~0u, 0);
+        MUST(write(STDOUT_FILENO, &byte, 1) == 1);
+        for (;;)
+            pause();
+    }
+    MUST(read(ready[0], &byte, 1) == 1);
+    close(ready[0]);
+    close(ready[1]);
+    le32_store(offer + 8, (uint32_t)victim);
+}
+
+static bool is_settled(struct end *e)
+{
+    return e->closed || net_conn_is_settled(e->conn);
+}
+
+START_TEST(a_process_that_is_not_at_the_other_end_is_not_read)
+{
+    struct child_options co = {.mode = END_ECHO, .n_bufs = 8, .buf_bytes = BIG};
+    struct child c = child_start(&co);
+    struct net_options o;
+    struct end e;
+
+    net_options_default(&o);
+    end_init(&e, &o, END_LOAD, BIG, 130);
+    e.forge = say_that_we_are_another;
+    end_connect(&e, c.port);
+    ck_assert(end_turn_until(&e, is_settled, END_SOON_MS));
+    ck_assert(!e.closed);
+    ck_assert_int_eq(net_conn_kind(e.conn), NET_SOCKET);
+    end_echo(&e, 20);
+    end_hang_up(&e);
+    end_fini(&e);
+    ck_assert_int_eq(kill(victim, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(victim, NULL, 0), victim);
+    child_kill(&c);
+}
+END_TEST
+
 /* It says where the bulk is in some process, as over shared memory. */
 START_TEST(over_rdma_nobody_reads_a_process_because_a_peer_says_so)
 {
@@ -450,6 +503,7 @@ int main(int argc, char **argv)
     tcase_add_test(t, memory_that_cannot_be_mapped_is_read_as_ever);
     tcase_add_test(t, memory_that_cannot_be_read_means_tcp_and_the_connection_lives);
     tcase_add_test(t, shared_memory_by_force_where_it_does_not_work_is_an_error);
+    tcase_add_test(t, a_process_that_is_not_at_the_other_end_is_not_read);
     tcase_add_test(t, over_rdma_nobody_reads_a_process_because_a_peer_says_so);
     tcase_add_test(t, memory_that_cannot_be_read_any_more_ends_the_connection);
     suite_add_tcase(s, t);

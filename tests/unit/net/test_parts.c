@@ -286,6 +286,7 @@ START_TEST(an_offer_survives_the_wire_and_a_short_one_is_refused)
 
     a.cookie_at = 0x1234567890;
     a.share = (struct share){0x7000, 0x200000, 17, 5};
+    a.socket = 0;
     memcpy(a.cookie, "0123456789abcdef", 16);
     offer_encode(&a, wire);
     ck_assert_int_eq(offer_decode(wire, sizeof wire, &b), 0);
@@ -297,11 +298,17 @@ START_TEST(an_offer_survives_the_wire_and_a_short_one_is_refused)
     ck_assert_uint_eq(b.share.bytes, 0x200000);
     ck_assert_uint_eq(b.share.ino, 17);
     ck_assert_int_eq(b.share.fd, 5);
+    ck_assert_int_eq(b.socket, 0);
     for (uint32_t len = 0; len < sizeof wire; len++) {
         ck_assert_int_eq(offer_decode(wire, len, &b), len < OFFER_BYTES_MIN ? -AIFS_EPROTO : 0);
-        if (len >= OFFER_BYTES_MIN)
-            ck_assert_uint_eq(b.share.bytes, 0); /* of a version that has none */
+        if (len < OFFER_BYTES_MIN)
+            continue;
+        ck_assert_uint_eq(b.share.bytes, 0); /* of a version that has none */
+        ck_assert_int_eq(b.socket, -1);
     }
+    memset(wire + 100, 0, 4); /* of a version that does not tell it */
+    ck_assert_int_eq(offer_decode(wire, sizeof wire, &b), 0);
+    ck_assert_int_eq(b.socket, -1);
     wire[1] = 99;
     ck_assert_int_eq(offer_decode(wire, sizeof wire, &b), -AIFS_EPROTO);
 }
