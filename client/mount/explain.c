@@ -12,29 +12,42 @@
 #include "common/base/err.h"
 #include "proto/rpc.h"
 
+/* A plain connection, to one of its places at least: NULL, or what was said of the first. */
+static const char *probe(const struct net_addr *a)
+{
+    struct timeval second = {.tv_sec = 1};
+    const char *what = NULL;
+
+    for (unsigned k = 0; k < a->n_places; k++) {
+        const struct sockaddr *sa = (const struct sockaddr *)a->places[k].sockaddr;
+        AUTO_CLOSE int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof(second));
+        if (connect(fd, sa, a->places[k].len) == 0)
+            return NULL;
+        if (!what)
+            what = errno == EINPROGRESS ? "does not answer" : strerror(errno);
+    }
+    return what;
+}
+
 /* What a plain connection to each server says. */
 static void probe_servers(const struct mount_source *source, char *text, size_t len)
 {
-    struct timeval second = {.tv_sec = 1};
     size_t used = 0;
 
     for (unsigned i = 0; i < source->n_servers && used < len; i++) {
-        const char *server = source->servers[i], *what = "connects, but does not answer";
+        const char *server = source->servers[i], *what;
         struct net_addr a;
         char err[160], name[NET_ADDR_NAME_BYTES];
 
         net_addr_name(server, RPC_PORT_DEFAULT, name, sizeof(name));
-        if (net_addr_resolve(server, RPC_PORT_DEFAULT, &a, err, sizeof(err)) != 0) {
+        if (net_addr_resolve(server, RPC_PORT_DEFAULT, &a, err, sizeof(err)) != 0)
             what = err;
-        } else {
-            AUTO_CLOSE int fd =
-                socket(((struct sockaddr *)a.sockaddr)->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-            (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof(second));
-            if (connect(fd, (struct sockaddr *)a.sockaddr, a.sockaddr_len) != 0)
-                what = errno == EINPROGRESS ? "does not answer" : strerror(errno);
-        }
-        used += (size_t)snprintf(text + used, len - used, "%s%s: %s", used ? "; " : "", name, what);
+        else
+            what = probe(&a);
+        used += (size_t)snprintf(text + used, len - used, "%s%s: %s", used ? "; " : "", name,
+                                 what ? what : "connects, but does not answer");
     }
 }
 

@@ -15,7 +15,7 @@
 #include "common/base/err.h"
 #include "common/net/net_int.h"
 
-static_assert(sizeof(struct sockaddr_storage) <= sizeof(((struct net_addr *)0)->sockaddr),
+static_assert(sizeof(struct sockaddr_in6) == sizeof(((struct net_place *)0)->sockaddr),
               "a socket address fits");
 
 /* Splits text into host and port text; port stays empty when there is none. */
@@ -58,6 +58,20 @@ static bool port_ok(const char *port)
     return port[0] >= '0' && port[0] <= '9' && *end == '\0' && v <= 65535;
 }
 
+static void add_place(struct net_addr *a, const struct addrinfo *i)
+{
+    struct net_place p = {.len = (uint32_t)i->ai_addrlen};
+
+    if (a->n_places == NET_ADDR_PLACES_MAX || p.len > sizeof p.sockaddr)
+        return;
+    memcpy(p.sockaddr, i->ai_addr, p.len);
+    for (unsigned k = 0; k < a->n_places; k++)
+        if (memcmp(&a->places[k], &p, sizeof p) == 0)
+            return; /* two lines of /etc/hosts */
+    a->places[a->n_places++] = p;
+}
+
+/* In the order that the resolver has for them: what can be reached from here comes first. */
 static int lookup(const char *host, const char *port, struct net_addr *a, char *err, size_t err_len)
 {
     bool any = strcmp(host, "*") == 0;
@@ -71,8 +85,8 @@ static int lookup(const char *host, const char *port, struct net_addr *a, char *
         snprintf(err, err_len, "cannot resolve \"%s\": %s", host, gai_strerror(rc));
         return -EHOSTUNREACH;
     }
-    memcpy(a->sockaddr, list->ai_addr, list->ai_addrlen);
-    a->sockaddr_len = (uint32_t)list->ai_addrlen;
+    for (const struct addrinfo *i = list; i; i = i->ai_next)
+        add_place(a, i);
     freeaddrinfo(list);
     return 0;
 }
@@ -131,8 +145,11 @@ bool net_addr_equal(const struct net_addr *a, const struct net_addr *b)
 {
     if (a->loop || b->loop)
         return a->loop == b->loop && strcmp(a->text, b->text) == 0;
-    return a->sockaddr_len == b->sockaddr_len &&
-           memcmp(a->sockaddr, b->sockaddr, a->sockaddr_len) == 0;
+    for (unsigned i = 0; i < a->n_places; i++)
+        for (unsigned k = 0; k < b->n_places; k++)
+            if (memcmp(&a->places[i], &b->places[k], sizeof a->places[i]) == 0)
+                return true;
+    return false;
 }
 
 void addr_format(const void *sockaddr, char *text, size_t len)

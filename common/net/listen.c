@@ -3,9 +3,9 @@
  * Listening and connecting over TCP; "loop:" addresses are passed on to loop.c.
  *
  * Failures: running out of descriptors while accepting costs the newest caller its connection (a
- * spare descriptor is given up to accept and close it), never the listener. A connect ends in
- * connected() exactly once: success, the kernel's error, or -AIFS_ETIMEOUT; also what fails at once
- * is told later, by the timer.
+ * spare descriptor is given up to accept and close it), never the listener. A connect tries each
+ * place of the address in turn and ends in connected() exactly once: success, the kernel's error
+ * for the first place, or -AIFS_ETIMEOUT; also what fails at once is told later, by the timer.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -94,9 +94,9 @@ static void on_acceptable(struct reactor_watch *w, uint32_t events UNUSED)
     }
 }
 
-static int open_listening(const struct net_addr *addr)
+static int open_listening_at(const struct net_place *p)
 {
-    const struct sockaddr *sa = (const struct sockaddr *)addr->sockaddr;
+    const struct sockaddr *sa = (const struct sockaddr *)p->sockaddr;
     int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int one = 1;
     int rc;
@@ -104,11 +104,21 @@ static int open_listening(const struct net_addr *addr)
     if (fd < 0)
         return -errno;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, sa, addr->sockaddr_len) < 0 || listen(fd, BACKLOG) < 0) {
+    if (bind(fd, sa, p->len) < 0 || listen(fd, BACKLOG) < 0) {
         rc = -errno;
         close(fd);
         return rc;
     }
+    return fd;
+}
+
+/* A name may stand for what this machine has not: ::1 where there is no IPv6. */
+static int open_listening(const struct net_addr *addr)
+{
+    int fd = -EADDRNOTAVAIL;
+
+    for (unsigned k = 0; k < addr->n_places && (fd == -EADDRNOTAVAIL || fd == -EAFNOSUPPORT); k++)
+        fd = open_listening_at(&addr->places[k]);
     return fd;
 }
 
@@ -218,6 +228,16 @@ static bool is_self(int fd)
            memcmp(&a, &b, a_len) == 0;
 }
 
+static void try_next(struct net_connecting *n);
+
+static void attempt_failed(struct net_connecting *n, int status)
+{
+    if (!n->result)
+        n->result = status;
+    drop_socket(n);
+    try_next(n);
+}
+
 static void on_connected(struct reactor_watch *w, uint32_t events UNUSED)
 {
     struct net_connecting *n = container_of(w, struct net_connecting, watch);
@@ -231,8 +251,7 @@ static void on_connected(struct reactor_watch *w, uint32_t events UNUSED)
     if (err == 0 && is_self(w->fd))
         err = ECONNREFUSED;
     if (err != 0) {
-        drop_socket(n);
-        connecting_finish(n, NULL, -err);
+        attempt_failed(n, -err);
         return;
     }
     reactor_watch_remove(n->reactor, w);
@@ -249,23 +268,49 @@ static void on_timer(struct reactor_timer *t)
 
     if (n->loop)
         loop_connect_cancel(n);
+    if (n->watch.added && n->next < n->addr.n_places) {
+        attempt_failed(n, -AIFS_ETIMEOUT);
+        return;
+    }
     drop_socket(n);
-    connecting_finish(n, NULL, n->result);
+    connecting_finish(n, NULL, n->result ? n->result : -AIFS_ETIMEOUT);
 }
 
-static int tcp_connect(struct net_connecting *n)
+static int tcp_connect(struct net_connecting *n, const struct net_place *p)
 {
-    const struct sockaddr *sa = (const struct sockaddr *)n->addr.sockaddr;
+    const struct sockaddr *sa = (const struct sockaddr *)p->sockaddr;
     int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int rc;
 
     if (fd < 0)
         return -errno;
     n->watch = (struct reactor_watch){.fd = fd, .events = EPOLLOUT, .fn = on_connected};
-    if (connect(fd, sa, n->addr.sockaddr_len) < 0 && errno != EINPROGRESS)
+    if (connect(fd, sa, p->len) < 0 && errno != EINPROGRESS)
         return -errno;
     rc = reactor_watch_add(n->reactor, &n->watch);
     return rc;
+}
+
+/* The next place that does not fail at once, or the result, from the timer. */
+static void try_next(struct net_connecting *n)
+{
+    uint64_t now = reactor_now_ns(n->reactor),
+             left = n->deadline_ns > now ? n->deadline_ns - now : 0;
+    int rc;
+
+    while (n->next < n->addr.n_places) {
+        unsigned places = n->addr.n_places - n->next;
+
+        rc = tcp_connect(n, &n->addr.places[n->next++]);
+        if (rc == 0) {
+            reactor_timer_start(n->reactor, &n->timer, now + left / places);
+            return;
+        }
+        if (!n->result)
+            n->result = rc;
+        drop_socket(n);
+    }
+    reactor_timer_start(n->reactor, &n->timer, now);
 }
 
 int net_connect(struct reactor *r, const struct net_addr *addr, const struct net_options *o,
@@ -273,8 +318,6 @@ int net_connect(struct reactor *r, const struct net_addr *addr, const struct net
                 struct net_connecting **ret_connecting)
 {
     struct net_connecting *n = mem_zalloc(sizeof *n);
-    uint64_t deadline = reactor_now_ns(r) + o->connect_timeout_ns;
-    int rc;
 
     if (!n)
         return -ENOMEM;
@@ -284,18 +327,13 @@ int net_connect(struct reactor *r, const struct net_addr *addr, const struct net
     n->connected = connected;
     n->arg = arg;
     n->watch.fd = -1;
-    n->result = -AIFS_ETIMEOUT;
+    n->deadline_ns = reactor_now_ns(r) + o->connect_timeout_ns;
     reactor_timer_init(&n->timer, on_timer);
-    if (addr->loop) {
+    reactor_timer_start(r, &n->timer, n->deadline_ns);
+    if (addr->loop)
         loop_connect(n);
-    } else {
-        rc = tcp_connect(n);
-        if (rc < 0) {
-            n->result = rc;
-            deadline = reactor_now_ns(r);
-        }
-    }
-    reactor_timer_start(r, &n->timer, deadline);
+    else
+        try_next(n);
     *ret_connecting = n;
     return 0;
 }

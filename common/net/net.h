@@ -110,12 +110,21 @@ struct net_options {
 };
 void net_options_default(struct net_options *o);
 
-/* Addresses: "host:port", "[v6]:port", or "loop:name". Resolution is blocking and therefore done
- * once, by the caller, at start. */
+/*
+ * Addresses: "host:port", "[v6]:port", or "loop:name". Resolution is blocking and therefore done
+ * once, by the caller, at start. A name may stand for several ("localhost" of ::1 and 127.0.0.1),
+ * of which a server may listen on one: connecting tries one after the other, each for its part of
+ * the time that is left; listening takes the first that this machine has.
+ */
+#define NET_ADDR_PLACES_MAX 8u /* further ones are not used */
+struct net_place {
+    _Alignas(4) uint8_t sockaddr[28]; /* IPv4 or IPv6 */
+    uint32_t len;
+};
 struct net_addr {
     char text[NET_ADDR_BYTES];
-    uint8_t sockaddr[128];
-    uint32_t sockaddr_len;
+    struct net_place places[NET_ADDR_PLACES_MAX];
+    unsigned n_places;
     bool loop;
 };
 int net_addr_resolve(const char *text, uint16_t default_port, struct net_addr *ret_addr, char *err,
@@ -169,7 +178,7 @@ int net_conn_offer(struct net_conn *c, void *offer,
 int net_conn_upgrade(struct net_conn *c, const void *peer_offer, uint32_t len) MUST_USE;
 enum net_kind net_conn_kind(const struct net_conn *c);
 bool net_conn_is_settled(const struct net_conn *c); /* it will not change over any more */
-/* Two texts of one address; the same machine may have others. */
+/* Two texts of one address, or names with one in common; the same machine may have others. */
 bool net_addr_equal(const struct net_addr *a, const struct net_addr *b);
 const char *
 net_conn_describe(const struct net_conn *c); /* "10.0.0.1:7000 shm", valid until freed */

@@ -150,8 +150,10 @@ struct net_connecting {
     void (*connected)(void *arg, struct net_conn *c, int status);
     void *arg;
     struct reactor_watch watch; /* socket: until connected */
-    struct reactor_timer timer; /* connect time-out, or a result that is already known */
-    int result;
+    struct reactor_timer timer; /* end of an attempt, or a result that is already known */
+    uint64_t deadline_ns;       /* of all attempts */
+    unsigned next;              /* of the address's places */
+    int result;                 /* of the first attempt: the address's best place */
     struct loop_link *loop;
 };
 void connecting_finish(struct net_connecting *n, struct net_conn *c, int status); /* frees n */

@@ -155,8 +155,8 @@ static bool port_is_free(uint16_t port)
         return false;
     fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    free_now = fd >= 0 && bind(fd, (const struct sockaddr *)(const void *)addr.sockaddr,
-                               addr.sockaddr_len) == 0;
+    free_now = fd >= 0 &&
+               bind(fd, (const struct sockaddr *)addr.places[0].sockaddr, addr.places[0].len) == 0;
     if (fd >= 0)
         close(fd);
     return free_now;

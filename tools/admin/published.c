@@ -55,27 +55,36 @@ void published_free(char *paths[PUBLISHED_MAX], unsigned n)
         free(paths[i]);
 }
 
-static bool listens(const char *address)
+static bool listens_at(const struct net_place *p)
 {
-    struct net_addr addr;
+    const struct sockaddr *sa = (const struct sockaddr *)p->sockaddr;
     struct pollfd pfd = {.events = POLLOUT};
     socklen_t len = sizeof(int);
-    char why[128];
     int err = 0;
 
-    if (net_addr_resolve(address, RPC_PORT_DEFAULT, &addr, why, sizeof why) < 0)
-        return false;
-    pfd.fd = socket(((const struct sockaddr *)(const void *)addr.sockaddr)->sa_family,
-                    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    pfd.fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (pfd.fd < 0)
         return false;
-    if (connect(pfd.fd, (const struct sockaddr *)(const void *)addr.sockaddr, addr.sockaddr_len))
+    if (connect(pfd.fd, sa, p->len))
         err = errno;
     if (err == EINPROGRESS && poll(&pfd, 1, CONNECT_MS) == 1 &&
         getsockopt(pfd.fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
         err = errno;
     close(pfd.fd);
     return err == 0;
+}
+
+static bool listens(const char *address)
+{
+    struct net_addr addr;
+    char why[128];
+
+    if (net_addr_resolve(address, RPC_PORT_DEFAULT, &addr, why, sizeof why) < 0)
+        return false;
+    for (unsigned k = 0; k < addr.n_places; k++)
+        if (listens_at(&addr.places[k]))
+            return true;
+    return false;
 }
 
 bool published_is_live(const char *addresses)

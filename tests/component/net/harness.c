@@ -455,15 +455,23 @@ void end_echo(struct end *e, uint64_t n)
     MUST(e->done_failed == 0);
 }
 
+struct net_addr addr_of(const char *text)
+{
+    struct net_addr a;
+    char err[200];
+
+    MUST(net_addr_resolve(text, 0, &a, err, sizeof err) == 0);
+    return a;
+}
+
 void end_connect(struct end *e, uint16_t port)
 {
     struct net_connecting *n;
     struct net_addr a;
     char text[32];
-    char err[200];
 
     snprintf(text, sizeof text, e->ipv6 ? "[::1]:%u" : "127.0.0.1:%u", port);
-    MUST(net_addr_resolve(text, 0, &a, err, sizeof err) == 0);
+    a = addr_of(text);
     e->closed = e->hello_done = false;
     MUST(net_connect(e->reactor, &a, &e->options, on_connected, e, &n) == 0);
     MUST(end_turn_until(e, is_upgraded, END_SOON_MS));

@@ -82,6 +82,7 @@ struct end {
 
 #define HEAD_ROOM (128u * 1024u)
 
+struct net_addr addr_of(const char *text);
 /* Reactor, pool and messages; conn comes later. */
 void end_init(struct end *e, const struct net_options *o, enum end_mode mode, uint32_t buf_bytes,
               uint32_t n_bufs);

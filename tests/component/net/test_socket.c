@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The socket: bytes that come in pieces, garbage, killed peers, refused and cancelled connections,
- * IPv6. */
+/* The socket: bytes that come in pieces, garbage, killed peers, IPv6. */
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
@@ -34,15 +33,6 @@ static struct child echo_child(void)
         .mode = END_ECHO, .want = NET_WANT_TCP, .n_bufs = 8, .buf_bytes = 65536};
 
     return child_start(&co);
-}
-
-static struct net_addr local(const char *text)
-{
-    struct net_addr a;
-    char err[200];
-
-    ck_assert_int_eq(net_addr_resolve(text, 0, &a, err, sizeof err), 0);
-    return a;
 }
 
 /* ---- a peer that speaks by hand ---- */
@@ -299,7 +289,7 @@ START_TEST(an_urgent_message_sent_when_another_has_left_leaves_and_takes_no_plac
     ck_assert_int_eq(listen(at, 1), 0);
     ck_assert_int_eq(getsockname(at, (struct sockaddr *)&sa, &len), 0);
     snprintf(text, sizeof text, "127.0.0.1:%u", ntohs(sa.sin_port));
-    a = local(text);
+    a = addr_of(text);
     ck_assert_int_eq(reactor_create(&ro, &r), 0);
     ck_assert_int_eq(net_connect(r, &a, &o, ordered_connected, NULL, &n), 0);
     fd = accept(at, NULL, NULL);
@@ -354,93 +344,7 @@ START_TEST(a_killed_peer_gives_everything_back)
 }
 END_TEST
 
-/* ---- connecting ---- */
-
-static int answers;
-static int answer;
-
-static void on_answer(void *arg, struct net_conn *c, int status)
-{
-    struct net_conn **ret = arg;
-
-    answers++;
-    answer = status;
-    *ret = c;
-}
-
-static uint16_t port_of_nobody(void)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-    close(fd);
-    return ntohs(a.sin_port);
-}
-
-START_TEST(a_refused_connection_is_told_once_and_later)
-{
-    struct reactor_options ro = {.name = "test"};
-    struct net_options o = tcp();
-    struct net_connecting *n;
-    struct net_conn *c = NULL;
-    struct net_addr a;
-    struct reactor *r;
-    char text[32];
-
-    ck_assert_int_eq(reactor_create(&ro, &r), 0);
-    snprintf(text, sizeof text, "127.0.0.1:%u", port_of_nobody());
-    a = local(text);
-    ck_assert_int_eq(net_connect(r, &a, &o, on_answer, &c, &n), 0);
-    ck_assert_int_eq(answers, 0);
-    while (answers == 0)
-        reactor_run_once(r, NS_PER_S);
-    ck_assert_int_eq(answer, -ECONNREFUSED);
-    ck_assert_int_eq(net_connect(r, &a, &o, on_answer, &c, &n), 0);
-    net_connect_cancel(n);
-    reactor_run_once(r, 0);
-    ck_assert_int_eq(answers, 1);
-    reactor_destroy(r);
-}
-END_TEST
-
-START_TEST(connecting_to_who_does_not_answer_ends_at_the_time_limit)
-{
-    struct reactor_options ro = {.name = "test"};
-    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof sa;
-    struct net_options o = tcp();
-    struct net_connecting *n;
-    struct net_conn *c = NULL;
-    struct net_addr a;
-    struct reactor *r;
-    char text[32];
-    int fill[8];
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&sa, sizeof sa), 0);
-    ck_assert_int_eq(listen(fd, 0), 0); /* a queue of one, which is then full */
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&sa, &len), 0);
-    for (int i = 0; i < 8; i++) {
-        fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-        connect(fill[i], (struct sockaddr *)&sa, sizeof sa);
-    }
-    ck_assert_int_eq(reactor_create(&ro, &r), 0);
-    snprintf(text, sizeof text, "127.0.0.1:%u", ntohs(sa.sin_port));
-    a = local(text);
-    o.connect_timeout_ns = 50 * NS_PER_MS;
-    ck_assert_int_eq(net_connect(r, &a, &o, on_answer, &c, &n), 0);
-    while (answers == 0)
-        reactor_run_once(r, NS_PER_S);
-    ck_assert_int_eq(answer, -AIFS_ETIMEOUT);
-    reactor_destroy(r);
-    for (int i = 0; i < 8; i++)
-        close(fill[i]);
-    close(fd);
-}
-END_TEST
+/* ---- listening ---- */
 
 START_TEST(ipv6_works)
 {
@@ -482,7 +386,7 @@ static void on_accepted(void *arg, struct net_conn *c)
 START_TEST(running_out_of_descriptors_costs_a_caller_not_the_listener)
 {
     struct reactor_options ro = {.name = "test"};
-    struct net_addr a = local("127.0.0.1:0");
+    struct net_addr a = addr_of("127.0.0.1:0");
     struct net_options o = tcp();
     struct net_listener *l;
     struct rlimit old;
@@ -536,8 +440,6 @@ int main(int argc, char **argv)
     tcase_add_test(
         t, an_urgent_message_sent_when_another_has_left_leaves_and_takes_no_place_of_one_that_has);
     tcase_add_test(t, a_killed_peer_gives_everything_back);
-    tcase_add_test(t, a_refused_connection_is_told_once_and_later);
-    tcase_add_test(t, connecting_to_who_does_not_answer_ends_at_the_time_limit);
     tcase_add_test(t, ipv6_works);
     tcase_add_test(t, running_out_of_descriptors_costs_a_caller_not_the_listener);
     suite_add_tcase(s, t);

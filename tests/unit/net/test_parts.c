@@ -162,10 +162,10 @@ END_TEST
 
 static int port_of(const struct net_addr *a)
 {
-    const struct sockaddr *sa = (const struct sockaddr *)a->sockaddr;
+    const struct sockaddr *sa = (const struct sockaddr *)a->places[0].sockaddr;
 
-    return ntohs(sa->sa_family == AF_INET6 ? ((const struct sockaddr_in6 *)a->sockaddr)->sin6_port
-                                           : ((const struct sockaddr_in *)a->sockaddr)->sin_port);
+    return ntohs(sa->sa_family == AF_INET6 ? ((const struct sockaddr_in6 *)sa)->sin6_port
+                                           : ((const struct sockaddr_in *)sa)->sin_port);
 }
 
 START_TEST(addresses_are_read)
@@ -181,12 +181,16 @@ START_TEST(addresses_are_read)
 
     for (unsigned i = 0; i < ARRAY_LEN(good); i++) {
         ck_assert_int_eq(net_addr_resolve(good[i].text, 7000, &a, err, sizeof err), 0);
-        ck_assert_int_eq(((struct sockaddr *)a.sockaddr)->sa_family, good[i].family);
+        ck_assert_int_eq(((struct sockaddr *)a.places[0].sockaddr)->sa_family, good[i].family);
         ck_assert_int_eq(port_of(&a), good[i].port);
         ck_assert_str_eq(a.text, good[i].text);
     }
     ck_assert_int_eq(net_addr_resolve("*:5", 0, &a, err, sizeof err), 0);
     ck_assert_int_eq(port_of(&a), 5);
+    ck_assert_int_eq(net_addr_resolve("localhost:5", 0, &a, err, sizeof err), 0);
+    ck_assert_uint_ge(a.n_places, 1); /* each once */
+    for (unsigned k = 1; k < a.n_places; k++)
+        ck_assert_mem_ne(&a.places[k - 1], &a.places[k], sizeof a.places[k]);
     ck_assert_int_eq(net_addr_resolve("loop:x", 0, &a, err, sizeof err), 0);
     ck_assert(a.loop);
 }
