@@ -239,6 +239,8 @@ void rpc_call_cancel(struct rpc_call *c); /* done(-AIFS_ECANCELLED) follows as s
 bool rpc_peer_is_up(const struct rpc_peer *p);
 int rpc_peer_last_error(
     const struct rpc_peer *p); /* why it is down: -AIFS_EAUTH, -AIFS_ECLUSTER, -ECONNREFUSED, ... */
+/* With -ENOTSUP: why the transport that one of the two insists on cannot be; NULL: not known. */
+const char *rpc_peer_last_why(const struct rpc_peer *p);
 struct rpc_link *rpc_peer_link(struct rpc_peer *p); /* NULL while down */
 /* Up, and not about to move to another transport. */
 bool rpc_peer_is_settled(const struct rpc_peer *p);

@@ -129,6 +129,9 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
  * read. Wrong key, cluster, version or subdir fail at once; a server that does not answer is waited
  * for until core_cancel() or, when soft, timeo. */
 void core_mount(struct core *c, struct core_req *q);
+/* Of the connection to the metadata server, after a core_mount() that failed: its last error, and
+ * for -ENOTSUP why (may be NULL). */
+int core_mds_error(const struct core *c, const char **ret_why);
 /* Writes back what is dirty, closes the session and all connections. status: the first write-back
  * error, or 0. With force: drops what is dirty and waits for nobody (after a core_mount() that
  * failed: for a second at most, to close the session); requests in flight end with -EIO. The only

@@ -319,11 +319,11 @@ static void peer_up(struct rpc_peer *p, struct rpc_link *l, bool rebooted, void 
     session_up(c);
 }
 
-/* Waiting does not help against these: mounting ends. */
+/* Waiting does not help against these: mounting ends. -ENOTSUP: the transport. */
 static void refusal_ends_mount(struct core *c, int status)
 {
     bool fatal = status == -AIFS_EAUTH || status == -AIFS_ECLUSTER || status == -AIFS_EVERSION ||
-                 status == -AIFS_EROLE;
+                 status == -AIFS_EROLE || status == -ENOTSUP;
 
     if (c->mount_q && fatal)
         c->mount_q->p.cancel(c->mount_q, status);
@@ -342,6 +342,14 @@ int session_start(struct core *c)
     list_init(&c->session.session_waiters);
     list_init(&c->session.doubters);
     return rpc_peer_create(c->node, c->o.mds, c->o.n_mds, &events, c, &c->session.peer);
+}
+
+int core_mds_error(const struct core *c, const char **ret_why)
+{
+    const struct rpc_peer *p = c->session.peer;
+
+    *ret_why = p ? rpc_peer_last_why(p) : NULL;
+    return p ? rpc_peer_last_error(p) : 0;
 }
 
 void session_lost(struct core *c, uint32_t epoch, int status)

@@ -341,7 +341,6 @@ static int check_servers(const struct mount_source *source, char *err, size_t er
 /* What libaifs needs to reach what we have mounted; nothing when it does not fit. */
 static void tell_how(struct mount_daemon *d, const char *key_file)
 {
-    static const char *const nets[] = {"auto", "tcp", "shm", "rdma"}; /* enum net_want */
     const struct mount_request *m = d->m;
     const char *devices = conf_str(m->conf, "net.devices");
     AUTO_FREE char *absolute = realpath(key_file, NULL);
@@ -351,7 +350,7 @@ static void tell_how(struct mount_daemon *d, const char *key_file)
     for (unsigned k = 0; k < m->source.n_servers; k++)
         strbuf_printf(&text, "%s%s", k ? "," : "", m->source.servers[k]);
     strbuf_printf(&text, ":%s\nkey_file=%s,net=%s", m->source.subdir,
-                  absolute ? absolute : key_file, nets[conf_enum(m->conf, "net.transport")]);
+                  absolute ? absolute : key_file, mount_net_name(m->conf));
     if (devices && *devices)
         strbuf_printf(&text, ",net.devices=");
     for (; devices && *devices; devices++)

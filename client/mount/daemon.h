@@ -37,7 +37,9 @@ struct mount_daemon {
     struct reactor_timer gauge_timer;
 };
 
-/* explain.c: may connect to each server for a second. */
+/* explain.c */
+const char *mount_net_name(const struct conf *c); /* as in net=NAME */
+/* May connect to each server for a second. */
 void mount_explain(const struct mount_daemon *d, int status, char *text, size_t len);
 
 /* metrics.c: what the core counts, copied once a second for the metrics thread. */

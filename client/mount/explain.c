@@ -12,6 +12,13 @@
 #include "common/base/err.h"
 #include "proto/rpc.h"
 
+const char *mount_net_name(const struct conf *c)
+{
+    static const char *const names[] = {"auto", "tcp", "shm", "rdma"}; /* enum net_want */
+
+    return names[conf_enum(c, "net.transport")];
+}
+
 /* A plain connection, to one of its places at least: NULL, or what was said of the first. */
 static const char *probe(const struct net_addr *a)
 {
@@ -31,9 +38,13 @@ static const char *probe(const struct net_addr *a)
     return what;
 }
 
-/* What a plain connection to each server says. */
-static void probe_servers(const struct mount_source *source, char *text, size_t len)
+/* What a plain connection to each server says; last_error is of ours. */
+static void probe_servers(const struct mount_source *source, int last_error, char *text, size_t len)
 {
+    const char *silent = last_error == -AIFS_ECONN
+                             ? "takes connections and closes them: it is starting or stopping, is "
+                               "no aifs server, or its log says why"
+                             : "connects, but does not answer";
     size_t used = 0;
 
     for (unsigned i = 0; i < source->n_servers && used < len; i++) {
@@ -47,7 +58,7 @@ static void probe_servers(const struct mount_source *source, char *text, size_t 
         else
             what = probe(&a);
         used += (size_t)snprintf(text + used, len - used, "%s%s: %s", used ? "; " : "", name,
-                                 what ? what : "connects, but does not answer");
+                                 what ? what : silent);
     }
 }
 
@@ -56,6 +67,8 @@ void mount_explain(const struct mount_daemon *d, int status, char *text, size_t 
     const char *key = conf_str(d->m->conf, "key_file");
     struct strbuf servers;
     char answers[512] = "", name[NET_ADDR_NAME_BYTES];
+    const char *why;
+    int last_error = core_mds_error(d->fs.core, &why);
 
     strbuf_init(&servers);
     for (unsigned i = 0; i < d->m->source.n_servers; i++) {
@@ -66,7 +79,7 @@ void mount_explain(const struct mount_daemon *d, int status, char *text, size_t 
     if (d->n_signals) {
         snprintf(text, len, "interrupted while connecting to %s", servers.data);
     } else if (d->timed_out) {
-        probe_servers(&d->m->source, answers, sizeof(answers));
+        probe_servers(&d->m->source, last_error, answers, sizeof(answers));
         snprintf(text, len, "no session within %llu s: %s",
                  (unsigned long long)(d->wait_ns / NS_PER_S), answers);
     } else if (status == -AIFS_EAUTH) {
@@ -74,6 +87,9 @@ void mount_explain(const struct mount_daemon *d, int status, char *text, size_t 
                  key);
     } else if (status == -AIFS_ECLUSTER) {
         snprintf(text, len, "%s belongs to another cluster than the key %s", servers.data, key);
+    } else if (status == -ENOTSUP && last_error == -ENOTSUP) {
+        snprintf(text, len, "the transport asked for here (net=%s), or by %s, cannot be used: %s",
+                 mount_net_name(d->m->conf), servers.data, why ? why : err_text(status));
     } else if (status == -EOPNOTSUPP) {
         snprintf(text, len, "%s is an object storage server, and no metadata server", servers.data);
     } else if (status == -AIFS_EROLE) {

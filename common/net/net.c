@@ -283,6 +283,11 @@ enum net_kind net_conn_kind(const struct net_conn *c)
     return c->kind;
 }
 
+const char *net_conn_why(const struct net_conn *c)
+{
+    return ucx_why(c);
+}
+
 bool net_conn_is_settled(const struct net_conn *c)
 {
     return ucx_is_settled(c);

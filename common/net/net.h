@@ -170,13 +170,16 @@ void net_conn_free(struct net_conn *c); /* after closed() only */
  * background, while messages go on over the socket; each direction changes over when it is proved
  * to work (net_conn_kind() tells), and nothing overtakes what was sent before. 0 also when the
  * choice is to stay on the socket. -ENOTSUP: an end insists (want) on what cannot be; if that shows
- * only later, the connection is closed with -ENOTSUP. A connection that is closed loses what the
- * peer has not read, also when done() has run: end a conversation with an answer.
+ * only later, the connection is closed with -ENOTSUP. A connection closed with that status still
+ * says what was given to net_send(), so that the peer sees why. Any other that is closed loses what
+ * the peer has not read, also when done() has run: end a conversation with an answer.
  */
 int net_conn_offer(struct net_conn *c, void *offer,
                    uint32_t *len) MUST_USE; /* *len: in capacity, out used */
 int net_conn_upgrade(struct net_conn *c, const void *peer_offer, uint32_t len) MUST_USE;
 enum net_kind net_conn_kind(const struct net_conn *c);
+/* Why the transport is what it is, or cannot be: a clause that stays valid; NULL before. */
+const char *net_conn_why(const struct net_conn *c);
 bool net_conn_is_settled(const struct net_conn *c); /* it will not change over any more */
 /* Two texts of one address, or names with one in common; the same machine may have others. */
 bool net_addr_equal(const struct net_addr *a, const struct net_addr *b);

@@ -105,6 +105,7 @@ int sock_descriptor(const struct net_conn *c);
 int ucx_offer(struct net_conn *c, void *offer, uint32_t *len) MUST_USE;
 int ucx_upgrade(struct net_conn *c, const void *peer_offer, uint32_t len) MUST_USE;
 bool ucx_is_settled(const struct net_conn *c);
+const char *ucx_why(const struct net_conn *c);
 /* Frames of the upgrade, from the control channel. */
 void ucx_control(struct net_conn *c, enum frame_type type, const void *data, uint32_t len);
 void ucx_send(struct net_conn *c, struct net_tx *tx);

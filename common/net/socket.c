@@ -458,17 +458,12 @@ static ssize_t fill(struct net_sock *s, size_t *ret_asked)
     got = readv(s->fd, v, (int)n);
     if (got <= 0)
         return got < 0 ? -errno : 0;
-    if (direct > 0) {
-        size_t d = MIN((size_t)got, direct);
-
-        if (s->rx_state == RX_BULK)
-            advance_iov(s, d);
-        else
-            s->big_have += (uint32_t)d;
-        s->end += (uint32_t)((size_t)got - d);
-    } else {
-        s->end += (uint32_t)got;
-    }
+    direct = MIN((size_t)got, direct);
+    if (s->rx_state == RX_BULK)
+        advance_iov(s, direct);
+    else
+        s->big_have += (uint32_t)direct;
+    s->end += (uint32_t)((size_t)got - direct);
     return got;
 }
 
@@ -536,12 +531,25 @@ static void sock_start(struct net_conn *c)
     }
 }
 
+/* The peer hears why we part: our offer, or that it cannot be. What does not leave at once is
+ * lost. */
+static void say_why(struct net_conn *c)
+{
+    struct iovec v[SEND_IOVS];
+    struct msghdr m = {.msg_iov = v, .msg_iovlen = gather(c->sock, v)};
+
+    if (m.msg_iovlen > 0 && sendmsg(c->sock->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        LOG_DEBUG("net", "%s: send: %m", c->describe);
+}
+
 static void sock_abort(struct net_conn *c)
 {
     struct net_sock *s = c->sock;
 
     if (s->watch.added)
         reactor_watch_remove(c->reactor, &s->watch);
+    if (c->status == -ENOTSUP)
+        say_why(c);
     for (int i = 0; i < DRAINS && recv(s->fd, NULL, MIB, MSG_TRUNC | MSG_DONTWAIT) > 0; i++)
         ; /* closing with something unread would reset the connection and lose what we sent last */
     close(s->fd); /* first: the peer sees it before anything we do next */

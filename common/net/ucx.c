@@ -39,9 +39,18 @@
 #define MAX_HEADER_BYTES 8192u
 #define CLOSE_NS         NS_PER_S /* RDMA: how long tearing down an endpoint may take */
 
+static const char the_other[] = "the other end cannot"; /* which has said so, or hung up */
+
 static const char *choice_name(enum offer_choice c)
 {
     return c == CHOICE_SHM ? "shm" : c == CHOICE_RDMA ? "rdma" : "tcp";
+}
+
+static const char *want_name(uint8_t want)
+{
+    static const char *const names[] = {"auto", "tcp", "shm", "rdma"};
+
+    return want < ARRAY_LEN(names) ? names[want] : "?";
 }
 
 /* ---- the worker, as a source of the reactor ---- */
@@ -209,6 +218,7 @@ static void stay(struct net_ucx *u, const char *why, bool tell)
     worker_close(u);
     ucx_tx_fail_all(u); /* nothing but a PROBE */
     u->state = UCX_STAYED;
+    u->why = why;
     stat_inc(&net_counters.stayed);
     if (forced) {
         LOG_ERROR("net", "%s: %s was asked for and does not work here: %s", c->describe,
@@ -323,7 +333,7 @@ static const char *why_unreadable(struct net_ucx *u)
 
     if (process < 0) {
         LOG_DEBUG("net", "%s: process %u: %s", u->conn->describe, u->theirs.pid, err_text(process));
-        return "it cannot be seen which process is at the other end";
+        return ucx_peer_gone(u) ? the_other : "it cannot be seen which process is at the other end";
     }
     u->process = process;
     if (!cookie_readable(u))
@@ -359,7 +369,7 @@ static void try_it(struct net_ucx *u)
 
     u->state = UCX_TRYING;
     if (u->peer_stays) {
-        stay(u, "the other end cannot", false);
+        stay(u, the_other, false);
         return;
     }
     why = u->choice == CHOICE_SHM ? why_unreadable(u) : NULL;
@@ -453,12 +463,13 @@ int ucx_upgrade(struct net_conn *c, const void *peer_offer, uint32_t len)
         return rc;
     }
     ch = offer_choose(&u->mine, &u->theirs);
-    if (ch.refused) {
-        LOG_ERROR("net", "%s: the transport asked for cannot be used: %s", c->describe, ch.why);
-        return -ENOTSUP;
-    }
     u->choice = ch.choice;
     u->why = ch.why;
+    if (ch.refused) {
+        LOG_ERROR("net", "%s: the transport asked for (%s here, %s there) cannot be used: %s",
+                  c->describe, want_name(u->mine.want), want_name(u->theirs.want), ch.why);
+        return -ENOTSUP;
+    }
     u->forced = u->mine.want >= NET_WANT_SHM || u->theirs.want >= NET_WANT_SHM;
     if (ch.choice == CHOICE_SOCKET) {
         LOG_INFO("net", "%s: %s", c->describe, ch.why);
@@ -467,6 +478,11 @@ int ucx_upgrade(struct net_conn *c, const void *peer_offer, uint32_t len)
     }
     try_it(u);
     return c->state >= CONN_CLOSING ? -ENOTSUP : 0;
+}
+
+const char *ucx_why(const struct net_conn *c)
+{
+    return c->ucx ? c->ucx->why : NULL;
 }
 
 bool ucx_is_settled(const struct net_conn *c)
@@ -498,7 +514,7 @@ void ucx_control(struct net_conn *c, enum frame_type type, const void *data, uin
     } else if (type == FRAME_STAY) {
         u->peer_stays = true; /* may come before our own upgrade */
         if (u->state == UCX_TRYING)
-            stay(u, "the other end cannot", false);
+            stay(u, the_other, false);
         else if (u->state == UCX_SENDING)
             net_conn_close(c, -AIFS_ECONN);
     } else if (u->state != UCX_TRYING && u->state != UCX_SENDING) {

@@ -206,6 +206,7 @@ void ucx_on_ack_timer(struct reactor_timer *t);
 void ucx_tx_fail_all(struct net_ucx *u); /* the worker is gone */
 
 /* ucx_recv.c */
+bool ucx_peer_gone(const struct net_ucx *u); /* as far as the kernel knows */
 ucs_status_t ucx_on_am(void *arg, const void *header, size_t header_len, void *data, size_t len,
                        const ucp_am_recv_param_t *param);
 void ucx_take_held(struct net_ucx *u);

@@ -93,7 +93,7 @@ static int read_refs(struct net_ucx *u, const struct arrival *a, const struct ne
     return rc;
 }
 
-static bool peer_gone(const struct net_ucx *u)
+bool ucx_peer_gone(const struct net_ucx *u)
 {
     struct pollfd p[2] = {{.fd = sock_descriptor(u->conn), .events = POLLRDHUP},
                           {.fd = u->process, .events = POLLIN}};
@@ -109,7 +109,7 @@ static void land_refs(struct net_ucx *u, const struct arrival *a, const struct n
     if (rc < 0)
         LOG_DEBUG("ucx", "%s: reading %u bytes from process %u: %s", c->describe, a->h.bulk_len,
                   u->theirs.pid, err_text(rc));
-    else if (peer_gone(u))
+    else if (ucx_peer_gone(u))
         rc = -AIFS_ECONN;
     if (rc < 0) {
         net_conn_close(c, -AIFS_ECONN);

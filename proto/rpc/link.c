@@ -78,6 +78,8 @@ static void link_closed(struct net_conn *c, int status)
     l->waiting = false;
     l->spare = NULL;
     hello_free(l);
+    if (p)
+        p->last_why = net_conn_why(c);
     net_conn_free(c);
     l->conn = NULL;
     l->peer = NULL;

@@ -102,7 +102,7 @@ void rpc_peer_call(struct rpc_peer *p, struct rpc_call *c)
 static bool refused(int status)
 {
     return status == -AIFS_EAUTH || status == -AIFS_ECLUSTER || status == -AIFS_EVERSION ||
-           status == -AIFS_EROLE;
+           status == -AIFS_EROLE || status == -ENOTSUP;
 }
 
 /* A server that is back soon is found soon, and waiting costs no more than a part of what its
@@ -128,10 +128,17 @@ static void peer_retry(struct reactor_timer *t)
     peer_connect(p);
 }
 
-/* One line when the reason changes, not one per attempt. Hello has its own lines. */
+/* One line when the reason changes, not one per attempt. Hello has its own lines, except for who
+ * says nothing. */
 static void peer_log_failure(struct rpc_peer *p, int status, bool in_hello)
 {
-    if (!in_hello && status != p->logged_error)
+    if (in_hello && status == -AIFS_ECONN && status != p->logged_error)
+        LOG_WARN(
+            "rpc",
+            "%s: it takes our connection and closes it before the end of hello: it is starting "
+            "or stopping, is no aifs server, or its log says why; trying again",
+            p->addresses[p->at].text);
+    else if (!in_hello && status != p->logged_error)
         LOG_WARN("rpc", "%s: cannot connect: %s; trying again", p->addresses[p->at].text,
                  err_text(status));
     else
@@ -333,6 +340,11 @@ bool rpc_peer_is_up(const struct rpc_peer *p)
 int rpc_peer_last_error(const struct rpc_peer *p)
 {
     return p->last_error;
+}
+
+const char *rpc_peer_last_why(const struct rpc_peer *p)
+{
+    return p->last_why;
 }
 
 struct rpc_link *rpc_peer_link(struct rpc_peer *p)

@@ -143,6 +143,7 @@ struct rpc_peer {
     bool ever_up;
     struct uuid boot;
     int last_error, logged_error;
+    const char *last_why;    /* net_conn_why() of the last link */
     uint64_t up_ns, away_ns; /* since when: the last link, without a link that lasted */
     uint32_t attempts;
     struct reactor_timer timer;

@@ -19,6 +19,9 @@ refuse "a wrong key" 32 'key|authenti' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/wro
 refuse "the key of another cluster" 32 'cluster' "$MOUNT" "$src" "$T/x" -o "keyfile=$T/other.key,mount_timeout=5"
 refuse "a device that is not there" 32 'net.devices: there is no RDMA device nonesuch here' "$MOUNT" "$src" "$T/x" -o "$key,net.devices=nonesuch"
 [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ] || refuse "RDMA where there is none" 32 'net=rdma: there is no RDMA device here' "$MOUNT" "$src" "$T/x" -o "$key,net=rdma"
+if unshare --fork --pid true 2>/dev/null; then
+    refuse "shared memory over the border of a name space" 32 'net=shm.*cannot be used: same host, different name spaces' unshare --fork --pid "$MOUNT" "$src" "$T/x" -o "$key,net=shm"
+fi
 refuse "a list of devices that is none" 32 'net.devices: nothing behind the last' "$MOUNT" "$src" "$T/x" -o "$key,net.devices=a+"
 refuse "a mount point in use" 32 'mount' "$MOUNT" "$src" "$M" -o "$key"
 refuse "no such mount point" 32 'nowhere' "$MOUNT" "$src" "$T/nowhere" -o "$key"

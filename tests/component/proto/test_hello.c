@@ -16,6 +16,7 @@
 
 #include "common/base/err.h"
 #include "common/base/log.h"
+#include "common/fault/fault.h"
 #include "common/net/frame_fmt.h"
 #include "proto/codec.h"
 #include "proto/rpc/rpc_int.h"
@@ -187,6 +188,65 @@ START_TEST(a_false_server_learns_nothing_and_is_not_believed)
 {
     p.server_options.key.secret[0] ^= 1; /* the client's key is not derived from it */
     refused_with(-AIFS_EAUTH);
+}
+END_TEST
+
+START_TEST(a_transport_that_one_end_insists_on_and_the_other_excludes_is_refused_with_its_reason)
+{
+    p.server_options.net.want = NET_WANT_TCP;
+    p.client_options.net.want = NET_WANT_SHM;
+    refused_with(-ENOTSUP);
+    ck_assert_str_eq(rpc_peer_last_why(p.peer), "the two ends ask for different transports");
+    ck_assert(logged("asked for (shm here, tcp there) cannot be used"));
+    ck_assert(logged("asked for (tcp here, shm there) cannot be used"));
+}
+END_TEST
+
+static bool is_refused(void)
+{
+    return rpc_peer_last_error(p.peer) != 0;
+}
+
+/* Its own half of the connection works, so only the other end can tell. */
+START_TEST(a_transport_that_does_not_work_where_it_is_insisted_on_is_told_to_the_other_end)
+{
+    p.server_options.net.want = NET_WANT_SHM;
+    p.client_options.net.want = NET_WANT_AUTO;
+    ck_assert_int_eq(fault_arm("net.cma_read=error@1"), 0); /* the server's: it is first */
+    pair_start(&p);
+    pair_connect(&p, NULL, NULL);
+    for (unsigned i = 0; i < 30000 && !is_refused(); i++)
+        pair_turn(&p);
+    ck_assert_int_eq(rpc_peer_last_error(p.peer), -ENOTSUP);
+    ck_assert_str_eq(rpc_peer_last_why(p.peer), "the other end cannot");
+    ck_assert(logged("shm was asked for and does not work here: the other process's memory"));
+    ck_assert(logged("shm was asked for and does not work here: the other end cannot"));
+}
+END_TEST
+
+START_TEST(who_takes_a_connection_and_hangs_up_is_named_in_the_log)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    char said[128];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), caller;
+
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    ck_assert_int_eq(listen(fd, 4), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    pair_start(&p);
+    snprintf(p.address, sizeof p.address, "127.0.0.1:%u", ntohs(at.sin_port));
+    pair_connect(&p, NULL, NULL);
+    for (unsigned i = 0; i < 30000 && !is_refused(); i++) {
+        caller = accept(fd, NULL, NULL);
+        if (caller >= 0)
+            close(caller);
+        pair_turn(&p);
+    }
+    ck_assert_int_eq(rpc_peer_last_error(p.peer), -AIFS_ECONN);
+    snprintf(said, sizeof said, "%s: it takes our connection and closes it", p.address);
+    ck_assert(logged(said));
+    close(fd);
 }
 END_TEST
 
@@ -403,6 +463,9 @@ SUITE_MAIN("hello", start, stop, the_right_key_connects_and_calls, every_role_is
            a_wrong_key_is_refused, a_client_key_can_not_pose_as_admin, another_cluster_is_refused,
            another_version_is_refused, ends_meet_at_the_lower_maximum,
            who_has_no_server_key_can_not_serve, a_false_server_learns_nothing_and_is_not_believed,
-           garbage_is_hung_up_on, nothing_but_hello_is_heard_before_it,
-           a_proof_is_needed_after_hello, a_silent_connection_is_closed_after_five_seconds,
-           a_tool_gets_the_reason_at_once, a_tool_can_call_and_wait)
+           a_transport_that_one_end_insists_on_and_the_other_excludes_is_refused_with_its_reason,
+           a_transport_that_does_not_work_where_it_is_insisted_on_is_told_to_the_other_end,
+           who_takes_a_connection_and_hangs_up_is_named_in_the_log, garbage_is_hung_up_on,
+           nothing_but_hello_is_heard_before_it, a_proof_is_needed_after_hello,
+           a_silent_connection_is_closed_after_five_seconds, a_tool_gets_the_reason_at_once,
+           a_tool_can_call_and_wait)
