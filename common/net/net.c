@@ -186,6 +186,8 @@ struct net_conn *conn_create(struct reactor *r, const struct net_options *o,
     c->transport = t;
     c->kind = kind;
     c->options = *o;
+    /* A ping needs time for its answer: half of what may pass in silence at least. */
+    c->options.ping_interval_ns = MIN(o->ping_interval_ns, MAX(o->ping_timeout_ns / 2, NS_PER_MS));
     c->work.fn = conn_work;
     list_init(&c->dead);
     reactor_timer_init(&c->ping, on_ping);

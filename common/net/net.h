@@ -99,7 +99,7 @@ struct net_conn_ops {
 
 struct net_options {
     enum net_want want;
-    uint64_t ping_interval_ns; /* 1 s */
+    uint64_t ping_interval_ns; /* 1 s; no more than half of what follows is used */
     uint64_t ping_timeout_ns;  /* nothing heard for so long = dead. 5 s */
     uint64_t connect_timeout_ns;
     uint32_t rndv_threshold;    /* UCX: eager below */

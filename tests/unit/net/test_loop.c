@@ -390,6 +390,27 @@ START_TEST(an_idle_connection_lives_for_ever)
 }
 END_TEST
 
+/* The answer to a ping takes 40 ms. */
+START_TEST(an_idle_connection_lives_with_a_time_out_that_is_no_longer_than_the_interval)
+{
+    static const struct net_loop_faults slow = {.min_delay_ns = 20 * NS_PER_MS,
+                                                .max_delay_ns = 20 * NS_PER_MS};
+
+    net_conn_close(client.conn, 0);
+    turn();
+    ck_assert(client.closed && server.closed);
+    options.ping_timeout_ns = 500 * NS_PER_MS;
+    begin("loop:server");
+    turn();
+    net_loop_set_faults(&slow);
+    pass(60 * NS_PER_S);
+    ck_assert(!client.closed && !server.closed);
+    net_loop_partition("server", true);
+    pass(800 * NS_PER_MS);
+    ck_assert(client.closed);
+}
+END_TEST
+
 START_TEST(a_process_that_was_stopped_itself_does_not_blame_its_peer)
 {
     pass(NS_PER_S + NS_PER_MS);
@@ -522,6 +543,7 @@ int main(void)
     tcase_add_test(t, reordered_messages_arrive_later_than_the_next);
     tcase_add_test(t, a_short_partition_loses_messages_and_not_the_connection);
     tcase_add_test(t, a_long_partition_is_found_by_ping_at_both_ends);
+    tcase_add_test(t, an_idle_connection_lives_with_a_time_out_that_is_no_longer_than_the_interval);
     tcase_add_test(t, an_idle_connection_lives_for_ever);
     tcase_add_test(t, a_process_that_was_stopped_itself_does_not_blame_its_peer);
     tcase_add_test(t, a_closed_end_closes_the_other);
