@@ -41,17 +41,18 @@ void lease_reply(struct core_inode *i, const struct mds_op *op, const struct msg
 
     if (!mds_op_is_current(op))
         return;
-    if (i->recalling) {
-        if (now != MSG_LEASE_NONE)
-            regranted(i, m->lease_seq);
-        return;
-    }
+    if (i->recalling && now != MSG_LEASE_NONE)
+        regranted(i, m->lease_seq);
     if (now != MSG_LEASE_NONE && recalled_early(i->core, i->ino, m->lease_seq))
         now = MSG_LEASE_NONE;
     if (i->given_seq == m->lease_seq)
         now = MIN(now, i->given_keep); /* this answer was overtaken by all of a recall */
     if (!list_empty(&i->release.link) && i->release.seq == m->lease_seq)
         now = MIN(now, i->release.keep); /* the server is about to hear of it */
+    /* A better one goes back with the first; but it is held until then, and who is inside the gate
+     * has to write under it: the server takes nothing else from its holder. */
+    if (i->recalling && (now <= was || m->lease_seq != i->lease_seq))
+        return;
     if (was == MSG_LEASE_WRITE && now != MSG_LEASE_WRITE &&
         (i->dirty_bytes || !list_empty(&i->ios) || !list_empty(&i->targets) ||
          !list_empty(&i->straight) || i->meta_seq != i->meta_done || i->giving_up))
@@ -398,10 +399,11 @@ static void handle_recall(struct rpc_req *req)
     struct core_inode *i = inode_find(c, m.ino);
     bool history = i && i->lease != MSG_LEASE_NONE && m.lease_seq < i->lease_seq;
     bool held = i && i->lease > m.keep && m.lease_seq == i->lease_seq;
+    bool newer = i && i->lease > m.keep && m.lease_seq > i->lease_seq;
     struct mds_op *op = NULL;
 
     c->stats.recalls++;
-    if (m.keep > MSG_LEASE_WRITE || history || (!held && i && i->recalling)) {
+    if (m.keep > MSG_LEASE_WRITE || history || newer || (!held && i && i->recalling)) {
         if (!history && m.keep <= MSG_LEASE_WRITE && m.lease_seq > i->lease_seq) {
             regranted(i, m.lease_seq); /* the answer that says so is to come */
             lease_give_up(i, m.keep);

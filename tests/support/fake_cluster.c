@@ -171,6 +171,14 @@ bool fake_holds_lease(const struct fake_inode *i, uint64_t session, uint64_t seq
     return false;
 }
 
+bool fake_holds_write(const struct fake_inode *i, uint64_t session)
+{
+    for (unsigned k = 0; k < FAKE_HOLDERS; k++)
+        if (i->leases[k].session == session && i->leases[k].lease == MSG_LEASE_WRITE)
+            return true;
+    return false;
+}
+
 void fake_mds_forget_sessions(struct fake_cluster *f)
 {
     unsigned k, n;

@@ -196,6 +196,7 @@ void fake_oss_start(struct fake_cluster *f, unsigned index);
 struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req);
 bool fake_may_write(const struct fake_inode *i, const struct rpc_req *req, uint64_t open_id);
 bool fake_holds_lease(const struct fake_inode *i, uint64_t session, uint64_t seq);
+bool fake_holds_write(const struct fake_inode *i, uint64_t session);
 struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name,
                              uint32_t mode);
 struct fake_inode *fake_make_given(struct fake_cluster *f, const struct msg_create_req *m);

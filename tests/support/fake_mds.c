@@ -399,7 +399,7 @@ static void do_append(struct fake_cluster *f, struct rpc_req *req)
     struct msg_append_rep rep;
 
     f->executed[RPC_OP_APPEND_RANGE]++;
-    if (!i || i->attr.flags & MSG_ATTR_INLINE) {
+    if (!i || i->attr.flags & MSG_ATTR_INLINE || fake_holds_write(i, req->header.session)) {
         rpc_reply(req, i ? -AIFS_ESTALE_LAYOUT : -ENOENT, NULL);
         return;
     }

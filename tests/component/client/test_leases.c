@@ -140,7 +140,91 @@ START_TEST(a_release_of_a_session_that_is_over_ends_no_recall_of_the_next)
 }
 END_TEST
 
+static struct core_inval *asked;
+
+static void inval(void *arg, struct core_inval *v)
+{
+    (void)arg;
+    asked = v;
+}
+
+/* A file with chunks that b has written and closed. */
+static void make_closed(const char *name, uint8_t *much, uint32_t len)
+{
+    struct core_file *w = bed_create(&bed, b, name);
+
+    bed_pattern(much, len, 0, 4);
+    ck_assert_int_eq(bed_write(&bed, b, w, 0, much, len), 0);
+    ck_assert_int_eq(bed_fsync(&bed, b, w), 0);
+    core_release(b, w);
+    bed_spin(&bed, 50 * NS_PER_MS);
+}
+
+/* The kernel drops its pages still, and may wait for this very write. */
+START_TEST(what_is_written_while_a_lease_goes_back_is_written_under_the_better_one_that_has_come)
+{
+    static uint8_t much[101000];
+    struct core_file *r, *w;
+    struct core_options o;
+    struct bed_op open;
+    struct core *k;
+
+    make_closed("better", much, 100000);
+    core_options_default(&o);
+    o.events.inval_inode = inval;
+    k = bed_mount(&bed, &o);
+    r = bed_open(&bed, k, "better", O_RDONLY, NULL);
+    bed_op_init(&open);
+    core_open(b, &open.q, core_file_ino(r), O_RDWR);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    ck_assert(asked && !open.done);
+    w = bed_open(&bed, k, "better", O_WRONLY | O_APPEND, NULL);
+    ck_assert_int_eq(bed_write(&bed, k, w, 0, data, sizeof data), 0);
+    ck_assert(!open.done);
+    core_inval_done(k, asked);
+    ck_assert_int_eq(bed_wait(&bed, &open), 0);
+    memset(much, 0, sizeof much);
+    ck_assert_int_eq(bed_read(&bed, b, open.q.out.opened.file, 100000, much, 2000), 1000);
+    ck_assert_mem_eq(much, data, sizeof data);
+    core_release(k, r);
+    core_release(k, w);
+    core_release(b, open.q.out.opened.file);
+    bed_unmount(&bed, k, false, 0);
+}
+END_TEST
+
+/* The answer that told of it is late, and the server believes that the first one is gone. */
+START_TEST(an_older_lease_ends_when_the_next_is_asked_for)
+{
+    static uint8_t much[100000];
+    struct core_file *r, *w;
+    struct bed_op open;
+    struct bed_late late;
+
+    make_closed("older", much, sizeof much);
+    r = bed_open(&bed, a, "older", O_RDONLY, NULL);
+    ck_assert_int_eq(bed_read(&bed, a, r, 0, back, sizeof back), (int)sizeof back);
+    bed_op_init(&open);
+    bed_answer_late(&late, 300 * NS_PER_MS);
+    core_open(a, &open.q, core_file_ino(r), O_RDWR);
+    bed_spin(&bed, 20 * NS_PER_MS);
+    net_loop_set_policy(NULL, NULL);
+    w = bed_open(&bed, b, "older", O_RDWR, NULL);
+    ck_assert_int_eq(bed_write(&bed, b, w, 0, data, sizeof data), 0);
+    ck_assert(!open.done);
+    ck_assert_int_eq(bed_read(&bed, a, r, 0, back, sizeof back), (int)sizeof back);
+    ck_assert_mem_eq(back, data, sizeof data);
+    ck_assert(!open.done);
+    ck_assert_int_eq(bed_wait(&bed, &open), 0);
+    core_release(a, r);
+    core_release(a, open.q.out.opened.file);
+    core_release(b, w);
+}
+END_TEST
+
 SUITE_MAIN("client-leases", setup, teardown,
            what_is_granted_anew_while_it_is_given_back_goes_back_too,
            an_open_that_a_report_overtakes_brings_no_old_contents,
-           a_release_of_a_session_that_is_over_ends_no_recall_of_the_next)
+           a_release_of_a_session_that_is_over_ends_no_recall_of_the_next,
+           what_is_written_while_a_lease_goes_back_is_written_under_the_better_one_that_has_come,
+           an_older_lease_ends_when_the_next_is_asked_for)
