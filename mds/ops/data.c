@@ -4,7 +4,8 @@
  * one for writing was checked by the leader.
  *
  * Failure modes: ESTALE_LAYOUT (the file has grown into chunks meanwhile, or has not yet, or a
- * piece of a small one comes from who holds a write lease by now and has to write it under that),
+ * piece of a small one, or an append, comes from who holds a write lease by now and has to make it
+ * under that),
  * ESTALE_TRUNC (it was cut meanwhile), EINLINE_FULL (grow it first), EFBIG, RETRY while a cut is
  * under way.
  */
@@ -196,6 +197,9 @@ int exec_append_range(struct txn *t, struct shard_entry *e, const void **ret_rep
         return rc;
     if (!rep)
         return -ENOMEM;
+    /* The holder takes places by itself: another of its appends may be in this one by now. */
+    if (e->holds_write)
+        return -AIFS_ESTALE_LAYOUT;
     if (in->flags & INODE_PUNCH_PENDING)
         return -AIFS_ERETRY;
     if (req->len > NS_SIZE_MAX || in->size > NS_SIZE_MAX - req->len)

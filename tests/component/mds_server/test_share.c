@@ -336,6 +336,30 @@ START_TEST(a_piece_of_a_small_file_is_refused_from_who_got_a_write_lease_meanwhi
 }
 END_TEST
 
+/* The holder takes its places by itself: another of its appends may be in this one. */
+START_TEST(a_place_to_append_is_refused_to_who_got_a_write_lease_meanwhile)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+    struct msg_lease_req get = {.ino = ino, .lease = MSG_LEASE_WRITE};
+    struct msg_append_req append = {.ino = ino, .open_id = rep->open_id, .len = 100};
+    struct msg_append_req theirs = {.ino = ino, .len = 100};
+    const void *any;
+
+    rig_grow(&rig, 0, ino, append.open_id, 50000);
+    theirs.open_id = rig_open_file(&rig, 1, ino, O_RDWR)->open_id;
+    ck_ok(rig_do(&rig, 0, RPC_OP_APPEND_RANGE, &append, &any)); /* nobody has a lease */
+    ck_assert_uint_eq(((const struct msg_append_rep *)any)->offset, 50000);
+    ck_ok(rig_do(&rig, 0, RPC_OP_LEASE_GET, &get, NULL));
+    ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_APPEND_RANGE, &append, NULL), -AIFS_ESTALE_LAYOUT);
+    rig.client[0].release_size = 50300; /* two more, under the lease */
+    ck_ok(rig_do(&rig, 1, RPC_OP_APPEND_RANGE, &theirs, &any));
+    ck_assert_uint_eq(((const struct msg_append_rep *)any)->offset, 50300);
+    ck_ok(rig_do(&rig, 0, RPC_OP_APPEND_RANGE, &append, &any));
+    ck_assert_uint_eq(((const struct msg_append_rep *)any)->offset, 50400);
+}
+END_TEST
+
 START_TEST(contents_come_with_the_size_they_have_and_not_with_the_one_they_will_have)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
@@ -552,6 +576,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_repeated_create_is_the_same_open);
     tcase_add_test(t, a_lease_to_grow_a_shared_file_is_taken_back_after_the_growth);
     tcase_add_test(t, a_piece_of_a_small_file_is_refused_from_who_got_a_write_lease_meanwhile);
+    tcase_add_test(t, a_place_to_append_is_refused_to_who_got_a_write_lease_meanwhile);
     tcase_add_test(t, contents_come_with_the_size_they_have_and_not_with_the_one_they_will_have);
     tcase_add_test(t, who_has_a_small_file_open_gets_its_contents_whatever_its_mode_is_now);
     tcase_add_test(t, an_open_id_of_somebody_else_is_refused);
