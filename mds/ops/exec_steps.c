@@ -239,10 +239,11 @@ int exec_resize(struct txn *t, struct shard_entry *e, struct mds_inode *in, uint
         in->size = size;
         return rc;
     }
-    if (size < in->size || (in->flags & INODE_SIZE_UNSURE))
-        return chunks_cut(t, e, in, size);
+    /* a later cut would take the place of the one that is under way */
     if (size > in->size && (in->flags & INODE_PUNCH_PENDING))
         return -AIFS_ERETRY;
+    if (size < in->size || (in->flags & INODE_SIZE_UNSURE))
+        return chunks_cut(t, e, in, size);
     in->size = size;
     return 0;
 }

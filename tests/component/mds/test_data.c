@@ -226,6 +226,23 @@ START_TEST(a_cut_of_chunks_is_pending_until_the_targets_have_it)
 }
 END_TEST
 
+/* Nor does a writer's death: the next cut would be of another place. */
+START_TEST(a_cut_that_is_under_way_is_replaced_by_no_later_place)
+{
+    struct shard_size dead = {.ino = file, .session = 3};
+
+    ck_ok(grow(100000));
+    ck_ok(set_size(5000));
+    ck_ok(bed_call(&bed, SHARD_OP_SIZE_UNSURE, &dead));
+    ck_assert_int_eq(set_size(6000), -AIFS_ERETRY);
+    ck_assert_uint_eq(inode().size, 5000);
+    ck_ok(set_size(4000));
+    ck_assert_uint_eq(inode().size, 4000);
+    ck_ok(punched());
+    ck_ok(set_size(6000));
+}
+END_TEST
+
 /* In nanoseconds; by who has a write lease, or not. */
 static int64_t told(struct msg_time t)
 {
@@ -489,6 +506,7 @@ static Suite *data_suite(void)
     tcase_add_test(t, a_file_grows_once_and_its_generation_tells);
     tcase_add_test(t, the_store_is_not_asked_for_what_cannot_be_there);
     tcase_add_test(t, a_cut_of_chunks_is_pending_until_the_targets_have_it);
+    tcase_add_test(t, a_cut_that_is_under_way_is_replaced_by_no_later_place);
     tcase_add_test(t, a_growth_that_is_given_up_is_cut_off_the_targets);
     tcase_add_test(t, an_old_confirmation_does_not_remove_a_newer_cut);
     tcase_add_test(t, the_size_of_a_dead_writers_file_is_found_again);
