@@ -128,7 +128,9 @@ void session_grant(struct session_module *mod, struct session_use *u, unsigned a
         kind = lease_of_get(&users, (enum msg_lease)wanted, &growth);
     else
         kind = lease_of_open(&users);
-    if (kind != u->lease.kind)
+    if (kind < u->lease.kind)
+        session_take_back(mod, u, kind);
+    else if (kind != u->lease.kind)
         session_lease_set(mod, u, kind, mod->next_id++);
     u->growth |= growth;
 }

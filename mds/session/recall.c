@@ -90,6 +90,13 @@ void session_recall(struct session_module *mod, struct session_use *u, enum msg_
     recall_send(mod, u);
 }
 
+void session_take_back(struct session_module *mod, struct session_use *u, enum msg_lease keep)
+{
+    if (u->lease.kind > u->told.kind)
+        session_lease_set(mod, u, u->told.kind, u->told.seq);
+    session_recall(mod, u, keep);
+}
+
 bool session_recall_conflicts(struct session_module *mod, struct session_file *f, uint64_t session,
                               unsigned access, uint32_t open_flags)
 {

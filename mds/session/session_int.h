@@ -390,7 +390,8 @@ bool session_born_creating(struct session_module *mod, const struct session_file
 void session_file_changed(struct session_module *mod, struct session_file *f); /* leases or opens
                                                                                   are fewer */
 void session_users(struct session_use *u, struct lease_users *ret_users);
-/* Takes the lease that an open or LEASE_GET may have. */
+/* Takes the lease that an open or LEASE_GET may have. One that it may not have any more is taken
+ * back, and held, and told with the answer, until its client has given it back. */
 void session_grant(struct session_module *mod, struct session_use *u, unsigned access,
                    uint32_t wanted);
 void session_orphan_check(struct session_module *mod, struct session_file *f);
@@ -450,6 +451,8 @@ bool session_inval_prolong(struct session_module *mod, struct watch_inval *v, ui
 bool session_recall_conflicts(struct session_module *mod, struct session_file *f, uint64_t session,
                               unsigned access, uint32_t open_flags);
 void session_recall(struct session_module *mod, struct session_use *u, enum msg_lease keep);
+/* What its client has not been told of goes at once, the rest with a recall. */
+void session_take_back(struct session_module *mod, struct session_use *u, enum msg_lease keep);
 void session_recall_end(struct session_use *u);
 void session_recall_resend(struct session *s); /* it has a new link */
 void session_recall_tick(struct session_module *mod, uint64_t now_ns);

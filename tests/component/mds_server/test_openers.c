@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Opens of one file at the same moment: who may have which lease, and what has lost its names. */
+#include "tests/component/mds_server/rig.h"
+
+static struct rig rig;
+
+static void setup(void)
+{
+    rig_open(&rig, NULL);
+    rig_oss_start(&rig, 0, 2);
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        rig_client_open(&rig, i);
+}
+
+static void teardown(void)
+{
+    rig_end(&rig);
+}
+
+static uint64_t make(const char *name)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, name, O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+
+    rig_close_file(&rig, 0, ino, rep->open_id);
+    return ino;
+}
+
+static void expect_open(struct rig_call *call, enum msg_lease lease)
+{
+    ck_assert(rig_until(&rig, 1000, rig_is_done, call));
+    ck_ok(call->status);
+    ck_assert_int_eq(((const struct msg_inode_rep *)call->c.rep)->inode.lease, lease);
+    rig_forget(call);
+}
+
+/* It reads from its cache until it has the answer, and that may be lost. And it may need the answer
+ * to give its lease back, so it is not kept waiting for that. */
+START_TEST(a_reader_that_becomes_a_writer_beside_others_keeps_its_lease_until_it_gives_it_back)
+{
+    uint64_t ino = make("f"), seq;
+    struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
+    struct rig_call mine = {0}, theirs = {0};
+
+    seq = rig_open_file(&rig, 0, ino, O_RDONLY)->inode.lease_seq;
+    rig_open_file(&rig, 1, ino, O_RDONLY);
+    rig.client[0].release = false;
+    rig_send(&rig, 0, 1, &mine, RPC_OP_OPEN, &req);
+    expect_open(&mine, MSG_LEASE_READ);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 1);
+    ck_assert_uint_eq(rig_client_count(&rig.client[1], RPC_OP_RECALL, ino), 1);
+    rig_send(&rig, 2, 1, &theirs, RPC_OP_OPEN, &req);
+    rig_pass(&rig, 500);
+    ck_assert(!theirs.done);
+    rig_give(&rig, 0, ino, MSG_LEASE_NONE, seq, 0);
+    expect_open(&theirs, MSG_LEASE_NONE);
+    ck_assert_int_eq(rig_open_file(&rig, 0, ino, O_RDONLY)->inode.lease, MSG_LEASE_NONE);
+    ck_assert(rig.client[0].alive);
+}
+END_TEST
+
+/* Who reads on elsewhere has no lease from then on, and needs none to be asked for. */
+START_TEST(a_reader_that_becomes_the_only_writer_has_the_lease_when_it_is_alone)
+{
+    uint64_t ino = make("f"), other;
+    const struct msg_inode_rep *rep;
+
+    rig_open_file(&rig, 0, ino, O_RDONLY);
+    other = rig_open_file(&rig, 1, ino, O_RDONLY)->open_id;
+    rig_open_file(&rig, 0, ino, O_RDWR);
+    rig_settle(&rig);
+    rig_close_file(&rig, 1, ino, other);
+    rep = rig_open_file(&rig, 0, ino, O_RDWR);
+    ck_assert_int_eq(rep->inode.lease, MSG_LEASE_WRITE);
+    ck_assert_uint_eq(rig_client_count(&rig.client[1], RPC_OP_RECALL, ino), 1);
+}
+END_TEST
+
+static void add(TCase *t)
+{
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(
+        t, a_reader_that_becomes_a_writer_beside_others_keeps_its_lease_until_it_gives_it_back);
+    tcase_add_test(t, a_reader_that_becomes_the_only_writer_has_the_lease_when_it_is_alone);
+}
+
+int main(void)
+{
+    return rig_main("mds-openers", add);
+}
