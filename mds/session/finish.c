@@ -44,12 +44,13 @@ static void orphan_released(struct mds_submit *s)
     session_end(mod);
 }
 
-/* Nobody has it open and it has no name: it may go. Nobody can open it meanwhile. */
+/* It has no name, and nobody has it open or is about to: it may go. Nobody opens it meanwhile. */
 void session_orphan_check(struct session_module *mod, struct session_file *f)
 {
     struct orphan_release *r;
 
-    if (!f->orphan || f->n_open_uses || f->releasing || mod->grace || mod->stopping)
+    if (!f->orphan || f->n_open_uses || f->inside.take || f->inside.sole || f->releasing ||
+        mod->grace || mod->stopping)
         return;
     r = mem_zalloc(sizeof *r);
     if (!r) {
@@ -90,7 +91,38 @@ static void no_lease(struct mds_outcome *o)
     o->lease_seq = 0;
 }
 
-/* A created file gets its number. Normally nobody else has it open: see may_be_creating(). */
+/* ---- files that are being created ---- */
+
+bool session_born_creating(struct session_module *mod, const struct session_file *f,
+                           struct msg_time born)
+{
+    const struct session_open *first;
+
+    if (list_empty(&mod->creating) || (f && f->n_open_uses))
+        return false;
+    first = list_entry(mod->creating.next, struct session_open, of_use);
+    return born.sec * (int64_t)NS_PER_S + born.nsec >= first->create_wall_ns;
+}
+
+bool session_may_be_creating(struct session_module *mod, const struct session_file *f, uint64_t ino)
+{
+    struct shard *shard = mds_shard_of(mod->mds, ino);
+    struct mds_inode in;
+    struct view v;
+    int rc;
+
+    if (list_empty(&mod->creating) || (f && f->n_open_uses) || !shard)
+        return false;
+    view_begin(shard, &v);
+    rc = view_inode(&v, ino, &in);
+    view_end(&v);
+    if (rc < 0)
+        return rc != -ENOENT; /* nobody knows */
+    return session_born_creating(mod, f, in.btime);
+}
+
+/* A created file gets its number. Normally nobody else has it open: see
+ * session_may_be_creating(). */
 static int attach_created(struct session_module *mod, struct session *s, struct session_open *o,
                           uint64_t ino)
 {

@@ -192,8 +192,11 @@ static void orphans_done(struct worker_job *j)
 
         if (session_file_get(mod, o->inos[i], &f) < 0)
             continue; /* after the next start */
-        f->orphan = true;
-        session_orphan_check(mod, f);
+        /* else it comes to be known with its first open */
+        if (!session_may_be_creating(mod, f, o->inos[i])) {
+            f->orphan = true;
+            session_orphan_check(mod, f);
+        }
         session_file_put(mod, f);
     }
     if (o->n)

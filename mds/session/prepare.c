@@ -257,6 +257,7 @@ void session_leave(struct session_module *mod, struct session_wait *w)
         f->inside.take -= g == LEASE_TAKE;
         f->inside.breaks -= g == LEASE_BREAK;
         f->inside.sole -= g == LEASE_SOLE;
+        session_orphan_check(mod, f);
         session_wake_queue(mod, f);
         session_file_put(mod, f);
     }
@@ -406,32 +407,6 @@ void session_timeout_waits(struct session_module *mod, uint64_t now_ns)
     }
 }
 
-bool session_born_creating(struct session_module *mod, const struct session_file *f,
-                           struct msg_time born)
-{
-    const struct session_open *first;
-
-    if (list_empty(&mod->creating) || (f && f->n_open_uses))
-        return false;
-    first = list_entry(mod->creating.next, struct session_open, of_use);
-    return born.sec * (int64_t)NS_PER_S + born.nsec >= first->create_wall_ns;
-}
-
-static bool may_be_creating(struct session_module *mod, const struct session_file *f, uint64_t ino)
-{
-    struct shard *shard = mds_shard_of(mod->mds, ino);
-    struct mds_inode in;
-    struct view v;
-    int rc;
-
-    if (list_empty(&mod->creating) || (f && f->n_open_uses) || !shard)
-        return false;
-    view_begin(shard, &v);
-    rc = view_inode(&v, ino, &in);
-    view_end(&v);
-    return rc == 0 && session_born_creating(mod, f, in.btime);
-}
-
 /* 0: inside. -EAGAIN: waits. Else it failed. */
 static int wait_enter(struct session_module *mod, struct session_wait *w, unsigned i,
                       enum lease_group g, struct session_file *from)
@@ -467,7 +442,7 @@ static int wait_touch(struct session_module *mod, struct session_wait *w, unsign
     if (g == LEASE_FREE)
         return 0;
     if (!w->entered[i]) {
-        if (may_be_creating(mod, f, t->ino)) {
+        if (session_may_be_creating(mod, f, t->ino)) {
             w->create_order = mod->create_order;
             list_push_back(&mod->create_waits, &w->at);
             return -EAGAIN;

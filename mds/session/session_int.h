@@ -387,6 +387,9 @@ void session_wake_creates(struct session_module *mod);
 /* A file so young that an open CREATE which is not finished here may have made it. */
 bool session_born_creating(struct session_module *mod, const struct session_file *f,
                            struct msg_time born);
+/* The file of that number may be one, or nobody knows. */
+bool session_may_be_creating(struct session_module *mod, const struct session_file *f,
+                             uint64_t ino);
 void session_file_changed(struct session_module *mod, struct session_file *f); /* leases or opens
                                                                                   are fewer */
 void session_users(struct session_use *u, struct lease_users *ret_users);

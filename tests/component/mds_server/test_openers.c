@@ -76,12 +76,69 @@ START_TEST(a_reader_that_becomes_the_only_writer_has_the_lease_when_it_is_alone)
 }
 END_TEST
 
+START_TEST(who_waits_to_open_a_file_without_a_name_finds_it_when_the_last_other_has_closed_it)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, first = rep->open_id;
+    struct msg_open_req req = {.ino = ino, .flags = O_RDONLY};
+    struct rig_call call = {0};
+    struct mds_inode in;
+    uint64_t second;
+
+    rig_grow(&rig, 0, ino, first, 50000);
+    ck_ok(rig_unlink(&rig, 0, "f"));
+    rig.client[0].release = false;
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &req);
+    rig_pass(&rig, 100);
+    ck_assert(!call.done);
+    rig_close_file(&rig, 0, ino, first);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_ok(call.status);
+    second = ((const struct msg_inode_rep *)call.c.rep)->open_id;
+    rig_forget(&call);
+    rig_settle(&rig);
+    ck_ok(rig_inode(&rig, ino, &in));
+    ck_assert_uint_eq(rig_oss_count(&rig.oss[0], RPC_OP_OSS_DESTROY, ino), 0);
+    rig_close_file(&rig, 1, ino, second);
+    rig_settle(&rig);
+    ck_assert_int_eq(rig_inode(&rig, ino, &in), -ENOENT);
+}
+END_TEST
+
+/* It was refused: then it is nobody's. */
+START_TEST(a_file_without_a_name_goes_when_who_waited_to_open_it_may_not)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, first = rep->open_id;
+    struct msg_open_req req = {.ino = ino, .flags = O_RDONLY, .cred = {.uid = 7, .gid = 7}};
+    struct msg_setattr_req hide = {.ino = ino, .set = MSG_SET_MODE, .mode = 0600};
+    struct rig_call call = {0};
+    struct mds_inode in;
+
+    ck_ok(rig_unlink(&rig, 0, "f"));
+    rig.client[0].release = false;
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &req);
+    rig_settle(&rig);
+    ck_assert(!call.done);
+    ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &hide, NULL));
+    rig_close_file(&rig, 0, ino, first);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_assert_int_eq(call.status, -EACCES);
+    rig_forget(&call);
+    rig_settle(&rig);
+    ck_assert_int_eq(rig_inode(&rig, ino, &in), -ENOENT);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(
         t, a_reader_that_becomes_a_writer_beside_others_keeps_its_lease_until_it_gives_it_back);
     tcase_add_test(t, a_reader_that_becomes_the_only_writer_has_the_lease_when_it_is_alone);
+    tcase_add_test(
+        t, who_waits_to_open_a_file_without_a_name_finds_it_when_the_last_other_has_closed_it);
+    tcase_add_test(t, a_file_without_a_name_goes_when_who_waited_to_open_it_may_not);
 }
 
 int main(void)
