@@ -62,6 +62,9 @@ int exec_reply_inode(struct txn *t, const struct shard_entry *e, uint64_t ino, b
 /* Adds what has become of a directory to a reply, which is made if there is none. A second one goes
  * to the second place; the same again is nothing. */
 int exec_reply_dir(struct txn *t, uint64_t dir, const void **ret_rep) MUST_USE;
+/* An inode's item in one of the queues (internal.c). -ENOENT: it is done. */
+int exec_queue_item(struct txn *t, enum key_type queue, uint64_t ino, struct key *ret_key,
+                    struct mds_queue_item *ret_item) MUST_USE;
 /* ---- access lists (acl.c) ---- */
 /* If the inode has one: *in becomes a copy of it, with the list. */
 int exec_acl(struct txn *t, const struct mds_inode **in) MUST_USE;

@@ -208,23 +208,40 @@ static int inline_cut(struct txn *t, uint64_t ino, uint64_t size)
     return txn_record_put(t, &k, copy, (uint32_t)size);
 }
 
+/* The dead session that holds the file until the item is done, if there is one. */
+static int item_holder(struct txn *t, enum key_type queue, uint64_t ino, struct key *ret_key,
+                       uint64_t *ret_session)
+{
+    struct mds_queue_item item;
+    int rc = exec_queue_item(t, queue, ino, ret_key, &item);
+
+    if (rc == 0 && item.session)
+        *ret_session = item.session;
+    return rc == -ENOENT ? 0 : rc;
+}
+
+/* The item takes the place of others, and of their hold on the file, also after a restart. */
 static int chunks_cut(struct txn *t, struct shard_entry *e, struct mds_inode *in, uint64_t size)
 {
+    uint64_t holder = 0;
     struct key k;
     int rc = 0;
 
     in->size = size;
     in->truncate_gen++;
-    if (in->flags & INODE_SIZE_UNSURE) {
+    if (in->flags & INODE_PUNCH_PENDING)
+        rc = item_holder(t, KEY_PUNCH, in->ino, &k, &holder);
+    if (rc == 0 && in->flags & INODE_SIZE_UNSURE) {
         /* what a dead writer may have written behind the cut does not matter any more */
-        key_number(&k, KEY_RECOVER, in->ino);
-        rc = txn_record_delete(t, &k);
+        rc = item_holder(t, KEY_RECOVER, in->ino, &k, &holder);
+        if (rc == 0)
+            rc = txn_record_delete(t, &k);
         in->flags &= ~INODE_SIZE_UNSURE;
     }
     in->flags |= INODE_PUNCH_PENDING;
     e->result |= SHARD_R_PUNCH;
     e->result_ino = in->ino;
-    return rc < 0 ? rc : txn_queue_put(t, KEY_PUNCH, in, 0);
+    return rc < 0 ? rc : txn_queue_put(t, KEY_PUNCH, in, holder);
 }
 
 int exec_resize(struct txn *t, struct shard_entry *e, struct mds_inode *in, uint64_t size)

@@ -78,9 +78,8 @@ static int punch_done(struct txn *t, uint64_t ino)
     return 0;
 }
 
-/* -ENOENT: it is done. */
-static int queue_item(struct txn *t, enum key_type queue, uint64_t ino, struct key *ret_key,
-                      struct mds_queue_item *ret_item)
+int exec_queue_item(struct txn *t, enum key_type queue, uint64_t ino, struct key *ret_key,
+                    struct mds_queue_item *ret_item)
 {
     const void *value;
     uint32_t len;
@@ -101,7 +100,7 @@ int exec_queue_done(struct txn *t, struct shard_entry *e, const void **ret_rep)
     (void)ret_rep;
     if (req->queue != KEY_DESTROY && req->queue != KEY_PUNCH)
         return -EINVAL;
-    rc = queue_item(t, req->queue, req->ino, &k, &item);
+    rc = exec_queue_item(t, req->queue, req->ino, &k, &item);
     if (rc < 0 || item.index != req->index)
         return rc == -ENOENT ? 0 : rc;
     rc = txn_record_delete(t, &k);
@@ -155,7 +154,7 @@ int exec_size_recovered(struct txn *t, struct shard_entry *e, const void **ret_r
     struct mds_queue_item item;
     struct mds_inode *in;
     struct key k;
-    int rc = queue_item(t, KEY_RECOVER, req->ino, &k, &item);
+    int rc = exec_queue_item(t, KEY_RECOVER, req->ino, &k, &item);
 
     (void)ret_rep;
     (void)e;

@@ -85,9 +85,8 @@ static int report(uint64_t size)
     return bed_call(&bed, RPC_OP_SIZE, &req);
 }
 
-static int punched(void)
+static struct mds_queue_item cut_item(void)
 {
-    struct shard_queue_done done = {.queue = KEY_PUNCH, .ino = file};
     const void *value;
     struct mds_queue_item item;
     struct arena a;
@@ -102,7 +101,13 @@ static int punched(void)
     ck_ok(rec_queue_decode(value, len, &item));
     view_unpin(&v);
     arena_reset(&a);
-    done.index = item.index;
+    return item;
+}
+
+static int punched(void)
+{
+    struct shard_queue_done done = {.queue = KEY_PUNCH, .ino = file, .index = cut_item().index};
+
     return bed_call(&bed, SHARD_OP_QUEUE_DONE, &done);
 }
 
@@ -329,6 +334,24 @@ static int give_up(bool holds_write)
     return bed_call(&bed, RPC_OP_SIZE, &req);
 }
 
+/* A restart knows by it that the file is held until every target has the cut. */
+START_TEST(a_cut_that_takes_the_place_of_a_recovery_is_of_the_same_dead_session)
+{
+    struct shard_size dead = {.ino = file, .session = 3};
+
+    ck_ok(grow(100000));
+    ck_ok(bed_call(&bed, SHARD_OP_SIZE_UNSURE, &dead));
+    ck_ok(set_size(5000));
+    ck_assert(!bed_has(&bed, KEY_RECOVER, file));
+    ck_assert_uint_eq(cut_item().session, 3);
+    ck_ok(set_size(4000));
+    ck_assert_uint_eq(cut_item().session, 3);
+    ck_ok(punched());
+    ck_ok(set_size(1000));
+    ck_assert_uint_eq(cut_item().session, 0);
+}
+END_TEST
+
 START_TEST(a_growth_that_is_given_up_is_cut_off_the_targets)
 {
     ck_ok(bed_write(&bed, file, 0, "hello", 5, 0));
@@ -507,6 +530,7 @@ static Suite *data_suite(void)
     tcase_add_test(t, the_store_is_not_asked_for_what_cannot_be_there);
     tcase_add_test(t, a_cut_of_chunks_is_pending_until_the_targets_have_it);
     tcase_add_test(t, a_cut_that_is_under_way_is_replaced_by_no_later_place);
+    tcase_add_test(t, a_cut_that_takes_the_place_of_a_recovery_is_of_the_same_dead_session);
     tcase_add_test(t, a_growth_that_is_given_up_is_cut_off_the_targets);
     tcase_add_test(t, an_old_confirmation_does_not_remove_a_newer_cut);
     tcase_add_test(t, the_size_of_a_dead_writers_file_is_found_again);
