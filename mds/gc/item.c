@@ -109,10 +109,13 @@ static bool may_be_being_cut(struct mds *m, uint64_t ino)
     return is_queued(m, ino, INODE_PUNCH_PENDING) != 0;
 }
 
-/* One that has been queued since frees those whom this one would have. */
-static bool has_newer_item(const struct gc_item *it)
+/* One that has been queued since frees those whom this one would have. What was queued before this
+ * one was done is known from its end; of what has come behind that a read may fail, but that is
+ * about to be told, and holds them again. */
+static bool has_newer_item(const struct gc_item *it, uint32_t result)
 {
-    return is_queued(it->q->gc->mds, it->ino,
+    return result & SHARD_R_NEWER ||
+           is_queued(it->q->gc->mds, it->ino,
                      it->q->type == KEY_PUNCH ? INODE_PUNCH_PENDING : INODE_SIZE_UNSURE) > 0;
 }
 
@@ -120,11 +123,12 @@ static void item_committed(struct mds_submit *s)
 {
     struct gc_item *it = container_of(s, struct gc_item, submit);
     struct gc *gc = it->q->gc;
+    uint32_t result = s->entry.result;
     int rc = s->entry.status;
 
     mds_submit_fini(s);
     if (rc == 0) {
-        if (!has_newer_item(it))
+        if (!has_newer_item(it, result))
             session_item_done(gc->mds, it->q->type, it->ino);
         gc_wait_check(gc);
         if (it->q->type == KEY_PUNCH && gc->recover.skipped)

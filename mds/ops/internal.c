@@ -101,8 +101,12 @@ int exec_queue_done(struct txn *t, struct shard_entry *e, const void **ret_rep)
     if (req->queue != KEY_DESTROY && req->queue != KEY_PUNCH)
         return -EINVAL;
     rc = exec_queue_item(t, req->queue, req->ino, &k, &item);
-    if (rc < 0 || item.index != req->index)
+    if (rc < 0)
         return rc == -ENOENT ? 0 : rc;
+    if (item.index != req->index) {
+        e->result |= SHARD_R_NEWER;
+        return 0;
+    }
     rc = txn_record_delete(t, &k);
     if (rc < 0)
         return rc;
@@ -157,9 +161,10 @@ int exec_size_recovered(struct txn *t, struct shard_entry *e, const void **ret_r
     int rc = exec_queue_item(t, KEY_RECOVER, req->ino, &k, &item);
 
     (void)ret_rep;
-    (void)e;
-    if (rc == 0 && item.index != req->index)
+    if (rc == 0 && item.index != req->index) {
+        e->result |= SHARD_R_NEWER;
         return 0;
+    }
     if (rc == 0)
         rc = txn_inode_modify(t, req->ino, &in);
     if (rc < 0)

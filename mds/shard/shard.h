@@ -95,14 +95,15 @@ struct shard_reads {
 };
 
 /* Outcome of an entry beside its status. */
-#define SHARD_R_DUPLICATE 0x01u /* not executed: the kept outcome */
-#define SHARD_R_UNKNOWN   0x02u /* the commit failed: it may or may not have happened */
-#define SHARD_R_CREATED   0x04u /* result_ino is new */
-#define SHARD_R_ORPHANED  0x08u /* result_ino lost its last name while open somewhere */
-#define SHARD_R_DESTROY   0x10u /* an item was added to KEY_DESTROY, for result_ino */
-#define SHARD_R_PUNCH     0x20u /* an item was added to KEY_PUNCH, for result_ino */
-#define SHARD_R_RECOVER   0x40u /* an item was added to KEY_RECOVER */
-#define SHARD_R_TRASH     0x80u /* an item was added to KEY_TRASH */
+#define SHARD_R_DUPLICATE 0x01u  /* not executed: the kept outcome */
+#define SHARD_R_UNKNOWN   0x02u  /* the commit failed: it may or may not have happened */
+#define SHARD_R_CREATED   0x04u  /* result_ino is new */
+#define SHARD_R_ORPHANED  0x08u  /* result_ino lost its last name while open somewhere */
+#define SHARD_R_DESTROY   0x10u  /* an item was added to KEY_DESTROY, for result_ino */
+#define SHARD_R_PUNCH     0x20u  /* an item was added to KEY_PUNCH, for result_ino */
+#define SHARD_R_RECOVER   0x40u  /* an item was added to KEY_RECOVER */
+#define SHARD_R_TRASH     0x80u  /* an item was added to KEY_TRASH */
+#define SHARD_R_NEWER     0x100u /* the item is not the one that is done */
 
 #define SHARD_E_FREES                                                                              \
     0x1u /* may run when the disk is full: removes more than it adds, or is small and bounded, and \

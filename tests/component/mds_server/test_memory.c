@@ -451,14 +451,15 @@ START_TEST(a_read_that_fails_makes_no_cut_a_finished_one)
 }
 END_TEST
 
-static void answer_fences(void)
+/* Those that the server has held. */
+static void answer(unsigned op)
 {
     struct list *l, *next;
 
     list_for_each_safe (l, next, &rig.oss[0].held) {
         struct rpc_req *req = list_entry(l, struct rpc_req, link);
 
-        if (req->header.op != RPC_OP_OSS_FENCE)
+        if (req->header.op != op)
             continue;
         list_remove(l);
         rpc_reply(req, 0, NULL);
@@ -477,7 +478,7 @@ START_TEST(a_read_that_fails_lets_no_file_be_sealed_before_it_is_cut)
     rig_settle(&rig);
     forget_cached();
     ck_ok(fault_arm("mds.store.get=error@1+"));
-    answer_fences();
+    answer(RPC_OP_OSS_FENCE);
     rig_pass(&rig, 400);
     ck_assert_uint_gt(fault_count("mds.store.get"), 0);
     fault_disarm_all();
@@ -566,6 +567,46 @@ START_TEST(a_read_that_fails_evicts_nobody_whose_storage_server_is_away)
 }
 END_TEST
 
+/* The cut of a growth that was given up was under way already when its writer died. */
+START_TEST(a_read_that_fails_lets_no_earlier_cut_free_the_file_of_a_dead_writer)
+{
+    const struct msg_inode_rep *rep;
+    struct msg_size_req size = {.give_up = true};
+    struct msg_open_req open = {.flags = O_RDWR};
+    struct rig_call told = {0}, call = {0};
+
+    make_others();
+    rep = rig_create(&rig, 0, "small", O_RDWR);
+    open.ino = size.ino = rep->inode.attr.ino;
+    size.open_id = rep->open_id;
+    size.layout_generation = rep->inode.layout.generation;
+    rig.oss[0].mute = true;
+    rig_send(&rig, 0, 1, &told, RPC_OP_SIZE, &size);
+    rig_settle(&rig);
+    ck_assert(rig_has(&rig, KEY_PUNCH, size.ino));
+    rig.client[0].alive = false;
+    ck_ok(rig_do(&rig, 0, RPC_OP_SESSION_CLOSE, NULL, NULL));
+    rig_client_open(&rig, 1);
+    rig_send(&rig, 1, 1, &call, RPC_OP_OPEN, &open);
+    rig_settle(&rig);
+    forget_cached();
+    ck_ok(fault_arm("mds.store.get=error@2+")); /* the first one is of the item */
+    answer(RPC_OP_OSS_TRUNCATE);
+    rig_settle(&rig);
+    ck_assert_uint_gt(fault_count("mds.store.get"), 1);
+    fault_disarm_all();
+    answer(RPC_OP_OSS_FENCE);
+    rig_pass(&rig, 200);
+    ck_assert(!call.done);
+    rig.oss[0].mute = false;
+    rig_oss_release(&rig, 0);
+    ck_assert(rig_until(&rig, 10000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_forget(&call);
+    rig_forget(&told);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
@@ -575,6 +616,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_read_that_fails_lets_no_file_be_sealed_before_it_is_cut);
     tcase_add_test(t, a_read_that_fails_hides_no_change_of_the_owner);
     tcase_add_test(t, a_read_that_fails_evicts_nobody_whose_storage_server_is_away);
+    tcase_add_test(t, a_read_that_fails_lets_no_earlier_cut_free_the_file_of_a_dead_writer);
     tcase_add_loop_test(t, a_read_that_fails_makes_no_open_file_a_closed_one, 0, 2);
 }
 
