@@ -15,6 +15,7 @@
 
 #include "common/base/err.h"
 #include "common/base/log.h"
+#include "mds/dispatch.h"
 #include "mds/ops/op.h"
 #include "proto/codec.h"
 
@@ -250,6 +251,12 @@ static void mutate_answer(struct mds_op *o)
     mutate_reply(o, rep);
 }
 
+/* A server that stops has told those who waited that they should not: nobody would tell these. */
+static bool mutate_again(struct mds_op *o, int status)
+{
+    return status == -AIFS_ERETRY && !o->mds->dispatch->stopping && ++o->tries < MDS_RETRY_MAX;
+}
+
 static void mutate_done(struct shard_entry *e)
 {
     struct mds_op *o = container_of(e, struct mds_op, entry);
@@ -259,7 +266,7 @@ static void mutate_done(struct shard_entry *e)
         mutate_refuse(o, -AIFS_EDOWN);
         return;
     }
-    if (e->status == -AIFS_ERETRY && ++o->tries < MDS_RETRY_MAX) {
+    if (mutate_again(o, e->status)) {
         struct mds_outcome out = {.status = -AIFS_ERETRY};
 
         mutate_finish(o, &out);
@@ -282,7 +289,7 @@ static void mutate_local(struct mds_op *o)
         out.lease = rep.inode.lease;
     }
     mutate_finish(o, &out);
-    if (rc == -AIFS_ERETRY && ++o->tries < MDS_RETRY_MAX) {
+    if (mutate_again(o, rc)) {
         mutate_try(o);
         return;
     }
@@ -347,6 +354,8 @@ static void punch_retry(struct mds_punch_wait *w, int status)
 {
     struct mds_op *o = container_of(w, struct mds_op, punch);
 
+    if (status == 0 && o->mds->dispatch->stopping) /* see mutate_again() */
+        status = -AIFS_ERETRY;
     if (status < 0) /* a target is away: whether to wait for it is the client's choice */
         op_reply(o, status == -AIFS_ETIMEOUT ? -AIFS_ERETRY : status, NULL);
     else
