@@ -359,7 +359,7 @@ static bool evict_too_early(struct session_module *mod, const struct session *s)
 /* safe: its client can not be serving from caches under its leases any more. */
 void session_evict(struct session_module *mod, struct session *s, const char *why, bool safe)
 {
-    struct session_evict msg = {.session = s->id};
+    struct session_evict msg = {.session = s->id, .safe = safe};
     struct list *l;
 
     if (s->phase != PHASE_LIVE || mod->stopping)

@@ -215,7 +215,7 @@ static int evict_marks(struct evict *v)
     return txn_record_scan(v->t, &k, evict_mark, v);
 }
 
-static int evict_fence(struct txn *t, uint64_t session, struct session_rec *rec)
+static int evict_fence(struct txn *t, uint64_t session, bool safe, struct session_rec *rec)
 {
     struct fence_rec fence = {.session = htole64(session), .generation = rec->generation};
     uint64_t number;
@@ -226,6 +226,8 @@ static int evict_fence(struct txn *t, uint64_t session, struct session_rec *rec)
         return rc;
     number += 1;
     rec->state = SESSION_EVICTED;
+    if (safe)
+        rec->flags |= htole16(SESSION_REC_SAFE);
     rec->fence = htole64(number);
     key_number(&k, KEY_FENCE, number);
     return txn_record_put(t, &k, &fence, sizeof fence);
@@ -246,7 +248,7 @@ int exec_session_evict(struct txn *t, struct shard_entry *e, const void **ret_re
     if (rc < 0)
         return rc;
     if (rec.state != SESSION_EVICTED) {
-        rc = evict_fence(t, msg->session, &rec);
+        rc = evict_fence(t, msg->session, msg->safe, &rec);
         if (rc == 0)
             rc = txn_record_put(t, &k, &rec, sizeof rec);
         if (rc == 0)

@@ -38,6 +38,7 @@ struct session_unmark {
  */
 struct session_evict {
     uint64_t session;
+    bool safe; /* SESSION_REC_SAFE */
     struct session_unmark spared;
 };
 

@@ -24,12 +24,12 @@ struct load {
     bool live;
 };
 
-static bool session_record_alone(const void *value)
+static uint16_t record_flags(const void *value)
 {
     struct session_rec rec;
 
     memcpy(&rec, value, sizeof rec); /* session_add() has looked at it */
-    return le16toh(rec.flags) & SESSION_REC_ALONE;
+    return le16toh(rec.flags);
 }
 
 static int load_session(void *arg, const void *key, size_t key_len, const void *value, size_t len)
@@ -46,12 +46,13 @@ static int load_session(void *arg, const void *key, size_t key_len, const void *
                   err_name(rc));
         return rc;
     }
-    s->reclaiming = s->phase == PHASE_LIVE;
-    if (s->reclaiming && session_record_alone(value))
+    if (s->phase == PHASE_LIVE && record_flags(value) & SESSION_REC_ALONE)
         session_alone_load(load->mod, s);
-    load->live |= s->reclaiming;
-    if (s->phase != PHASE_LIVE)
+    /* the client of one that is evicted may believe for a lease time, in what nobody knows now */
+    s->reclaiming = s->phase == PHASE_LIVE || !(record_flags(value) & SESSION_REC_SAFE);
+    if (!s->reclaiming)
         s->renewed_ns = 0;
+    load->live |= s->reclaiming;
     return 0;
 }
 

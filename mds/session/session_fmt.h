@@ -14,6 +14,7 @@
 #define WRITER_REC_VERSION    1u
 #define SESSION_REC_READ_ONLY 0x1u
 #define SESSION_REC_ALONE     0x2u /* may have answered removals ahead */
+#define SESSION_REC_SAFE      0x4u /* evicted: its client believed in its leases no more by then */
 #define SESSION_TEXT_BYTES    64
 #define SESSION_PATH_BYTES    128
 

@@ -84,7 +84,8 @@ struct session {
     uint32_t pid;
     bool read_only;
     enum session_phase phase;
-    bool reclaiming;         /* known from before the restart, has not said all it had */
+    bool reclaiming;         /* known from before the restart, has not said all it had; or, evicted,
+                              * may still be believed in by its client */
     uint64_t marks_until_ns; /* marks that it has not reclaimed stay until then */
     uint64_t renewed_ns;
     struct rpc_link *link; /* counted; NULL: not seen yet */

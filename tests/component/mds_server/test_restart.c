@@ -111,6 +111,40 @@ START_TEST(a_session_that_does_not_come_back_ends_the_wait_by_its_eviction)
 }
 END_TEST
 
+static bool is_fenced(void *session)
+{
+    return rig_oss_count(&rig.oss[0], RPC_OP_OSS_FENCE, *(uint64_t *)session) > 0;
+}
+
+/* It renews, so it believes in its leases until it hears that they are gone, or its time is over.
+ */
+START_TEST(what_an_evicted_session_may_read_from_its_cache_is_not_changed_after_a_restart_either)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, reader = rig.client[1].session;
+    struct msg_setattr_req cut = {.ino = ino, .set = MSG_SET_SIZE, .size = 7};
+    struct rig_call before = {0}, after = {0};
+
+    rig_close_file(&rig, 0, ino, rep->open_id);
+    rig_open_file(&rig, 1, ino, O_RDONLY);
+    rig.client[1].release = false;
+    rig_send(&rig, 0, 1, &before, RPC_OP_SETATTR, &cut);
+    ck_assert(rig_until(&rig, 8000, is_fenced, &reader));
+    rig_settle(&rig);
+    ck_assert(!before.done);
+    rig.client[1].alive = false;
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 0, 0, 0, 0, MSG_LEASE_NONE, 0));
+    rig_send(&rig, 0, 2, &after, RPC_OP_SETATTR, &cut);
+    rig_pass(&rig, 1000);
+    ck_assert(!after.done);
+    ck_assert(rig_until(&rig, 4000, rig_is_done, &after));
+    ck_ok(after.status);
+    rig_forget(&before);
+    rig_forget(&after);
+}
+END_TEST
+
 START_TEST(an_orphan_lives_if_it_is_reclaimed_and_dies_if_not)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "kept", O_RDWR);
@@ -491,6 +525,8 @@ static void add(TCase *t)
     tcase_add_test(t, a_stat_waits_for_who_may_have_been_writing_before_the_restart);
     tcase_add_test(t, reads_do_not_wait_for_reclaims_and_changes_do);
     tcase_add_test(t, a_session_that_does_not_come_back_ends_the_wait_by_its_eviction);
+    tcase_add_test(
+        t, what_an_evicted_session_may_read_from_its_cache_is_not_changed_after_a_restart_either);
     tcase_add_test(t, an_orphan_lives_if_it_is_reclaimed_and_dies_if_not);
     tcase_add_test(t, a_reclaim_sent_twice_is_one_reclaim);
     tcase_add_test(t, a_server_whose_disk_is_full_starts_and_lets_files_be_removed);
