@@ -335,6 +335,8 @@ uint64_t resolve_xattr(struct mds_op *o, struct view *v)
         ask_stripe(o, &stripe);
     else
         ask_layout(o, NULL, &stripe);
+    if (S_ISREG(in.mode)) /* who has it alone may be letting it grow into the layout that it has */
+        op_touch(o, req->ino, MDS_ACCESS_CUT, -1);
     return 0;
 }
 

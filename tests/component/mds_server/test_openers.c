@@ -130,6 +130,30 @@ START_TEST(a_file_without_a_name_goes_when_who_waited_to_open_it_may_not)
 }
 END_TEST
 
+/* It may be letting it grow: then its chunks are where they are. */
+START_TEST(who_gives_a_file_another_layout_has_its_writer_give_the_lease_back_first)
+{
+    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
+    uint64_t ino = rep->inode.attr.ino, open_id = rep->open_id, seq = rep->inode.lease_seq;
+    struct msg_xattr_req set = {.ino = ino, .name = str("aifs.layout"), .value = str("count=1")};
+    struct rig_call call = {0};
+    struct mds_inode in;
+
+    rig.client[0].release = false;
+    rig_send(&rig, 1, 1, &call, RPC_OP_XATTR_SET, &set);
+    rig_pass(&rig, 100);
+    ck_assert(!call.done);
+    ck_assert_uint_eq(rig_client_count(&rig.client[0], RPC_OP_RECALL, ino), 1);
+    rig_grow(&rig, 0, ino, open_id, 50000);
+    rig_give(&rig, 0, ino, MSG_LEASE_NONE, seq, 0);
+    ck_assert(rig_until(&rig, 1000, rig_is_done, &call));
+    ck_assert_int_eq(call.status, -ENOTEMPTY);
+    rig_forget(&call);
+    ck_ok(rig_inode(&rig, ino, &in));
+    ck_assert_uint_eq(in.size, 50000);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
@@ -138,6 +162,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_reader_that_becomes_the_only_writer_has_the_lease_when_it_is_alone);
     tcase_add_test(
         t, who_waits_to_open_a_file_without_a_name_finds_it_when_the_last_other_has_closed_it);
+    tcase_add_test(t, who_gives_a_file_another_layout_has_its_writer_give_the_lease_back_first);
     tcase_add_test(t, a_file_without_a_name_goes_when_who_waited_to_open_it_may_not);
 }
 
