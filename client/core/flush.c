@@ -209,6 +209,13 @@ static void meta_refresh(struct core_inode *i)
     mds_op_start(op);
 }
 
+/* The report can be made again. Not that of a growth into a layout that the file has no more. */
+static bool is_outdated(const struct mds_op *op, int status)
+{
+    return status == -AIFS_ESTALE_TRUNC ||
+           (status == -AIFS_ESTALE_LAYOUT && op->call.op != RPC_OP_GROW);
+}
+
 static void meta_called(struct mds_op *op, int status)
 {
     struct core_inode *i = op->inode;
@@ -220,8 +227,7 @@ static void meta_called(struct mds_op *op, int status)
         flush_step(i);
         return;
     }
-    if ((status == -AIFS_ESTALE_LAYOUT || status == -AIFS_ESTALE_TRUNC) && op->n2++ == 0 &&
-        i->meta_stale++ < RETRY_STALE_MAX) {
+    if (is_outdated(op, status) && op->n2++ == 0 && i->meta_stale++ < RETRY_STALE_MAX) {
         meta_refresh(i);
         flush_step(i);
         return;

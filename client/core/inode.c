@@ -283,7 +283,9 @@ void inode_merge(struct core_inode *i, const struct msg_inode *m, bool with_layo
     if (S_ISLNK(m->attr.mode) && m->has_data && m->data.len && m->data.len <= TARGET_MAX &&
         !i->target.data)
         learn_target(i, &m->data);
-    if (with_layout && S_ISREG(m->attr.mode) && inode_layout_ok(m) &&
+    /* a growth that is under way goes on where it has begun, and the server says what it thinks of
+     * that */
+    if (with_layout && S_ISREG(m->attr.mode) && inode_layout_ok(m) && !i->need_grow &&
         (!i->layout_known || m->layout.generation >= i->layout.generation)) {
         struct msg_layout l = m->layout;
 

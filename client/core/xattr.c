@@ -86,12 +86,44 @@ void core_statfs(struct core *c, struct core_req *q, uint64_t ino)
     by_ino(c, q, RPC_OP_STATFS, "statfs", "waits for the metadata server: STATFS", ino, got_statfs);
 }
 
+static void layout_end(struct core_req *q, int status)
+{
+    struct core_inode *i = q->p.inode;
+
+    req_end(q, status);
+    inode_put(i);
+}
+
+static void layout_known(struct core_req *q)
+{
+    req_finish(q, 0);
+}
+
+static bool is_layout(const struct msg_bytes *name)
+{
+    static const char layout[] = "aifs.layout";
+
+    return name->len == sizeof layout - 1 && memcmp(name->data, layout, name->len) == 0;
+}
+
 static void changed(struct mds_op *op, int status)
 {
+    struct core_req *q = op->q;
+    struct core_inode *i = status ? NULL : inode_find(op->core, op->msg.xattr.ino);
+
     if (!status)
         inode_expire(op->core, op->msg.xattr.ino);
-    if (op->q)
-        req_finish(op->q, status);
+    if (!q)
+        return;
+    if (!i || !is_layout(&op->msg.xattr.name)) {
+        req_finish(q, status);
+        return;
+    }
+    q->p.op = NULL;
+    q->p.cancel = NULL;
+    q->p.inode = inode_ref(i);
+    q->p.end = layout_end;
+    req_refresh(q, layout_known); /* whoever writes it from now on writes there */
 }
 
 /* A name space and nothing behind it. */

@@ -195,6 +195,7 @@ void fake_mds_start(struct fake_cluster *f);
 void fake_oss_start(struct fake_cluster *f, unsigned index);
 struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req);
 bool fake_may_write(const struct fake_inode *i, const struct rpc_req *req, uint64_t open_id);
+void fake_move_layout(struct fake_cluster *f, struct fake_inode *i); /* one chain further on */
 bool fake_holds_lease(const struct fake_inode *i, uint64_t session, uint64_t seq);
 bool fake_holds_write(const struct fake_inode *i, uint64_t session);
 struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name,

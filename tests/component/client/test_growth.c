@@ -236,6 +236,48 @@ START_TEST(an_append_waits_until_a_cut_is_everywhere)
 }
 END_TEST
 
+/* It is set and written through one open. */
+START_TEST(a_file_that_is_given_another_layout_grows_into_that)
+{
+    struct core_file *f = bed_create(&bed, c, "moved");
+    static const char name[] = "aifs.layout", value[] = "count=1";
+    struct bed_op set;
+
+    bed_op_init(&set);
+    core_setxattr(c, &set.q, core_file_ino(f), name, sizeof name - 1, value, sizeof value - 1, 0);
+    ck_assert_int_eq(bed_wait(&bed, &set), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 100000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "moved", data, 100000);
+    core_release(c, f);
+}
+END_TEST
+
+/* What is there already would be read by nobody. */
+START_TEST(a_growth_into_a_layout_that_the_file_has_no_more_is_an_error)
+{
+    struct core_file *f = bed_create(&bed, c, "moved");
+    struct iovec iov = {data, 100000};
+    struct bed_op write, sync;
+
+    fake_targets_hold(&bed.cluster);
+    bed_op_init(&write);
+    core_write(c, &write.q, f, 0, &iov, 1, 100000);
+    ck_assert_int_eq(bed_wait(&bed, &write), 0);
+    bed_op_init(&sync);
+    core_fsync(c, &sync.q, f, false);
+    bed_spin(&bed, 100 * NS_PER_MS);
+    ck_assert(!sync.done);
+    fake_move_layout(&bed.cluster, fake_inode(&bed.cluster, "moved"));
+    fake_targets_release(&bed.cluster);
+    ck_assert_int_lt(bed_wait(&bed, &sync), 0);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 100000), 0);
+    ck_assert_int_eq(bed_fsync(&bed, c, f), 0);
+    bed_expect_durable(&bed, "moved", data, 100000);
+    core_release(c, f);
+}
+END_TEST
+
 SUITE_MAIN("client-growth", setup, file_bed_teardown,
            a_small_file_that_cannot_grow_keeps_what_it_had,
            a_growth_that_fails_while_nobody_can_be_asked_leaves_the_old_size,
@@ -244,4 +286,6 @@ SUITE_MAIN("client-growth", setup, file_bed_teardown,
            a_growth_that_is_given_up_is_told_until_the_server_has_heard,
            a_file_without_a_name_grows_or_gives_it_up_before_it_is_closed,
            a_growth_waits_until_what_was_given_up_is_cut_everywhere,
-           an_append_waits_until_a_cut_is_everywhere)
+           an_append_waits_until_a_cut_is_everywhere,
+           a_file_that_is_given_another_layout_grows_into_that,
+           a_growth_into_a_layout_that_the_file_has_no_more_is_an_error)
