@@ -201,36 +201,83 @@ static int free_ino(struct txn *t, uint64_t session, uint64_t ino)
     return rc < 0 ? rc : txn_record_delete(t, &k);
 }
 
-int txn_locks_free(struct txn *t, uint64_t session, struct locks_freed *ret_freed)
+/* The counts follow: others stay. */
+static int free_counted(struct txn *t, uint64_t session, uint64_t ino)
+{
+    struct locks_of locks;
+    struct lock *list;
+    int rc = load(t, ino, &locks);
+
+    if (rc < 0 || locks.n == 0)
+        return rc;
+    list = txn_alloc(t, locks.n * sizeof *list);
+    if (!list)
+        return -ENOMEM;
+    memcpy(list, locks.list, locks.n * sizeof *list);
+    return change(t, ino, session, &locks, list, lock_list_drop_session(list, locks.n, session));
+}
+
+static bool is_kept(const struct locks_free *msg, uint64_t ino)
+{
+    uint32_t from = 0, to = msg->n_kept;
+
+    while (from < to) {
+        uint32_t at = from + (to - from) / 2;
+
+        if (msg->kept[at] == ino)
+            return true;
+        if (msg->kept[at] < ino)
+            from = at + 1;
+        else
+            to = at;
+    }
+    return false;
+}
+
+/* Takes them out of the list. */
+static bool keep_some(const struct locks_free *msg, struct free_scan *s)
+{
+    uint32_t n = 0, before = s->n;
+
+    for (uint32_t i = 0; i < before; i++) {
+        if (!is_kept(msg, s->inos[i]))
+            s->inos[n++] = s->inos[i];
+    }
+    s->n = n;
+    return n < before;
+}
+
+int txn_locks_free(struct txn *t, const struct locks_free *msg, struct locks_freed *ret_freed)
 {
     struct free_scan s = {0};
-    struct key k;
+    struct key k, all;
+    bool left;
     int rc;
 
     *ret_freed = (struct locks_freed){0};
-    key_lock_session(&k, session, 0);
-    rc = count_get(t, &k, &s.max);
+    key_lock_session(&all, msg->session, 0);
+    rc = count_get(t, &all, &s.max);
     if (rc < 0 || s.max == 0)
         return rc;
-    rc = txn_record_delete(t, &k);
     s.inos = txn_alloc(t, s.max * sizeof *s.inos);
-    if (rc == 0 && !s.inos)
-        rc = -ENOMEM;
-    key_number(&k, KEY_LOCK_SESSION, session);
-    if (rc == 0)
-        rc = txn_record_scan(t, &k, free_seen, &s);
+    if (!s.inos)
+        return -ENOMEM;
+    key_number(&k, KEY_LOCK_SESSION, msg->session);
+    rc = txn_record_scan(t, &k, free_seen, &s);
+    left = rc == 0 && keep_some(msg, &s);
+    if (rc == 0 && !left)
+        rc = txn_record_delete(t, &all);
     for (uint32_t i = 0; rc == 0 && i < s.n; i++)
-        rc = free_ino(t, session, s.inos[i]);
+        rc = (left ? free_counted : free_ino)(t, msg->session, s.inos[i]);
     if (rc == 0)
-        *ret_freed = (struct locks_freed){.n_inos = s.n, .inos = s.inos};
+        *ret_freed = (struct locks_freed){.n_inos = s.n, .inos = s.inos, .left = left};
     return rc;
 }
 
 int exec_locks_free(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
-    const struct locks_free *msg = e->msg;
     struct locks_freed *rep = txn_alloc(t, sizeof *rep);
-    int rc = rep ? txn_locks_free(t, msg->session, rep) : -ENOMEM;
+    int rc = rep ? txn_locks_free(t, e->msg, rep) : -ENOMEM;
 
     if (rc == 0)
         *ret_rep = rep;

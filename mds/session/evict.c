@@ -9,13 +9,15 @@
  *   SAFE    its client's own count of the lease time is over: it does not serve from its caches
  *           any more. Nothing to wait for when the client is known to be gone.
  *   SEAL    locks, opens and leases are free, but for files whose size is still being recovered:
- *           those become free one by one (mds/gc).
+ *           those become free one by one (mds/gc), the locks of each with it.
  *   REMOVE  the record goes.
  *
  * Failure modes: after a restart the steps begin again at FENCE, from the record and the recovery
  * queue; each of them can be repeated. An OSS that stays away delays only the files it has chunks
  * of.
  */
+#include <stdlib.h>
+
 #include "common/fault/fault.h"
 #include "mds/session/session_int.h"
 
@@ -70,31 +72,61 @@ struct evict_locks {
     struct mds_submit submit;
     struct locks_free msg;
     struct session_module *mod;
+    uint64_t kept[];
 };
+
+static void evict_locks(struct session_module *mod, struct session *s);
 
 static void locks_are_free(struct mds_submit *submit)
 {
     struct evict_locks *l = container_of(submit, struct evict_locks, submit);
+    const struct locks_freed *rep = submit->entry.reply;
     struct session_module *mod = l->mod;
+    struct session *s = session_find(mod, l->msg.session);
 
     if (submit->entry.status == 0)
-        locks_freed(mod->mds, submit->entry.reply);
+        locks_freed(mod->mds, rep);
     else
         LOG_ERROR("session", "%llu: its locks stay until its record goes: %s",
                   (unsigned long long)l->msg.session, err_name(submit->entry.status));
+    if (s && submit->entry.status == 0) {
+        s->locks_left = rep->left;
+        if (rep->left && s->phase == PHASE_SEAL && s->n_held < l->msg.n_kept)
+            evict_locks(mod, s);
+    }
     mds_submit_fini(submit);
     mem_free(l);
     session_end(mod);
 }
 
-static void evict_locks(struct session_module *mod, const struct session *s)
+static int compare_inos(const void *a, const void *b)
 {
-    struct evict_locks *l = mem_zalloc(sizeof *l);
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-    if (!l) /* they go with the record */
+    return x < y ? -1 : x > y;
+}
+
+/* Not of files that are still held: a target that is away has no fence yet, and may take what its
+ * holder has sent. */
+static void evict_locks(struct session_module *mod, struct session *s)
+{
+    struct evict_locks *l = mem_zalloc(sizeof *l + s->n_held * sizeof l->kept[0]);
+    struct list *i;
+
+    if (!l || mod->stopping) { /* they go with the record */
+        mem_free(l);
         return;
+    }
     l->mod = mod;
     l->msg.session = s->id;
+    l->msg.kept = l->kept;
+    list_for_each (i, &s->uses) {
+        const struct session_use *u = list_entry(i, struct session_use, of_session);
+
+        if (u->held && l->msg.n_kept < s->n_held)
+            l->kept[l->msg.n_kept++] = u->f->ino;
+    }
+    qsort(l->kept, l->msg.n_kept, sizeof l->kept[0], compare_inos);
     session_begin(mod);
     mds_submit(mod->mds, &l->submit, mod->mds->shards[0], SHARD_OP_LOCKS_FREE, &l->msg,
                SHARD_E_FREES, locks_are_free);
@@ -137,6 +169,8 @@ void session_item_done(struct mds *m, enum key_type queue, uint64_t ino)
         s->n_held--;
         if (s->phase == PHASE_SEAL) {
             session_use_drop(mod, u);
+            if (s->locks_left && s->n_held)
+                evict_locks(mod, s);
             evict_advance(mod, s);
         }
     }

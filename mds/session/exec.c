@@ -279,7 +279,8 @@ int exec_session_remove(struct txn *t, struct shard_entry *e, const void **ret_r
     const struct session_remove *msg = e->msg;
     struct locks_freed *rep = txn_alloc(t, sizeof *rep);
     struct key k;
-    int rc = rep ? txn_locks_free(t, msg->session, rep) : -ENOMEM;
+    const struct locks_free locks = {.session = msg->session};
+    int rc = rep ? txn_locks_free(t, &locks, rep) : -ENOMEM;
 
     if (FAULT("mds.session.remove"))
         return -ENOMEM;

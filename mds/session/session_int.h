@@ -112,6 +112,7 @@ struct session {
     uint64_t fence;
     uint32_t n_held;
     bool fence_failed, remove_failed; /* again with the next tick */
+    bool locks_left;                  /* of files that are held */
     struct mds_submit submit;
     union {
         struct session_evict evict;

@@ -325,6 +325,40 @@ START_TEST(the_locks_of_a_silent_client_are_free_after_the_fence)
 }
 END_TEST
 
+/* A server that does not hear of the fence may be heard of by the dead client. */
+START_TEST(a_lock_of_a_silent_client_stays_while_what_it_has_written_under_it_may_still_arrive)
+{
+    uint64_t dead = rig.client[0].session, small = ino, small_id = open_id[1], large;
+    const struct msg_inode_rep *rep;
+
+    ck_assert(lock(0, W, 0));
+    rig_oss_start(&rig, 1, 1);
+    rep = rig_create(&rig, 0, "large", O_RDWR);
+    ino = large = rep->inode.attr.ino;
+    open_id[0] = rep->open_id;
+    rig_grow(&rig, 0, ino, open_id[0], 8u << 20);
+    open_id[1] = rig_open_file(&rig, 1, ino, O_RDWR)->open_id;
+    ck_assert(lock(0, W, 0));
+    rig.oss[1].alive = false;
+    rig_pass(&rig, 5000);
+    rig_client_forget(&rig, 0);
+    ck_assert(rig_until(&rig, 10000, fence_arrived, &dead));
+    rig_pass(&rig, 500);
+    ck_assert(!lock(1, W, 7));
+    ck_assert(has_locks(dead));
+    ino = small;
+    open_id[2] = open_id[1];
+    open_id[1] = small_id;
+    ck_assert(lock(1, W, 0));
+    ino = large;
+    open_id[1] = open_id[2];
+    rig_oss_restart(&rig, 1);
+    ck_assert(rig_until(&rig, 10000, told, &rig.client[1]));
+    ck_assert(lock(1, W, 7));
+    ck_assert(!has_locks(dead));
+}
+END_TEST
+
 START_TEST(a_client_that_leaves_gives_up_its_locks_and_waits)
 {
     ck_assert(lock(0, W, 0));
@@ -406,6 +440,8 @@ static void add(TCase *t)
     tcase_add_test(t, only_what_is_open_can_be_locked);
     tcase_add_test(t, locks_survive_a_restart_and_waits_ask_again);
     tcase_add_test(t, the_locks_of_a_silent_client_are_free_after_the_fence);
+    tcase_add_test(
+        t, a_lock_of_a_silent_client_stays_while_what_it_has_written_under_it_may_still_arrive);
     tcase_add_test(t, a_client_that_leaves_gives_up_its_locks_and_waits);
     tcase_add_test(t, a_session_that_ends_while_its_lock_is_refused_waits_for_nothing);
     tcase_add_test(t, a_file_has_so_many_locks_and_no_more);
