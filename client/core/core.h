@@ -44,10 +44,12 @@ struct core;
 struct core_file;
 struct core_inode;
 
-#define CORE_IO_MAX   (1u << 20) /* largest read or write of one request */
-#define CORE_IOV_MAX  20u        /* pieces of one read's result */
-#define CORE_MDS_MAX  8u
-#define CORE_SIZE_MAX ((uint64_t)INT64_MAX) /* of a file */
+/* An append of one request has one place; others wait for it, and so does the end of a lease. */
+#define CORE_APPEND_MAX (64u << 20)
+#define CORE_IO_MAX     (1u << 20) /* largest read or other write of one request */
+#define CORE_IOV_MAX    20u        /* pieces of one read's result */
+#define CORE_MDS_MAX    8u
+#define CORE_SIZE_MAX   ((uint64_t)INT64_MAX) /* of a file */
 
 /* ---- life ---- */
 

@@ -414,7 +414,8 @@ static inline bool write_appends(const struct core_req *q)
 {
     return (q->at_end || q->p.file->flags & O_APPEND) && !q->in_place;
 }
-void write_done(struct core_req *q); /* all bytes are taken */
+void write_done(struct core_req *q);                /* all bytes are taken */
+void write_moved(struct core_req *q, uint32_t len); /* so many more are: its time begins anew */
 /* GETATTR for a data request, then resume. */
 void req_refresh(struct core_req *q, void (*resume)(struct core_req *q));
 /* The same after an answer that these were not new enough; after too many q ends with status. */

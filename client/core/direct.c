@@ -215,7 +215,7 @@ static void stored(struct core_req *q, uint32_t len)
     if (q->p.error)
         q->p.len = q->p.progress; /* so much of it is written */
     else if (q->p.flags & WRITE_IN_TURN)
-        q->p.progress += len;
+        write_moved(q, len);
     if (q->p.flags & WRITE_IN_TURN && q->p.progress < q->p.len)
         write_pieces(q, q->p.n1);
     else

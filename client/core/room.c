@@ -77,12 +77,14 @@ bool room_for(const struct core_inode *i, const struct oss_target *t, uint64_t i
 bool room_to_append(const struct core_inode *i, uint64_t offset, uint32_t len)
 {
     uint64_t unit = stripe_block_bytes(&i->layout), end = offset + len;
+    uint64_t round = (uint64_t)i->layout.chunk_bytes * i->layout.stripe_count;
+    uint64_t share = MIN(len, (len / MAX(round, 1) + 1) * i->layout.chunk_bytes); /* of a target */
 
     while (offset < end) {
         struct stripe_piece p = stripe_cut(&i->layout, offset, end);
         const struct oss_target *t = oss_target_of(i->core, &i->layout, p.chunk);
 
-        if (!t || room_granted(t) < room_owed(t) + MAX(unit, (uint64_t)SLOT_MIN))
+        if (!t || room_granted(t) < room_owed(t) + MAX(MAX(unit, share), (uint64_t)SLOT_MIN))
             return false; /* where it goes is not known yet: a slot as large as they come */
         offset += p.len;
     }

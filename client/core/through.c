@@ -173,7 +173,7 @@ static void stored(struct oss_io *io, int status)
     } else if (status) {
         through_refused(q, status == -EINTR ? -AIFS_ETIMEOUT : status);
     } else {
-        q->p.progress += io->len;
+        write_moved(q, io->len);
         q->p.stale = 0;
         if (q->p.progress == q->p.len)
             write_done(q);

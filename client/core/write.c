@@ -52,15 +52,43 @@ static bool append_place(struct core_req *q)
     i->appender = q;
     if (straight_wait_all(q, write_run))
         return false;
+    if (q->p.len > CORE_SIZE_MAX - i->attr.size) {
+        q->p.end(q, -EFBIG);
+        return false;
+    }
     q->p.flags |= WRITE_PLACED;
     q->p.offset = i->attr.size;
     return true;
+}
+
+static void note_written(struct core_req *q)
+{
+    q->out.write.bytes = q->p.len;
+    q->out.write.offset = q->p.offset;
+    q->p.core->stats.writes++;
+    q->p.core->stats.write_bytes += q->p.len;
+    q->p.file->wrote_to = q->p.offset + q->p.len;
+}
+
+/* Of an append that waited for too long, what is taken is in the file, and stays. */
+static int append_kept(struct core_req *q, int status)
+{
+    const struct core_inode *i = q->p.inode;
+
+    if ((status != -EINTR && status != -AIFS_ETIMEOUT) || i->appender != q || !q->p.progress ||
+        i->lease != MSG_LEASE_WRITE || i->lease_temporary || q->p.gave_up != i->gave_up ||
+        q->p.file->flags & O_DSYNC)
+        return status;
+    q->p.len = q->p.progress;
+    note_written(q);
+    return 0;
 }
 
 static void write_end(struct core_req *q, int status)
 {
     struct core_inode *i = q->p.inode;
 
+    status = append_kept(q, status);
     append_over(q);
 
     if (status && i->lease_temporary)
@@ -74,11 +102,7 @@ static void write_end(struct core_req *q, int status)
 
 static void finish(struct core_req *q)
 {
-    q->out.write.bytes = q->p.len;
-    q->out.write.offset = q->p.offset;
-    q->p.core->stats.writes++;
-    q->p.core->stats.write_bytes += q->p.len;
-    q->p.file->wrote_to = q->p.offset + q->p.len;
+    note_written(q);
     write_end(q, 0);
 }
 
@@ -312,6 +336,12 @@ static bool write_piece(struct core_req *q, const struct stripe_piece *p)
     return true;
 }
 
+void write_moved(struct core_req *q, uint32_t len)
+{
+    q->p.progress += len;
+    q->p.timed_ns = reactor_now_ns(q->p.core->reactor);
+}
+
 static void write_striped(struct core_req *q)
 {
     struct core *c = q->p.core;
@@ -331,7 +361,7 @@ static void write_striped(struct core_req *q)
             flush_background(c, 0, true); /* in time, so that nobody has to wait */
         if (!write_piece(q, &p))
             return;
-        q->p.progress += p.len;
+        write_moved(q, p.len);
     }
     write_done(q);
 }
@@ -446,19 +476,23 @@ static void write_begin(struct core *c, struct core_req *q, struct core_file *f,
         return;
     for (k = 0; k < n_iov; k++)
         sum += iov[k].iov_len;
+    q->p.file = f;
     if (c->o.read_only || (f->flags & O_ACCMODE) == O_RDONLY) {
         req_end(q, c->o.read_only ? -EROFS : -EBADF);
         return;
     }
-    if (len > CORE_IO_MAX || sum != len || offset + len < offset || offset + len > CORE_SIZE_MAX) {
-        req_end(q, offset + len > CORE_SIZE_MAX ? -EFBIG : -EINVAL);
+    if (len > (write_appends(q) ? CORE_APPEND_MAX : CORE_IO_MAX) || sum != len) {
+        req_end(q, -EINVAL);
+        return;
+    }
+    if (!write_appends(q) && (offset > CORE_SIZE_MAX || len > CORE_SIZE_MAX - offset)) {
+        req_end(q, -EFBIG);
         return;
     }
     if (!len) {
         req_end(q, 0);
         return;
     }
-    q->p.file = f;
     q->p.inode = inode_ref(f->inode);
     q->p.offset = offset;
     q->p.len = len;

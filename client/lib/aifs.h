@@ -5,7 +5,7 @@
  * Calls behave like their POSIX namesakes and report like them: -1 (or NULL) and errno. Every call
  * may be made by any thread at any time; a file, a directory stream or a queue must not be closed
  * while another thread uses it. Paths are walked from the root of what was mounted, symbolic links
- * included; a leading slash makes no difference.
+ * included; a leading slash makes no difference. One behind a name says that it is a directory.
  *
  * Rights are those of the process at aifs_mount() (effective user, group and supplementary groups),
  * checked by the servers.
@@ -94,7 +94,8 @@ struct aifs_file *aifs_create_striped(struct aifs *fs, const char *path, int fla
                                       const char *pool);
 int aifs_close(struct aifs_file *f); /* f is gone in any case */
 /* Any length; large ones run on all servers at once. A read is short only at the end of file, a
- * write when the next of its pieces of 1 MiB failed. */
+ * write when the next of its pieces of 1 MiB failed. With O_APPEND offset means nothing, and all of
+ * it has one place, up to 64 MiB: nobody else's bytes come between. */
 ssize_t aifs_pread(struct aifs_file *f, void *buf, size_t len, off_t offset);
 ssize_t aifs_pwrite(struct aifs_file *f, const void *buf, size_t len, off_t offset);
 ssize_t aifs_pwritev(struct aifs_file *f, const struct iovec *iov, int n_iov, off_t offset);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads and writes of any length: cut into pieces of at most 1 MiB, up to 32 of them under way at
- * once, on all servers. Reads land in the caller's memory; appends go one piece after the other.
+ * once, on all servers. Reads land in the caller's memory. An append is one piece, so that nobody
+ * else's bytes come between its own: up to 64 MiB, and what is longer goes one after the other.
  *
  * The first error ends it when the pieces under way are done: a write that has stored what comes
  * before it is short. A short piece of a read is the end of file.
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 
 #define PIECE_BYTES  CORE_IO_MAX
+#define APPEND_BYTES CORE_APPEND_MAX
 #define LARGE_BYTES  (64u * KIB)
 #define DIRECT_BYTES (2u * MIB) /* so large a read keeps all servers busy by itself */
 #define FLYING_BYTES (4u * MIB) /* so do large ones with so much under way together, */
@@ -70,6 +72,11 @@ static bool keeps_busy(const struct lib_io *io)
     return io->len >= PIECE_BYTES && flying >= FLYING_BYTES;
 }
 
+static bool appends(const struct lib_io *io)
+{
+    return io->op == AIFS_WRITE && io->file->flags & O_APPEND;
+}
+
 static void piece_start(struct lib_io *io, struct lib_piece *p)
 {
     struct aifs *fs = io->file->fs;
@@ -78,7 +85,8 @@ static void piece_start(struct lib_io *io, struct lib_piece *p)
     p->used = true;
     p->offset = io->next;
     p->len = (uint32_t)MIN(io->len - io->next,
-                           PIECE_BYTES - at % PIECE_BYTES); /* cut where blocks are cut */
+                           appends(io) ? APPEND_BYTES
+                                       : PIECE_BYTES - at % PIECE_BYTES); /* where blocks are cut */
     io->next += p->len;
     io->pending++;
     lib_req(fs, &p->q, piece_over, p);
@@ -93,7 +101,7 @@ static void piece_start(struct lib_io *io, struct lib_piece *p)
 
 static void go_on(struct lib_io *io)
 {
-    unsigned at_once = io->op == AIFS_WRITE && io->file->flags & O_APPEND ? 1 : io->n_pieces;
+    unsigned at_once = appends(io) ? 1 : io->n_pieces;
     unsigned k;
 
     io->starting = true; /* pieces that end at once do not come back here */
@@ -158,13 +166,39 @@ ssize_t aifs_pwrite(struct aifs_file *f, const void *buf, size_t len, off_t offs
     return blocking(f, AIFS_WRITE, (void *)(uintptr_t)buf, len, offset);
 }
 
+/* An append has one place for all of it. */
+static ssize_t append_gathered(struct aifs_file *f, const struct iovec *iov, int n_iov, size_t len)
+{
+    uint8_t *all = mem_alloc(MAX(len, (size_t)1)), *at = all;
+    ssize_t n;
+
+    if (!all)
+        return lib_errno(-ENOMEM);
+    for (int k = 0; k < n_iov; k++) {
+        if (iov[k].iov_len)
+            memcpy(at, iov[k].iov_base, iov[k].iov_len);
+        at += iov[k].iov_len;
+    }
+    n = aifs_pwrite(f, all, len, 0);
+    mem_free(all);
+    return n;
+}
+
 ssize_t aifs_pwritev(struct aifs_file *f, const struct iovec *iov, int n_iov, off_t offset)
 {
     ssize_t sum = 0;
+    size_t len = 0;
     int k;
 
     if (n_iov < 0 || n_iov > IOV_MAX)
         return lib_errno(-EINVAL);
+    for (k = 0; k < n_iov; k++) {
+        if (iov[k].iov_len > SSIZE_MAX - len)
+            return lib_errno(-EINVAL);
+        len += iov[k].iov_len;
+    }
+    if (n_iov > 1 && f->flags & O_APPEND)
+        return append_gathered(f, iov, n_iov, len);
     for (k = 0; k < n_iov; k++) {
         ssize_t n = aifs_pwrite(f, iov[k].iov_base, iov[k].iov_len, offset + sum);
 
