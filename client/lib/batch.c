@@ -79,8 +79,6 @@ static void run_walked(struct lib_walk *w, int status)
     struct aifs_name *n = r->name;
     struct core *c = r->batch->fs->core;
 
-    if (status == -EBUSY && n->op == AIFS_NAME_MKDIR) /* the root, or "." */
-        status = -EEXIST;
     if (!status && (n->op == AIFS_NAME_STAT || n->op == AIFS_NAME_LSTAT))
         lib_stat_fill(&n->st, &w->entry.attr);
     else if (!status) {
@@ -89,7 +87,7 @@ static void run_walked(struct lib_walk *w, int status)
             core_mknod(c, &r->q, w->parent, w->name, w->name_len, (n->mode & 07777) | S_IFREG, 0,
                        NULL);
         else if (n->op == AIFS_NAME_MKDIR)
-            core_mkdir(c, &r->q, w->parent, w->name, w->name_len, n->mode, NULL);
+            core_mkdir(c, &r->q, w->parent, w->name, w->name_len, n->mode & LIB_MKDIR_BITS, NULL);
         else if (n->op == AIFS_NAME_UNLINK)
             core_unlink(c, &r->q, w->parent, w->name, w->name_len);
         else
@@ -101,7 +99,16 @@ static void run_walked(struct lib_walk *w, int status)
 
 static unsigned walk_flags(const struct aifs_name *n)
 {
-    return n->op == AIFS_NAME_STAT ? LIB_FOLLOW : n->op == AIFS_NAME_LSTAT ? 0 : LIB_PARENT;
+    static const unsigned flags[] = {
+        [AIFS_NAME_STAT] = LIB_FOLLOW,
+        [AIFS_NAME_LSTAT] = 0,
+        [AIFS_NAME_CREATE] = LIB_PARENT | LIB_CREATE,
+        [AIFS_NAME_MKDIR] = LIB_PARENT | LIB_MKDIR,
+        [AIFS_NAME_UNLINK] = LIB_PARENT | LIB_UNLINK,
+        [AIFS_NAME_RMDIR] = LIB_PARENT | LIB_RMDIR,
+    };
+
+    return flags[n->op];
 }
 
 static void run_start(struct run *r, struct aifs_name *n)

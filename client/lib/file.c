@@ -53,8 +53,11 @@ static void open_walked(struct lib_call *c)
     const struct open_args *a = c->arg;
     uint32_t mode = c->walk->entry.attr.mode;
 
-    if (S_ISDIR(mode) || S_ISLNK(mode) || !S_ISREG(mode)) {
-        lib_call_done(c, S_ISDIR(mode) ? -EISDIR : S_ISLNK(mode) ? -ELOOP : -ENXIO);
+    if (S_ISDIR(mode) || S_ISLNK(mode) || !S_ISREG(mode) || a->flags & O_DIRECTORY) {
+        lib_call_done(c, S_ISDIR(mode)            ? -EISDIR
+                         : a->flags & O_DIRECTORY ? -ENOTDIR
+                         : S_ISLNK(mode)          ? -ELOOP
+                                                  : -ENXIO);
         return;
     }
     lib_req(c->fs, &c->q, walked_opened, c);
@@ -70,20 +73,28 @@ static void create_walked(struct lib_call *c)
                      a->flags, a->stripe);
 }
 
+/* Opened neither to read nor to write, or made and wanted to be a directory. */
+static bool is_odd(int flags)
+{
+    return (flags & O_ACCMODE) == O_ACCMODE || (flags & O_CREAT && flags & O_DIRECTORY);
+}
+
 static struct aifs_file *open_with(struct aifs *fs, const char *path, const struct open_args *a)
 {
     struct aifs_file *f = mem_zalloc(sizeof *f);
     struct lib_call c;
     int err = -ENOMEM;
 
-    if (f) {
+    if (is_odd(a->flags)) {
+        err = -EINVAL;
+    } else if (f) {
         f->fs = fs;
         err = -EEXIST;
         if (a->flags & O_CREAT) {
             lib_call_init(&c, fs, NULL);
             c.arg = a;
             c.out = f;
-            err = lib_path_call(fs, path, LIB_PARENT, create_walked, &c);
+            err = lib_path_call(fs, path, LIB_PARENT | LIB_CREATE, create_walked, &c);
         }
         if (err == -EEXIST && !(a->flags & O_CREAT && a->flags & O_EXCL)) {
             lib_call_init(&c, fs, NULL);
@@ -112,7 +123,9 @@ struct aifs_file *aifs_open_inode(struct aifs *fs, uint64_t ino, int flags)
     struct lib_call c;
     int err = -ENOMEM;
 
-    if (f) {
+    if (is_odd(flags)) {
+        err = -EINVAL;
+    } else if (f) {
         f->fs = fs;
         lib_call_init(&c, fs, inode_begin);
         c.q.done = opened;
@@ -259,6 +272,8 @@ int aifs_fstat(struct aifs_file *f, struct stat *st)
     struct lib_call c;
     int err;
 
+    if (!st)
+        return lib_errno(-EFAULT);
     lib_file_call_init(&c, f, fstat_begin);
     c.arg = f;
     err = lib_call_run(&c);

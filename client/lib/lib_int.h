@@ -91,13 +91,14 @@ struct lib_walk {
     struct aifs *fs;
     struct core_req q;
     void (*done)(struct lib_walk *w, int status);
-    bool follow, parent_only;
+    unsigned flags; /* LIB_FOLLOW and so on */
     unsigned links, depth;
+    uint32_t dots; /* how long the latest of "." and ".." was; 0: none, it is the root */
     uint64_t dirs[LIB_DEPTH_MAX]; /* from the root to where we are */
     size_t at;
     char path[LIB_PATH_MAX + 1];
     char target[LIB_PATH_MAX + 1];
-    /* result: the entry, or with parent_only the directory and the last name */
+    /* result: the entry, or with LIB_PARENT the directory and the last name */
     struct core_entry entry;
     uint64_t parent;
     const char *name;
@@ -105,7 +106,17 @@ struct lib_walk {
 };
 
 #define LIB_FOLLOW 0x1u /* a symbolic link at the end is followed */
-#define LIB_PARENT 0x2u /* stop at the last name */
+#define LIB_PARENT 0x2u /* stop at the last name, */
+/* which is to be (and each decides what a slash behind it means, and "." and ".."): */
+#define LIB_UNLINK 0x4u
+#define LIB_RMDIR  0x8u
+#define LIB_MKDIR  0x10u
+#define LIB_NEW    0x20u  /* made, and is no directory */
+#define LIB_CREATE 0x40u  /* made by opening, if it is not there */
+#define LIB_TO     0x80u  /* where something is renamed to */
+#define LIB_DIR    0x100u /* a directory, slash or not */
+
+#define LIB_MKDIR_BITS 01777u /* of a mode, as mkdir(2) takes them */
 
 struct lib_call {
     struct reactor_work work;

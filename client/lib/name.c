@@ -3,17 +3,18 @@
 #include "client/lib/lib_int.h"
 
 #include <errno.h>
+#include <linux/fs.h>
 #include <string.h>
 
-static int parent_call(struct aifs *fs, const char *path, void (*then)(struct lib_call *c),
-                       const void *arg, uint64_t n1)
+static int parent_call(struct aifs *fs, const char *path, unsigned walk_flags,
+                       void (*then)(struct lib_call *c), const void *arg, uint64_t n1)
 {
     struct lib_call c;
 
     lib_call_init(&c, fs, NULL);
     c.arg = arg;
     c.n1 = n1;
-    return lib_errno(lib_path_call(fs, path, LIB_PARENT, then, &c));
+    return lib_errno(lib_path_call(fs, path, LIB_PARENT | walk_flags, then, &c));
 }
 
 static void mkdir_walked(struct lib_call *c)
@@ -24,11 +25,7 @@ static void mkdir_walked(struct lib_call *c)
 
 int aifs_mkdir(struct aifs *fs, const char *path, mode_t mode)
 {
-    int rc = parent_call(fs, path, mkdir_walked, NULL, mode);
-
-    if (rc && errno == EBUSY) /* the root, or "." */
-        errno = EEXIST;
-    return rc;
+    return parent_call(fs, path, LIB_MKDIR, mkdir_walked, NULL, mode & LIB_MKDIR_BITS);
 }
 
 static void rmdir_walked(struct lib_call *c)
@@ -38,7 +35,7 @@ static void rmdir_walked(struct lib_call *c)
 
 int aifs_rmdir(struct aifs *fs, const char *path)
 {
-    return parent_call(fs, path, rmdir_walked, NULL, 0);
+    return parent_call(fs, path, LIB_RMDIR, rmdir_walked, NULL, 0);
 }
 
 static void unlink_walked(struct lib_call *c)
@@ -48,7 +45,7 @@ static void unlink_walked(struct lib_call *c)
 
 int aifs_unlink(struct aifs *fs, const char *path)
 {
-    return parent_call(fs, path, unlink_walked, NULL, 0);
+    return parent_call(fs, path, LIB_UNLINK, unlink_walked, NULL, 0);
 }
 
 static void symlink_walked(struct lib_call *c)
@@ -61,11 +58,13 @@ static void symlink_walked(struct lib_call *c)
 
 int aifs_symlink(struct aifs *fs, const char *target, const char *path)
 {
-    size_t len = strlen(target);
+    size_t len = target ? strlen(target) : 0;
 
+    if (!target)
+        return lib_errno(-EFAULT);
     if (!len || len > MSG_PATH_MAX)
         return lib_errno(len ? -ENAMETOOLONG : -ENOENT);
-    return parent_call(fs, path, symlink_walked, target, 0);
+    return parent_call(fs, path, LIB_NEW, symlink_walked, target, 0);
 }
 
 /* ---- two paths ---- */
@@ -88,13 +87,13 @@ static void first_walked(struct lib_call *c)
 }
 
 static int two_paths(struct aifs *fs, const char *from, unsigned from_flags, const char *to,
-                     void (*act)(struct lib_call *c), uint64_t n1)
+                     unsigned to_flags, void (*act)(struct lib_call *c), uint64_t n1)
 {
     struct lib_call c;
     struct lib_walk *second;
     int err;
 
-    second = lib_walk_new(fs, to, LIB_PARENT, &err);
+    second = lib_walk_new(fs, to, LIB_PARENT | to_flags, &err);
     if (!second)
         return lib_errno(err);
     lib_call_init(&c, fs, NULL);
@@ -112,9 +111,17 @@ static void rename_walked(struct lib_call *c)
                 c->walk2->parent, c->walk2->name, c->walk2->name_len, (uint32_t)c->n1);
 }
 
+/* With a slash behind the new name it is a directory that is renamed, or exchanged with one. */
 int aifs_renameat2(struct aifs *fs, const char *from, const char *to, unsigned flags)
 {
-    return two_paths(fs, from, LIB_PARENT, to, rename_walked, flags);
+    size_t len = to ? strlen(to) : 0;
+    bool slash = len && to[len - 1] == '/', exchange = flags & RENAME_EXCHANGE;
+
+    if (flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE) ||
+        flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+        return lib_errno(-EINVAL);
+    return two_paths(fs, from, LIB_PARENT | (slash && !exchange ? LIB_DIR : 0), to,
+                     exchange ? 0 : LIB_TO, rename_walked, flags);
 }
 
 int aifs_rename(struct aifs *fs, const char *from, const char *to)
@@ -133,7 +140,7 @@ static void link_walked(struct lib_call *c)
 
 int aifs_link(struct aifs *fs, const char *from, const char *to)
 {
-    return two_paths(fs, from, 0, to, link_walked, 0);
+    return two_paths(fs, from, 0, to, LIB_NEW, link_walked, 0);
 }
 
 /* ---- symbolic links ---- */
@@ -164,6 +171,8 @@ ssize_t aifs_readlink(struct aifs *fs, const char *path, char *buf, size_t size)
     struct lib_call c;
     int err;
 
+    if (!size || !buf)
+        return lib_errno(size ? -EFAULT : -EINVAL);
     lib_call_init(&c, fs, NULL);
     c.out = buf;
     c.out_size = size;

@@ -3,6 +3,9 @@
  * From a path to an inode, on the reactor: one lookup per component (cached ones cost nothing),
  * symbolic links spliced in, ".." by remembering the way.
  *
+ * A slash behind the last name says that it is a directory, as to Linux: a link is followed there,
+ * unless the name itself is to be made, removed or moved.
+ *
  * Failure: what the lookups say; ELOOP after 40 links, ENAMETOOLONG when a path or a directory
  * chain is too long for us. A way that leads above the mount's root stays at the root.
  */
@@ -28,9 +31,9 @@ int lib_walk_set(struct lib_walk *w, const char *path, unsigned flags)
 
     if (!len || len > LIB_PATH_MAX)
         return !path ? -EFAULT : !len ? -ENOENT : -ENAMETOOLONG;
-    w->follow = flags & LIB_FOLLOW;
-    w->parent_only = flags & LIB_PARENT;
+    w->flags = flags;
     w->links = 0;
+    w->dots = 0;
     w->at = 0;
     memcpy(w->path, path, len + 1);
     return 0;
@@ -61,6 +64,12 @@ static const char *rest(const struct lib_walk *w, size_t len)
     return r + strspn(r, "/");
 }
 
+/* Has the name that we are at a slash behind it? Then it is to be a directory. */
+static bool has_slash(const struct lib_walk *w)
+{
+    return w->path[w->at + w->name_len] == '/';
+}
+
 static void follow(struct lib_walk *w, const struct msg_bytes *target)
 {
     const char *tail = rest(w, w->name_len);
@@ -73,8 +82,8 @@ static void follow(struct lib_walk *w, const struct msg_bytes *target)
     memcpy(w->target, target->data, n);
     w->target[n] = '/';
     memcpy(w->target + n + 1, tail, t + 1);
-    if (!t)
-        w->target[n] = 0; /* no slash was there */
+    if (!has_slash(w))
+        w->target[n] = 0;
     memcpy(w->path, w->target, sizeof w->path);
     w->at = 0;
     if (w->path[0] == '/')
@@ -109,7 +118,7 @@ static void looked_up(struct core_req *q, int status)
 {
     struct lib_walk *w = container_of(q, struct lib_walk, q);
     bool last = rest(w, w->name_len)[0] == 0;
-    bool slash = w->path[w->at + w->name_len] == '/';
+    bool slash = has_slash(w);
     uint32_t mode = status ? 0 : q->entry.attr.mode;
 
     if (status) {
@@ -117,7 +126,7 @@ static void looked_up(struct core_req *q, int status)
         return;
     }
     w->entry = q->entry;
-    if (S_ISLNK(mode) && (!last || w->follow || slash)) {
+    if (S_ISLNK(mode) && (!last || w->flags & LIB_FOLLOW || slash)) {
         if (++w->links > LIB_LINKS_MAX) {
             w->done(w, -ELOOP);
             return;
@@ -158,6 +167,7 @@ static bool next_name(struct lib_walk *w)
         w->name = at;
         if (!w->name_len)
             return false;
+        w->dots = w->name_len;
         if (w->name_len == 2 && memcmp(at, "..", 2) == 0)
             w->depth -= w->depth > 1;
         else if (w->name_len != 1 || at[0] != '.')
@@ -166,11 +176,51 @@ static bool next_name(struct lib_walk *w)
     }
 }
 
+/* The root itself, "." or "..": nothing that has a name here. As Linux calls it. */
+static int no_name(const struct lib_walk *w)
+{
+    if (w->flags & (LIB_UNLINK | LIB_CREATE))
+        return -EISDIR;
+    if (w->flags & (LIB_MKDIR | LIB_NEW))
+        return -EEXIST;
+    if (w->flags & LIB_RMDIR && w->dots)
+        return w->dots == 1 ? -EINVAL : -ENOTEMPTY;
+    return -EBUSY;
+}
+
+/* What the name with a slash behind it is, which is not followed. */
+static void last_looked_up(struct core_req *q, int status)
+{
+    struct lib_walk *w = container_of(q, struct lib_walk, q);
+
+    if (!status && w->flags & LIB_NEW)
+        status = -EEXIST;
+    else if (!status && !S_ISDIR(q->entry.attr.mode))
+        status = -ENOTDIR;
+    w->done(w, status);
+}
+
+/* The last name, which is not walked over. A slash behind it matters, but where a directory is to
+ * be. */
+static void last_name(struct lib_walk *w)
+{
+    bool slash = has_slash(w) || w->flags & LIB_DIR;
+
+    if (!slash || w->flags & (LIB_MKDIR | LIB_TO)) {
+        w->done(w, 0);
+    } else if (w->flags & LIB_CREATE) {
+        w->done(w, -EISDIR);
+    } else {
+        lib_req(w->fs, &w->q, last_looked_up, w->q.arg);
+        core_lookup(w->fs->core, &w->q, w->parent, w->name, w->name_len);
+    }
+}
+
 static void step(struct lib_walk *w)
 {
     if (!next_name(w)) {
-        if (w->parent_only) {
-            w->done(w, -EBUSY); /* the root itself, "." or "..": nothing that has a name here */
+        if (w->flags & LIB_PARENT) {
+            w->done(w, no_name(w));
             return;
         }
         lib_req(w->fs, &w->q, got_here, w->q.arg);
@@ -182,8 +232,8 @@ static void step(struct lib_walk *w)
         return;
     }
     w->parent = here(w);
-    if (w->parent_only && rest(w, w->name_len)[0] == 0) {
-        w->done(w, 0);
+    if (w->flags & LIB_PARENT && rest(w, w->name_len)[0] == 0) {
+        last_name(w);
         return;
     }
     lib_req(w->fs, &w->q, looked_up, w->q.arg);
