@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 
 static struct timespec to_timespec(struct msg_time t)
 {
@@ -54,6 +55,8 @@ static int stat_path(struct aifs *fs, const char *path, unsigned flags, struct s
 {
     struct lib_call c;
 
+    if (!st)
+        return lib_errno(-EFAULT);
     lib_call_init(&c, fs, NULL);
     c.out = st;
     return lib_errno(lib_path_call(fs, path, flags, stat_walked, &c));
@@ -192,6 +195,8 @@ static ssize_t get_bytes(struct aifs *fs, const char *path, const struct xattr_a
     struct lib_call c;
     int err;
 
+    if (size && !out)
+        return lib_errno(-EFAULT);
     lib_call_init(&c, fs, NULL);
     c.arg = a;
     c.out = out;
@@ -200,10 +205,19 @@ static ssize_t get_bytes(struct aifs *fs, const char *path, const struct xattr_a
     return err ? lib_errno(err) : (ssize_t)c.n1;
 }
 
+static int name_check(const char *name)
+{
+    if (!name)
+        return -EFAULT;
+    return !*name || strlen(name) > MSG_NAME_MAX ? -ERANGE : 0;
+}
+
 ssize_t aifs_getxattr(struct aifs *fs, const char *path, const char *name, void *value, size_t size)
 {
-    if (strlen(name) > MSG_NAME_MAX)
-        return lib_errno(-ERANGE);
+    int err = name_check(name);
+
+    if (err)
+        return lib_errno(err);
     return get_bytes(fs, path, &(struct xattr_args){.name = name}, value, size);
 }
 
@@ -227,9 +241,12 @@ static void setxattr_walked(struct lib_call *c)
 static int change_xattr(struct aifs *fs, const char *path, const struct xattr_args *a)
 {
     struct lib_call c;
+    int err = name_check(a->name);
 
-    if (strlen(a->name) > MSG_NAME_MAX || a->size > MSG_XATTR_MAX)
-        return lib_errno(a->size > MSG_XATTR_MAX ? -E2BIG : -ERANGE);
+    if (!err && a->size > MSG_XATTR_MAX)
+        err = -E2BIG;
+    if (err)
+        return lib_errno(err);
     lib_call_init(&c, fs, NULL);
     c.arg = a;
     return lib_errno(lib_path_call(fs, path, LIB_FOLLOW, setxattr_walked, &c));
@@ -238,6 +255,10 @@ static int change_xattr(struct aifs *fs, const char *path, const struct xattr_ar
 int aifs_setxattr(struct aifs *fs, const char *path, const char *name, const void *value,
                   size_t size, int flags)
 {
+    if (flags & ~(XATTR_CREATE | XATTR_REPLACE))
+        return lib_errno(-EINVAL);
+    if (size && !value)
+        return lib_errno(-EFAULT);
     return change_xattr(
         fs, path,
         &(struct xattr_args){

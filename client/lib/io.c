@@ -131,15 +131,26 @@ static void blocking_begin(struct lib_call *c)
     lib_io_start(c->out);
 }
 
+int lib_io_check(const struct aifs_file *f, int op, const void *buf, size_t len, off_t offset)
+{
+    int refused = op == AIFS_READ ? O_WRONLY : O_RDONLY;
+
+    if ((f->flags & O_ACCMODE) == refused)
+        return -EBADF;
+    if (offset < 0 || len > SSIZE_MAX)
+        return -EINVAL;
+    return len && !buf ? -EFAULT : 0;
+}
+
 static ssize_t blocking(struct aifs_file *f, int op, void *buf, size_t len, off_t offset)
 {
     struct lib_call c;
     struct lib_io *io;
     ssize_t n;
-    int err;
+    int err = lib_io_check(f, op, buf, len, offset);
 
-    if (offset < 0 || len > SSIZE_MAX)
-        return lib_errno(-EINVAL);
+    if (err)
+        return lib_errno(err);
     io = lib_io_new(f, op, buf, len, (uint64_t)offset);
     if (!io)
         return lib_errno(-ENOMEM);
@@ -192,9 +203,13 @@ ssize_t aifs_pwritev(struct aifs_file *f, const struct iovec *iov, int n_iov, of
 
     if (n_iov < 0 || n_iov > IOV_MAX)
         return lib_errno(-EINVAL);
+    if (n_iov && !iov)
+        return lib_errno(-EFAULT);
     for (k = 0; k < n_iov; k++) {
-        if (iov[k].iov_len > SSIZE_MAX - len)
-            return lib_errno(-EINVAL);
+        int err = lib_io_check(f, AIFS_WRITE, iov[k].iov_base, iov[k].iov_len, offset);
+
+        if (err || iov[k].iov_len > SSIZE_MAX - len)
+            return lib_errno(err ? err : -EINVAL);
         len += iov[k].iov_len;
     }
     if (n_iov > 1 && f->flags & O_APPEND)

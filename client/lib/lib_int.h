@@ -256,6 +256,8 @@ struct lib_io {
     struct lib_piece pieces[];
 };
 
+/* Of a read or write, as the system calls say: -EBADF, -EINVAL, -EFAULT. */
+int lib_io_check(const struct aifs_file *f, int op, const void *buf, size_t len, off_t offset);
 struct lib_io *lib_io_new(struct aifs_file *f, int op, void *buf, size_t len, uint64_t offset);
 void lib_io_start(struct lib_io *io);           /* on the reactor */
 ssize_t lib_io_result(const struct lib_io *io); /* bytes or negative error */

@@ -73,10 +73,10 @@ static int range_of(const struct flock *l, struct msg_lock *m)
         start += len;
         len = -len;
     }
-    if (len > INT64_MAX - start)
+    if (len && len - 1 > INT64_MAX - start)
         return -EOVERFLOW;
     m->start = (uint64_t)start;
-    m->end = len ? (uint64_t)(start + len - 1) : MSG_LOCK_END;
+    m->end = len ? (uint64_t)start + (uint64_t)len - 1 : MSG_LOCK_END;
     return 0;
 }
 
@@ -123,7 +123,7 @@ int aifs_lock(struct aifs_file *f, int cmd, struct flock *lock)
 {
     struct lock_call l = {.f = f, .wait = cmd == F_SETLKW};
     struct lib_call c;
-    int err = record_of(f, cmd, lock, &l.lock);
+    int err = lock ? record_of(f, cmd, lock, &l.lock) : -EFAULT;
 
     if (cmd != F_SETLK && cmd != F_SETLKW && cmd != F_GETLK)
         err = -EINVAL;

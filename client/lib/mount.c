@@ -66,8 +66,10 @@ const char *aifs_version(void)
 
 static int parse_source(struct mount_args *m, const char *source)
 {
-    const char *colon = strstr(source, ":/"), *at = source;
+    const char *colon = source ? strstr(source, ":/") : NULL, *at = source;
 
+    if (!source)
+        return fail(-EFAULT, "no source");
     if (!colon || strlen(colon + 1) > LIB_PATH_MAX)
         return fail(-EINVAL, "source \"%s\": expected host[:port][,host2...]:/[subdir]", source);
     memcpy(m->subdir, colon + 1, strlen(colon + 1) + 1);
@@ -450,6 +452,8 @@ int aifs_statvfs(struct aifs *fs, struct statvfs *st)
     struct lib_call c;
     int err;
 
+    if (!st)
+        return lib_errno(-EFAULT);
     lib_call_init(&c, fs, statfs_begin);
     err = lib_call_run(&c);
     if (err)

@@ -172,6 +172,8 @@ static int batch_fill(struct aifs_queue *q, struct batch *b, struct aifs_io *con
             return -EINVAL;
         if (r->memory != AIFS_MEMORY_HOST)
             return -EOPNOTSUPP;
+        if (r->len && !r->buf)
+            return -EFAULT;
         err = lib_file_usable(r->file);
         if (err)
             return err;
