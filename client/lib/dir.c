@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Directory streams: pages with attributes, decoded on the reactor into the stream's own array,
- * handed out one by one.
+ * handed out one by one. The right to read is asked for with the first page, which comes with the
+ * opening; whoever has a stream reads on with it, whatever becomes of the directory's mode.
  */
 #include "client/lib/lib_int.h"
 
@@ -17,7 +18,7 @@ struct aifs_dir {
     uint64_t ino, parent, cookie;
     unsigned n, at; /* entries in the page; the next one */
     unsigned dots;  /* of "." and ".." how many were given */
-    bool eof;
+    bool eof, opened;
     struct aifs_dirent *page, dot;
 };
 
@@ -67,8 +68,11 @@ static void page_done(struct core_req *q, int status)
 
 static void page_begin(struct lib_call *c)
 {
+    static const struct msg_cred root; /* the servers believe us: the opener was asked */
     struct aifs_dir *d = c->out;
 
+    if (d->opened)
+        c->q.cred = root;
     core_readdir(c->fs->core, &c->q, d->ino, d->cookie, PAGE_BYTES, true);
 }
 
@@ -106,8 +110,10 @@ struct aifs_dir *aifs_opendir(struct aifs *fs, const char *path)
         err = lib_path_call(fs, path, LIB_FOLLOW, dir_walked, &c);
         err = err ? err : page_read(d); /* also the permission to read it */
     }
-    if (!err)
+    if (!err) {
+        d->opened = true;
         return d;
+    }
     if (d)
         mem_free(d->page);
     mem_free(d);
