@@ -3,15 +3,22 @@
  * Descriptors and the files behind them.
  *
  * The table has an entry for each descriptor number that was read from: which file it was (device
- * and inode) and its file in libaifs, or that it is none of ours. Readers hold an entry while they
- * read, so that a close() elsewhere waits for nobody: the last to let go closes.
+ * and inode, and the mount) and its file in libaifs, or that it is none of ours. Readers hold an
+ * entry while they read, so that a close() elsewhere waits for nobody: the last to let go closes.
  *
  * A mount of aifs is known by an extended attribute that its daemon answers itself, on each of its
- * files: the source, and the options needed to get there. libaifs is loaded, and mounted, with the
- * first such file. What fails is tried again after a while; meanwhile the kernel serves.
+ * files: the source, and the options needed to get there. Each file is asked when it is first read
+ * from: the number of its device says nothing, another mount has it when this one is gone. libaifs
+ * is loaded, and mounted, with the first such file. What fails is tried again after a while;
+ * meanwhile the kernel serves.
  *
- * A signal handler may close, or end the process, in the middle of all this: whoever has the lock
- * is inside, and a thread that is inside does not come here again. libaifs' own threads close
+ * The position is the kernel's, and moved past the bytes before they are read, in one step: whoever
+ * reads from the descriptor at the same time, from another one that shares it, in another process,
+ * or without us, gets the next piece. From there on all that remains is to read those bytes, by the
+ * kernel if not by us.
+ *
+ * A thread that is inside has signals blocked and is not cancelled: a handler might wait for
+ * another thread that waits for our lock, or never come back. libaifs' own threads close
  * descriptors, too: they wait for nothing here, as no entry is theirs (preload_forget()).
  *
  * A child that shares our memory (vfork) must not change the table: it is another process by its
@@ -21,12 +28,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,7 +49,10 @@
 #define TIMEOUT_S 5
 #define RETRY_S   10
 #define END_S     1 /* a process that ends waits so long for its other threads */
-#define LOCKS     64
+#define TEXT_MAX  1100
+#define READ_MAX  0x7ffff000 /* as read(2) */
+/* One that is never used again, where the kernel has it (6.8). */
+#define MNT_ID (STATX_MNT_ID | 0x4000u)
 
 struct file { /* reference counted: its entry, and who reads */
     struct aifs_file *file;
@@ -49,15 +61,20 @@ struct file { /* reference counted: its entry, and who reads */
 
 struct entry {
     uint32_t major, minor;
-    uint64_t ino;
+    uint64_t ino, mount;
     struct file *file; /* NULL: not served */
     bool known;
 };
 
 struct mounted {
-    uint32_t major, minor;
-    struct aifs *fs; /* NULL: not one of ours, or not now */
-    time_t retry;    /* 0: never */
+    char text[TEXT_MAX]; /* "SOURCE\nOPTIONS", as its files say */
+    struct aifs *fs;     /* NULL: not now */
+    time_t retry;
+};
+
+struct inside { /* what is put back */
+    int error, cancel_state;
+    sigset_t signals;
 };
 
 static struct {
@@ -69,7 +86,6 @@ static struct {
 } lib;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t locks[LOCKS] = {[0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER};
 static struct entry entries[PRELOAD_FDS];
 static struct mounted mounts[PRELOAD_MOUNTS];
 static unsigned n_mounts;
@@ -81,14 +97,31 @@ static _Atomic uint64_t served_bytes;
 /* What libaifs reads itself is not for us. Set before the lock is taken. */
 static _Thread_local bool inside;
 
-void preload_lock(int fd)
+/* What a thread does to itself is not blocked. false: it is inside, or in a process that shares our
+ * memory. */
+static bool enter(struct inside *in)
 {
-    pthread_mutex_lock(&locks[(unsigned)fd % LOCKS]);
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    sigset_t all;
+
+    in->error = errno;
+    if (inside || syscall(SYS_getpid) != owner)
+        return false;
+    inside = true;
+    sigfillset(&all);
+    for (unsigned k = 0; k < sizeof own / sizeof own[0]; k++)
+        sigdelset(&all, own[k]);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &in->cancel_state);
+    pthread_sigmask(SIG_BLOCK, &all, &in->signals);
+    return true;
 }
 
-void preload_unlock(int fd)
+static void come_out(const struct inside *in)
 {
-    pthread_mutex_unlock(&locks[(unsigned)fd % LOCKS]);
+    inside = false;
+    errno = in->error;
+    pthread_sigmask(SIG_SETMASK, &in->signals, NULL);
+    pthread_setcancelstate(in->cancel_state, NULL);
 }
 
 /* Another thread of the parent may have been anywhere in here: the child begins anew. */
@@ -97,8 +130,6 @@ static void fork_child(void)
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&no_users, NULL);
     users = 0;
-    for (int k = 0; k < LOCKS; k++)
-        pthread_mutex_init(&locks[k], NULL);
     if (n_mounts)
         memset(entries, 0, sizeof entries);
     n_mounts = 0;
@@ -154,45 +185,56 @@ static unsigned timeout_s(void)
     return s >= 1 && s <= 3600 ? (unsigned)s : TIMEOUT_S;
 }
 
-/* text: "SOURCE\nOPTIONS" */
-static struct aifs *mount_by(char *text)
+/* Handlers of exit(3) run last in, first out: ours before those of what libaifs has loaded and
+ * begun, but not before this library's end, which comes after theirs. */
+static void end_early(void)
 {
-    char options[1200];
-    char *newline = strchr(text, '\n');
+    static bool registered;
+
+    if (!registered)
+        registered = atexit(preload_end) == 0;
+}
+
+static struct aifs *mount_by(const char *text)
+{
+    char source[TEXT_MAX], options[TEXT_MAX + 200];
+    const char *newline = strchr(text, '\n');
     unsigned s = timeout_s();
     struct aifs *fs = NULL;
 
-    if (!newline || strlen(newline + 1) + sizeof OPTIONS > sizeof options)
+    if (!newline)
         return NULL;
-    *newline = 0;
+    snprintf(source, sizeof source, "%.*s", (int)(newline - text), text);
     snprintf(options, sizeof options, OPTIONS, newline + 1, s, s);
-    return load() && lib.mount(text, options, &fs) == 0 ? fs : NULL;
+    if (!load() || lib.mount(source, options, &fs))
+        return NULL;
+    end_early();
+    return fs;
 }
 
-/* The mount that fd is on, or NULL. Under the lock. */
-static struct aifs *mount_of(int fd, const struct statx *st)
+/* A place in the table: a new one, or that of a mount that we have not got. */
+static struct mounted *mount_place(void)
+{
+    for (unsigned k = 0; k < n_mounts; k++)
+        if (!mounts[k].fs)
+            return &mounts[k];
+    return n_mounts < PRELOAD_MOUNTS ? &mounts[n_mounts++] : NULL;
+}
+
+/* The mount that says this of itself, or NULL. Under the lock. */
+static struct aifs *mount_of(const char *text)
 {
     struct mounted *m = NULL;
-    char text[1100];
-    ssize_t n;
 
     for (unsigned k = 0; k < n_mounts && !m; k++)
-        if (mounts[k].major == st->stx_dev_major && mounts[k].minor == st->stx_dev_minor)
+        if (strcmp(mounts[k].text, text) == 0)
             m = &mounts[k];
-    if (m && (m->fs || !m->retry || now_s() < m->retry))
+    if (m && (m->fs || now_s() < m->retry))
         return m->fs;
-    if (!m && n_mounts == PRELOAD_MOUNTS)
+    m = m ? m : mount_place();
+    if (!m)
         return NULL;
-    if (!m) {
-        m = &mounts[n_mounts++];
-        *m = (struct mounted){.major = st->stx_dev_major, .minor = st->stx_dev_minor};
-    }
-    n = fgetxattr(fd, ATTRIBUTE, text, sizeof text - 1);
-    if (n <= 0) {
-        m->retry = 0;
-        return NULL;
-    }
-    text[n] = 0;
+    memcpy(m->text, text, strlen(text) + 1);
     m->fs = mount_by(text);
     m->retry = now_s() + RETRY_S;
     return m->fs;
@@ -236,9 +278,9 @@ static struct file *entry_clear(struct entry *e)
     return f;
 }
 
-static struct file *file_open(int fd, const struct statx *st)
+static struct file *file_open(const char *text, const struct statx *st)
 {
-    struct aifs *fs = mount_of(fd, st);
+    struct aifs *fs = text[0] ? mount_of(text) : NULL;
     struct aifs_file *opened = fs ? lib.open_inode(fs, st->stx_ino, O_RDONLY) : NULL;
     struct file *f = opened ? malloc(sizeof *f) : NULL;
 
@@ -251,7 +293,33 @@ static struct file *file_open(int fd, const struct statx *st)
 
 static bool is_of(const struct entry *e, const struct statx *st)
 {
-    return e->ino == st->stx_ino && e->major == st->stx_dev_major && e->minor == st->stx_dev_minor;
+    return e->ino == st->stx_ino && e->major == st->stx_dev_major &&
+           e->minor == st->stx_dev_minor && e->mount == st->stx_mnt_id;
+}
+
+static bool which_file(int fd, struct statx *st)
+{
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO | MNT_ID, st) ==
+           0;
+}
+
+/* What its mount says of itself; "": it is none of ours. Its daemon may be slow, so without the
+ * lock. */
+static void ask_mount(int fd, char text[TEXT_MAX])
+{
+    ssize_t n = fgetxattr(fd, ATTRIBUTE, text, TEXT_MAX - 1);
+
+    text[n > 0 ? n : 0] = 0;
+}
+
+static bool is_known(const struct entry *e, const struct statx *st)
+{
+    bool known;
+
+    pthread_mutex_lock(&lock);
+    known = ended || (e->known && is_of(e, st));
+    pthread_mutex_unlock(&lock);
+    return known;
 }
 
 /* The file of fd, held for the caller, who is one of users and has to leave(); or NULL. */
@@ -259,22 +327,30 @@ static struct file *file_get(int fd)
 {
     struct entry *e = &entries[fd];
     struct file *stale = NULL, *f;
+    bool asked = false;
+    char text[TEXT_MAX];
     struct statx st;
     int flags = fcntl(fd, F_GETFL);
 
     if (flags < 0 || (flags & (O_ACCMODE | O_DIRECT | O_PATH)) != O_RDONLY ||
-        statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &st) ||
-        !S_ISREG(st.stx_mode))
+        !which_file(fd, &st) || !S_ISREG(st.stx_mode))
         return NULL;
-    pthread_mutex_lock(&lock);
-    if (e->known && !is_of(e, &st) && !ended)
-        stale = entry_clear(e);
-    if (!e->known && !ended) {
-        *e = (struct entry){
-            .major = st.stx_dev_major, .minor = st.stx_dev_minor, .ino = st.stx_ino, .known = true};
-        e->file = file_open(fd, &st);
+    if (!is_known(e, &st)) {
+        ask_mount(fd, text);
+        asked = true;
     }
-    f = ended ? NULL : e->file;
+    pthread_mutex_lock(&lock);
+    if (asked && e->known && !is_of(e, &st) && !ended)
+        stale = entry_clear(e);
+    if (asked && !e->known && !ended) {
+        *e = (struct entry){.major = st.stx_dev_major,
+                            .minor = st.stx_dev_minor,
+                            .ino = st.stx_ino,
+                            .mount = st.stx_mnt_id,
+                            .known = true};
+        e->file = file_open(text, &st);
+    }
+    f = !ended && e->known && is_of(e, &st) ? e->file : NULL;
     if (f) {
         f->refs++;
         users++;
@@ -284,26 +360,132 @@ static struct file *file_get(int fd)
     return f;
 }
 
+static struct file *hold(int fd, struct inside *in)
+{
+    struct file *f;
+
+    if (fd < 0 || fd >= PRELOAD_FDS || !enter(in))
+        return NULL;
+    f = file_get(fd);
+    if (!f)
+        come_out(in);
+    return f;
+}
+
+static void let_go(struct file *f, const struct inside *in)
+{
+    file_put(f);
+    leave();
+    come_out(in);
+}
+
+/* -1: not served; what looks like the end is for the kernel to say. */
+static ssize_t read_at(struct file *f, void *buf, size_t len, off_t offset)
+{
+    ssize_t n = lib.pread(f->file, buf, len, offset);
+
+    if (n > 0)
+        served_bytes += (uint64_t)n;
+    return n > 0 ? n : -1;
+}
+
 ssize_t preload_pread(int fd, void *buf, size_t len, off_t offset)
 {
-    int saved = errno;
-    struct file *f;
+    struct inside in;
+    struct file *f = hold(fd, &in);
     ssize_t n = -1;
 
-    if (inside || fd < 0 || fd >= PRELOAD_FDS)
-        return -1;
-    inside = true;
-    f = syscall(SYS_getpid) == owner ? file_get(fd) : NULL;
     if (f) {
-        n = lib.pread(f->file, buf, len, offset);
-        if (n > 0)
-            served_bytes += (uint64_t)n;
-        file_put(f);
-        leave();
+        n = read_at(f, buf, len, offset);
+        let_go(f, &in);
     }
-    inside = false;
+    return n;
+}
+
+/* A read of the bytes that the position has been moved past. */
+struct moved {
+    int fd;
+    off_t offset, len, done;
+};
+
+/* Whatever was not read is read by who comes next. */
+static void move_back(void *arg)
+{
+    const struct moved *m = arg;
+    int saved = errno;
+
+    if (m->done < m->len)
+        (void)lseek(m->fd, m->done - m->len, SEEK_CUR);
     errno = saved;
-    return n > 0 ? n : -1; /* what looks like the end is for the kernel to say */
+}
+
+/* The pieces that are served, one after the other. false: the next one is not. */
+static bool serve_pieces(struct file *f, struct moved *m, const struct iovec **iov)
+{
+    ssize_t n;
+
+    for (; m->done < m->len; m->done += n, (*iov)++) {
+        n = read_at(f, (*iov)->iov_base, (*iov)->iov_len, m->offset + m->done);
+        if (n < 0)
+            return false;
+        if ((size_t)n < (*iov)->iov_len) {
+            m->done += n;
+            break;
+        }
+    }
+    return true;
+}
+
+static __attribute__((noinline)) ssize_t read_rest(struct moved *m, const struct iovec *iov,
+                                                   preload_pread_fn *kernel)
+{
+    ssize_t n = 0;
+
+    for (; m->done < m->len; iov++) {
+        n = kernel(m->fd, iov->iov_base, iov->iov_len, m->offset + m->done);
+        m->done += n > 0 ? n : 0;
+        if (n < 0 || (size_t)n < iov->iov_len)
+            break;
+    }
+    return m->done || n >= 0 ? (ssize_t)m->done : -1;
+}
+
+/* What is not served. Outside: it may be waited for in vain, interrupted, and cancelled. */
+static ssize_t read_by_kernel(struct moved *m, const struct iovec *iov, preload_pread_fn *kernel)
+{
+    ssize_t n;
+
+    pthread_cleanup_push(move_back, m);
+    n = read_rest(m, iov, kernel);
+    pthread_cleanup_pop(0);
+    return n;
+}
+
+bool preload_read(int fd, const struct iovec *iov, int n_iov, preload_pread_fn *kernel,
+                  ssize_t *ret_bytes)
+{
+    struct moved m = {.fd = fd};
+    struct inside in;
+    struct file *f;
+    bool served;
+
+    for (int k = 0; k < n_iov; k++) {
+        if (iov[k].iov_len > (size_t)(READ_MAX - m.len))
+            return false;
+        m.len += (off_t)iov[k].iov_len;
+    }
+    f = hold(fd, &in);
+    m.offset = f ? lseek(fd, m.len, SEEK_CUR) - m.len : -m.len;
+    if (m.offset < 0) {
+        if (f)
+            let_go(f, &in);
+        return false;
+    }
+    served = serve_pieces(f, &m, &iov);
+    let_go(f, &in);
+    *ret_bytes = served ? (ssize_t)m.done : read_by_kernel(&m, iov, kernel);
+    move_back(&m);
+    return true;
 }
 
 /* Only what the number still stands for is closed here: an entry may be left over from a descriptor
@@ -313,23 +495,21 @@ ssize_t preload_pread(int fd, void *buf, size_t len, off_t offset)
 void preload_forget(int fd)
 {
     struct file *f = NULL;
-    int saved = errno;
+    struct inside in;
     struct entry *e;
     struct statx st;
 
-    if (inside || fd < 0 || fd >= PRELOAD_FDS || !entries[fd].known || syscall(SYS_getpid) != owner)
+    if (fd < 0 || fd >= PRELOAD_FDS || !entries[fd].known || !enter(&in))
         return;
     e = &entries[fd];
-    inside = true;
-    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0 && is_of(e, &st) &&
+    if (which_file(fd, &st) && is_of(e, &st) &&
         (e->file ? pthread_mutex_lock(&lock) : pthread_mutex_trylock(&lock)) == 0) {
         if (!ended)
             f = entry_clear(e);
         pthread_mutex_unlock(&lock);
         file_put(f);
     }
-    inside = false;
-    errno = saved;
+    come_out(&in);
 }
 
 /* One line, for who wants to see whether it is of any use. */
@@ -369,10 +549,10 @@ static void give_back(void)
 void preload_end(void)
 {
     struct timespec until;
+    struct inside in;
 
-    if (!n_mounts || inside || syscall(SYS_getpid) != owner)
+    if (!n_mounts || !enter(&in))
         return;
-    inside = true;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += END_S;
     if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until) == 0) {
@@ -387,19 +567,20 @@ void preload_end(void)
         }
         pthread_mutex_unlock(&lock);
     }
-    inside = false;
+    come_out(&in);
 }
 
 /* Whoever reads next mounts again, unless others were reading all the time. */
 void preload_go_on(void)
 {
-    if (inside || syscall(SYS_getpid) != owner)
+    struct inside in;
+
+    if (!enter(&in))
         return;
-    inside = true;
     pthread_mutex_lock(&lock);
     if (ended)
         served_bytes = 0; /* as told */
     ended = false;
     pthread_mutex_unlock(&lock);
-    inside = false;
+    come_out(&in);
 }

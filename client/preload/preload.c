@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions in front of the C library's: reads, in all their spellings, and what ends a
- * descriptor or the process. Happy path of a read: ask the kernel for the offset, let the engine
- * read, move the offset. Two threads that read from one descriptor at once get each a piece, as
- * from the kernel: a lock per descriptor number keeps the three steps together.
+ * descriptor or the process. Happy path of a read: the engine moves the kernel's position and reads
+ * what is before it. Two who read from one position at once get each a piece, as from the kernel.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -70,35 +69,14 @@ static ssize_t do_pread(int fd, void *buf, size_t len, off_t offset)
     return next.pread(fd, buf, len, offset);
 }
 
-/* -1: not served, and nothing has moved */
-static ssize_t serve_read(int fd, void *buf, size_t len)
-{
-    int saved = errno;
-    off_t offset;
-    ssize_t n = -1;
-
-    if (lseek(fd, 0, SEEK_CUR) < 0) { /* a socket: nobody's to wait for, libaifs has them, too */
-        errno = saved;
-        return -1;
-    }
-    preload_lock(fd);
-    offset = lseek(fd, 0, SEEK_CUR);
-    if (offset >= 0)
-        n = preload_pread(fd, buf, len, offset);
-    if (n > 0 && lseek(fd, offset + n, SEEK_SET) < 0)
-        n = -1;
-    preload_unlock(fd);
-    errno = saved;
-    return n;
-}
-
 static ssize_t do_read(int fd, void *buf, size_t len)
 {
-    ssize_t n = len >= PRELOAD_BYTES ? serve_read(fd, buf, len) : -1;
+    struct iovec iov = {buf, len};
+    ssize_t n;
 
-    if (n >= 0)
-        return n;
     ready();
+    if (len >= PRELOAD_BYTES && preload_read(fd, &iov, 1, next.pread, &n))
+        return n;
     return next.read(fd, buf, len);
 }
 
@@ -152,20 +130,12 @@ static bool all_large(const struct iovec *iov, int n)
 
 EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
 {
-    ssize_t sum = 0, got;
+    ssize_t got;
 
     ready();
-    if (!all_large(iov, n))
-        return next.readv(fd, iov, n);
-    for (int k = 0; k < n; k++) {
-        got = do_read(fd, iov[k].iov_base, iov[k].iov_len);
-        if (got < 0)
-            return sum ? sum : got;
-        sum += got;
-        if ((size_t)got < iov[k].iov_len)
-            break;
-    }
-    return sum;
+    if (all_large(iov, n) && preload_read(fd, iov, n, next.pread, &got))
+        return got;
+    return next.readv(fd, iov, n);
 }
 
 static ssize_t do_preadv(int fd, const struct iovec *iov, int n, off_t offset)

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #define PRELOAD_BYTES                                                                              \
     (1024u * 1024)          /* below, the page cache and read-ahead of the kernel are quicker */
@@ -33,9 +34,11 @@
 
 /* Data of fd at offset; -1: not served, ask the kernel. Keeps errno. */
 ssize_t preload_pread(int fd, void *buf, size_t len, off_t offset);
-/* Around offset, read, offset: two reads of one descriptor get a piece each. */
-void preload_lock(int fd);
-void preload_unlock(int fd);
+/* Data of fd at its position, which is moved. false: not served, and nothing has moved. What cannot
+ * be served after that is read by the kernel's function. */
+typedef ssize_t preload_pread_fn(int fd, void *buf, size_t len, off_t offset);
+bool preload_read(int fd, const struct iovec *iov, int n_iov, preload_pread_fn *kernel,
+                  ssize_t *ret_bytes);
 void preload_forget(int fd); /* about to be closed or replaced */
 void preload_end(void);      /* the process ends: sessions are given back */
 void preload_go_on(void);    /* it does not: the exec failed */
