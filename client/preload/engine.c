@@ -8,9 +8,8 @@
  *
  * A mount of aifs is known by an extended attribute that its daemon answers itself, on each of its
  * files: the source, and the options needed to get there. Each file is asked when it is first read
- * from: the number of its device says nothing, another mount has it when this one is gone. libaifs
- * is loaded, and mounted, with the first such file. What fails is tried again after a while;
- * meanwhile the kernel serves.
+ * from: the number of its device says nothing, another mount has it when this one is gone
+ * (mounts.c).
  *
  * The position is the kernel's, and moved past the bytes before they are read, in one step: whoever
  * reads from the descriptor at the same time, from another one that shares it, in another process,
@@ -18,13 +17,12 @@
  * kernel if not by us.
  *
  * A thread that is inside has signals blocked and is not cancelled: a handler might wait for
- * another thread that waits for our lock, or never come back. libaifs' own threads close
- * descriptors, too: they wait for nothing here, as no entry is theirs (preload_forget()).
+ * another thread that waits for our lock, or never come back. libaifs' own threads are
+ * inside for good.
  *
  * A child that shares our memory (vfork) must not change the table: it is another process by its
  * number, and every change asks for that first.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -44,12 +42,7 @@
 #include "client/preload/preload_int.h"
 
 #define ATTRIBUTE "user.aifs.mount"
-/* drive=own: handlers of signals read, too. */
-#define OPTIONS   "%s,ro,soft,timeo=%us,mount_timeout=%us,memory_limit=256Mi,drive=own"
-#define TIMEOUT_S 5
-#define RETRY_S   10
-#define END_S     1 /* a process that ends waits so long for its other threads */
-#define TEXT_MAX  1100
+#define END_S     1          /* a process that ends waits so long for its other threads */
 #define READ_MAX  0x7ffff000 /* as read(2) */
 /* One that is never used again, where the kernel has it (6.8). */
 #define MNT_ID (STATX_MNT_ID | 0x4000u)
@@ -66,29 +59,13 @@ struct entry {
     bool known;
 };
 
-struct mounted {
-    char text[TEXT_MAX]; /* "SOURCE\nOPTIONS", as its files say */
-    struct aifs *fs;     /* NULL: not now */
-    time_t retry;
-};
-
 struct inside { /* what is put back */
     int error, cancel_state;
     sigset_t signals;
 };
 
-static struct {
-    int (*mount)(const char *source, const char *options, struct aifs **ret_fs);
-    int (*unmount)(struct aifs *fs);
-    struct aifs_file *(*open_inode)(struct aifs *fs, uint64_t ino, int flags);
-    ssize_t (*pread)(struct aifs_file *f, void *buf, size_t len, off_t offset);
-    int (*close)(struct aifs_file *f);
-} lib;
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry entries[PRELOAD_FDS];
-static struct mounted mounts[PRELOAD_MOUNTS];
-static unsigned n_mounts;
 static pid_t owner; /* of the table */
 static bool ended;
 static unsigned users; /* threads that may be in libaifs without the lock */
@@ -96,6 +73,11 @@ static pthread_cond_t no_users = PTHREAD_COND_INITIALIZER;
 static _Atomic uint64_t served_bytes;
 /* What libaifs reads itself is not for us. Set before the lock is taken. */
 static _Thread_local bool inside;
+
+bool preload_is_owner(void)
+{
+    return syscall(SYS_getpid) == owner;
+}
 
 /* What a thread does to itself is not blocked. false: it is inside, or in a process that shares our
  * memory. */
@@ -105,7 +87,7 @@ static bool enter(struct inside *in)
     sigset_t all;
 
     in->error = errno;
-    if (inside || syscall(SYS_getpid) != owner)
+    if (inside || !preload_is_owner())
         return false;
     inside = true;
     sigfillset(&all);
@@ -114,6 +96,16 @@ static bool enter(struct inside *in)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &in->cancel_state);
     pthread_sigmask(SIG_BLOCK, &all, &in->signals);
     return true;
+}
+
+bool preload_is_inside(void)
+{
+    return inside;
+}
+
+void preload_stay_inside(void)
+{
+    inside = true;
 }
 
 static void come_out(const struct inside *in)
@@ -130,9 +122,10 @@ static void fork_child(void)
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&no_users, NULL);
     users = 0;
-    if (n_mounts)
+    preload_none_is_ours();
+    if (preload_mounted())
         memset(entries, 0, sizeof entries);
-    n_mounts = 0;
+    preload_mounts_forget();
     ended = inside = false;
     served_bytes = 0;
     owner = getpid();
@@ -143,101 +136,6 @@ __attribute__((constructor)) static void begin(void)
     owner = getpid();
     pthread_atfork(NULL, NULL, fork_child);
     (void)at_quick_exit(preload_end);
-}
-
-static time_t now_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return t.tv_sec;
-}
-
-/* ---- libaifs ---- */
-
-static bool find(void *library, const char *name, void *ret_function)
-{
-    void *f = dlsym(library, name);
-
-    if (f)
-        memcpy(ret_function, &f, sizeof f);
-    return f != NULL;
-}
-
-static bool load(void)
-{
-    void *library;
-
-    if (lib.close)
-        return true;
-    library = dlopen("libaifs.so.0", RTLD_NOW | RTLD_LOCAL);
-    return library && find(library, "aifs_mount", &lib.mount) &&
-           find(library, "aifs_unmount", &lib.unmount) &&
-           find(library, "aifs_open_inode", &lib.open_inode) &&
-           find(library, "aifs_pread", &lib.pread) && find(library, "aifs_close", &lib.close);
-}
-
-static unsigned timeout_s(void)
-{
-    const char *value = getenv("AIFS_PRELOAD_TIMEOUT");
-    unsigned long s = value ? strtoul(value, NULL, 10) : 0;
-
-    return s >= 1 && s <= 3600 ? (unsigned)s : TIMEOUT_S;
-}
-
-/* Handlers of exit(3) run last in, first out: ours before those of what libaifs has loaded and
- * begun, but not before this library's end, which comes after theirs. */
-static void end_early(void)
-{
-    static bool registered;
-
-    if (!registered)
-        registered = atexit(preload_end) == 0;
-}
-
-static struct aifs *mount_by(const char *text)
-{
-    char source[TEXT_MAX], options[TEXT_MAX + 200];
-    const char *newline = strchr(text, '\n');
-    unsigned s = timeout_s();
-    struct aifs *fs = NULL;
-
-    if (!newline)
-        return NULL;
-    snprintf(source, sizeof source, "%.*s", (int)(newline - text), text);
-    snprintf(options, sizeof options, OPTIONS, newline + 1, s, s);
-    if (!load() || lib.mount(source, options, &fs))
-        return NULL;
-    end_early();
-    return fs;
-}
-
-/* A place in the table: a new one, or that of a mount that we have not got. */
-static struct mounted *mount_place(void)
-{
-    for (unsigned k = 0; k < n_mounts; k++)
-        if (!mounts[k].fs)
-            return &mounts[k];
-    return n_mounts < PRELOAD_MOUNTS ? &mounts[n_mounts++] : NULL;
-}
-
-/* The mount that says this of itself, or NULL. Under the lock. */
-static struct aifs *mount_of(const char *text)
-{
-    struct mounted *m = NULL;
-
-    for (unsigned k = 0; k < n_mounts && !m; k++)
-        if (strcmp(mounts[k].text, text) == 0)
-            m = &mounts[k];
-    if (m && (m->fs || now_s() < m->retry))
-        return m->fs;
-    m = m ? m : mount_place();
-    if (!m)
-        return NULL;
-    memcpy(m->text, text, strlen(text) + 1);
-    m->fs = mount_by(text);
-    m->retry = now_s() + RETRY_S;
-    return m->fs;
 }
 
 /* ---- files ---- */
@@ -262,7 +160,7 @@ static void file_put(struct file *f)
     users += last;
     pthread_mutex_unlock(&lock);
     if (last) {
-        lib.close(f->file);
+        preload_lib.close(f->file);
         free(f);
         leave();
     }
@@ -280,14 +178,14 @@ static struct file *entry_clear(struct entry *e)
 
 static struct file *file_open(const char *text, const struct statx *st)
 {
-    struct aifs *fs = text[0] ? mount_of(text) : NULL;
-    struct aifs_file *opened = fs ? lib.open_inode(fs, st->stx_ino, O_RDONLY) : NULL;
+    struct aifs *fs = text[0] ? preload_mount_of(text) : NULL;
+    struct aifs_file *opened = fs ? preload_lib.open_inode(fs, st->stx_ino, O_RDONLY) : NULL;
     struct file *f = opened ? malloc(sizeof *f) : NULL;
 
     if (f)
         *f = (struct file){.file = opened, .refs = 1};
     else if (opened)
-        lib.close(opened);
+        preload_lib.close(opened);
     return f;
 }
 
@@ -305,9 +203,9 @@ static bool which_file(int fd, struct statx *st)
 
 /* What its mount says of itself; "": it is none of ours. Its daemon may be slow, so without the
  * lock. */
-static void ask_mount(int fd, char text[TEXT_MAX])
+static void ask_mount(int fd, char text[PRELOAD_TEXT_MAX])
 {
-    ssize_t n = fgetxattr(fd, ATTRIBUTE, text, TEXT_MAX - 1);
+    ssize_t n = fgetxattr(fd, ATTRIBUTE, text, PRELOAD_TEXT_MAX - 1);
 
     text[n > 0 ? n : 0] = 0;
 }
@@ -328,7 +226,7 @@ static struct file *file_get(int fd)
     struct entry *e = &entries[fd];
     struct file *stale = NULL, *f;
     bool asked = false;
-    char text[TEXT_MAX];
+    char text[PRELOAD_TEXT_MAX];
     struct statx st;
     int flags = fcntl(fd, F_GETFL);
 
@@ -382,7 +280,7 @@ static void let_go(struct file *f, const struct inside *in)
 /* -1: not served; what looks like the end is for the kernel to say. */
 static ssize_t read_at(struct file *f, void *buf, size_t len, off_t offset)
 {
-    ssize_t n = lib.pread(f->file, buf, len, offset);
+    ssize_t n = preload_lib.pread(f->file, buf, len, offset);
 
     if (n > 0)
         served_bytes += (uint64_t)n;
@@ -534,14 +432,42 @@ static void give_back(void)
         struct file *f = entry_clear(&entries[fd]);
 
         if (f) {
-            lib.close(f->file);
+            preload_lib.close(f->file);
             free(f);
         }
     }
-    for (unsigned k = 0; k < n_mounts; k++)
-        if (mounts[k].fs)
-            lib.unmount(mounts[k].fs);
-    n_mounts = 0;
+    preload_mounts_end();
+}
+
+/* Nobody gets in, and those who are in come out: false, not in time. Under the lock. */
+static bool all_out(const struct timespec *until)
+{
+    ended = true;
+    while (users && pthread_cond_clockwait(&no_users, &lock, CLOCK_MONOTONIC, until) == 0) {
+    }
+    return !users;
+}
+
+bool preload_vacate(void)
+{
+    bool done = false, others;
+    struct timespec until;
+    struct inside in;
+
+    if (!enter(&in))
+        return false;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += END_S;
+    if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until) == 0) {
+        others = ended; /* who ends has its own word */
+        done = !others && all_out(&until);
+        if (done)
+            give_back();
+        ended = others;
+        pthread_mutex_unlock(&lock);
+    }
+    come_out(&in);
+    return done;
 }
 
 /* The servers would wait for a session that just vanishes before they let others write. But a
@@ -551,17 +477,13 @@ void preload_end(void)
     struct timespec until;
     struct inside in;
 
-    if (!n_mounts || !enter(&in))
+    if (!preload_mounted() || !enter(&in))
         return;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += END_S;
     if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until) == 0) {
         if (!ended) {
-            ended = true;
-            while (users &&
-                   pthread_cond_clockwait(&no_users, &lock, CLOCK_MONOTONIC, &until) == 0) {
-            }
-            if (!users)
+            if (all_out(&until))
                 give_back();
             tell();
         }

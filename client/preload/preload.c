@@ -171,24 +171,38 @@ EXPORT ssize_t preadv64(int fd, const struct iovec *iov, int n, off64_t offset)
 EXPORT int close(int fd)
 {
     ready();
+    if (preload_is_ours(fd)) {
+        errno = EBADF;
+        return -1;
+    }
+    preload_closing(fd);
     preload_forget(fd);
     return next.close(fd);
+}
+
+/* The number is wanted: false, it cannot be had. */
+static bool make_way(int from, int to)
+{
+    if (from == to)
+        return true;
+    if (preload_is_ours(to) && !preload_vacate()) {
+        errno = EBUSY;
+        return false;
+    }
+    preload_forget(to);
+    return true;
 }
 
 EXPORT int dup2(int from, int to)
 {
     ready();
-    if (from != to)
-        preload_forget(to);
-    return next.dup2(from, to);
+    return make_way(from, to) ? next.dup2(from, to) : -1;
 }
 
 EXPORT int dup3(int from, int to, int flags)
 {
     ready();
-    if (from != to)
-        preload_forget(to);
-    return next.dup3(from, to, flags);
+    return make_way(from, to) ? next.dup3(from, to, flags) : -1;
 }
 
 EXPORT int fclose(FILE *f)
@@ -211,14 +225,17 @@ EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
     if (!(flags & (int)CLOSE_RANGE_CLOEXEC))
         forget_range(first, last);
-    return (int)syscall(SYS_close_range, first, last, flags);
+    return preload_close_range(first, last, flags);
 }
 
 EXPORT void closefrom(int from)
 {
+    unsigned first = from < 0 ? 0 : (unsigned)from;
+
     ready();
-    forget_range(from < 0 ? 0 : (unsigned)from, PRELOAD_FDS);
-    next.closefrom(from);
+    forget_range(first, PRELOAD_FDS);
+    if (preload_close_range(first, ~0u, 0))
+        next.closefrom(from);
 }
 
 EXPORT void _exit(int status)

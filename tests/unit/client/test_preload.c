@@ -8,9 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -26,11 +29,14 @@
 
 struct fake { /* a mount, and a file on it */
     char letter;
+    int poller, event;
 };
 
 static struct tmp tmp;
 static char path[PATH_MAX];
 static unsigned mounted, unmounted;
+static int poller, event; /* descriptors of the latest mount */
+static sem_t go, gone;
 static uint8_t *buf, *buf2;
 static void (*in_mount)(void);
 static void (*in_pread)(void);    /* once */
@@ -38,20 +44,41 @@ static _Atomic unsigned failures; /* so many reads are not served */
 
 /* ---- libaifs ---- */
 
+static void *be_a_thread(void *arg)
+{
+    (void)arg;
+    event = eventfd(0, EFD_CLOEXEC);
+    return NULL;
+}
+
+/* As libaifs, it has descriptors, some of them made by a thread of its own. */
+static void fake_begin(void)
+{
+    struct epoll_event e = {.events = EPOLLIN};
+    pthread_t t;
+
+    poller = epoll_create1(EPOLL_CLOEXEC);
+    ck_assert_int_eq(pthread_create(&t, NULL, be_a_thread, NULL), 0);
+    pthread_join(t, NULL);
+    ck_assert_int_eq(epoll_ctl(poller, EPOLL_CTL_ADD, event, &e), 0);
+}
+
 static int fake_mount(const char *source, const char *options, struct fake **ret_fs)
 {
     (void)options;
     if (in_mount)
         in_mount();
+    fake_begin();
     *ret_fs = malloc(sizeof **ret_fs);
     ck_assert_ptr_nonnull(*ret_fs);
-    (*ret_fs)->letter = source[0];
+    **ret_fs = (struct fake){.letter = source[0], .poller = poller, .event = event};
     mounted++;
     return 0;
 }
 
 static int fake_unmount(struct fake *fs)
 {
+    ck_assert(close(fs->poller) == 0 && close(fs->event) == 0);
     free(fs);
     unmounted++;
     return 0;
@@ -230,26 +257,34 @@ static void *read_second(void *arg)
     int fd = dup(shared_fd);
 
     (void)arg;
+    while (sem_wait(&go)) {
+    }
     read_piece(fd, buf2, 1, 's');
     ck_assert_int_eq(read(fd, buf2, 4096), 4096); /* the kernel's */
     ck_assert_uint_eq(buf2[0], 2);
     close(fd);
+    sem_post(&gone);
     return NULL;
 }
 
 static void read_meanwhile(void)
 {
-    pthread_t t;
-
-    ck_assert_int_eq(pthread_create(&t, NULL, read_second, NULL), 0);
-    pthread_join(t, NULL);
+    sem_post(&go);
+    while (sem_wait(&gone)) {
+    }
 }
 
 START_TEST(who_reads_at_one_position_at_once_gets_a_piece_each)
 {
+    pthread_t t;
+
+    sem_init(&go, 0, 0);
+    sem_init(&gone, 0, 0);
     shared_fd = file_open();
     in_pread = read_meanwhile;
+    ck_assert_int_eq(pthread_create(&t, NULL, read_second, NULL), 0);
     read_piece(shared_fd, buf, 0, 's');
+    pthread_join(t, NULL);
     ck_assert_int_eq(position(shared_fd), 2 * MIB + 4096);
     close(shared_fd);
 }
@@ -368,6 +403,51 @@ START_TEST(at_exit_mounts_end_before_what_was_there_before_them)
 }
 END_TEST
 
+static bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+START_TEST(what_libaifs_has_open_is_not_the_programs_to_close)
+{
+    int fd = file_open();
+
+    read_piece(fd, buf, 0, 's');
+    ck_assert_int_eq(close(event), -1);
+    ck_assert_int_eq(errno, EBADF);
+    ck_assert_int_eq(close(poller), -1);
+    ck_assert_int_eq(close_range((unsigned)fd, ~0u, 0), 0);
+    ck_assert(!is_open(fd) && is_open(event) && is_open(poller));
+    fd = file_open();
+    closefrom(fd);
+    ck_assert(!is_open(fd) && is_open(event) && is_open(poller));
+    fd = file_open();
+    read_piece(fd, buf, 0, 's');
+    ck_assert_uint_eq(mounted, 1);
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_number_of_libaifs_that_the_program_wants_is_its_own)
+{
+    int fd = file_open(), wanted;
+
+    read_piece(fd, buf, 0, 's');
+    wanted = event;
+    ck_assert_int_eq(dup2(fd, wanted), wanted);
+    ck_assert_uint_eq(unmounted, 1);
+    read_piece(wanted, buf, 1, 's'); /* by another mount, which has other numbers */
+    ck_assert(mounted == 2 && event != wanted && poller != wanted);
+    ck_assert_int_eq(close(wanted), 0);
+    wanted = poller;
+    ck_assert_int_eq(dup3(fd, wanted, O_CLOEXEC), wanted);
+    ck_assert_uint_eq(unmounted, 2);
+    read_piece(fd, buf, 2, 's');
+    close(wanted);
+    close(fd);
+}
+END_TEST
+
 static bool has_attributes(void)
 {
     const char *base = getenv("TMPDIR");
@@ -393,6 +473,8 @@ int main(void)
                                   what_is_not_served_is_read_by_the_kernel_from_where_it_was,
                                   a_handler_that_reads_what_is_being_read_gets_the_next_piece,
                                   a_thread_that_is_cancelled_inside_holds_nobody_up,
+                                  what_libaifs_has_open_is_not_the_programs_to_close,
+                                  a_number_of_libaifs_that_the_program_wants_is_its_own,
                                   at_exit_mounts_end_before_what_was_there_before_them};
 
     if (!has_attributes()) {
