@@ -12,6 +12,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,8 +51,23 @@ int crypto_role_parse(const char *name, enum crypto_role *ret_role)
     return -EINVAL;
 }
 
+/* libcrypto would take itself down with exit(3), while a thread of ours connects again or a handler
+ * that comes later asks for a file. */
+static void stay(void)
+{
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
+static void begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, stay);
+}
+
 int crypto_random(void *out, size_t len)
 {
+    begin();
     if (len > INT_MAX)
         return -EINVAL;
     return RAND_bytes(out, (int)len) == 1 ? 0 : -EIO;
@@ -61,8 +77,10 @@ void crypto_hmac(const uint8_t key[CRYPTO_KEY_BYTES], const void *data, size_t l
                  uint8_t mac[CRYPTO_MAC_BYTES])
 {
     unsigned int mac_len = 0;
-    const unsigned char *made = HMAC(EVP_sha256(), key, CRYPTO_KEY_BYTES, data, len, mac, &mac_len);
+    const unsigned char *made;
 
+    begin();
+    made = HMAC(EVP_sha256(), key, CRYPTO_KEY_BYTES, data, len, mac, &mac_len);
     ASSERT(made && mac_len == CRYPTO_MAC_BYTES);
 }
 

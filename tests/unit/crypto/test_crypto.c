@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/base/err.h"
 #include "tests/support/suite.h"
@@ -161,7 +163,35 @@ START_TEST(role_names_go_both_ways)
 }
 END_TEST
 
+/* Of exit(3), and begun before the library was: it runs after the library's own. */
+static void prove_once_more(void)
+{
+    uint8_t mac[CRYPTO_MAC_BYTES], key[CRYPTO_KEY_BYTES] = {1};
+
+    crypto_hmac(key, "x", 1, mac);
+    _exit(crypto_random(mac, sizeof mac) == 0 ? 0 : 2);
+}
+
+START_TEST(proofs_are_made_until_the_process_is_gone)
+{
+    uint8_t mac[CRYPTO_MAC_BYTES], key[CRYPTO_KEY_BYTES] = {1};
+    pid_t pid = fork();
+    int status;
+
+    ck_assert_int_ge(pid, 0);
+    if (!pid) {
+        if (atexit(prove_once_more))
+            _exit(1);
+        crypto_hmac(key, "x", 1, mac);
+        exit(1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 SUITE_MAIN("crypto", NULL, NULL, rfc_4231_vectors_of_keys_up_to_32_bytes,
            rfc_4231_vectors_of_the_long_key, comparison_sees_every_byte, random_bytes_differ,
            a_server_key_gives_the_key_of_every_role, no_other_key_gives_more_than_itself,
-           a_fingerprint_is_that_of_one_key_and_shows_nothing_of_it, role_names_go_both_ways)
+           a_fingerprint_is_that_of_one_key_and_shows_nothing_of_it, role_names_go_both_ways,
+           proofs_are_made_until_the_process_is_gone)
