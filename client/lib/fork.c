@@ -160,16 +160,18 @@ int lib_usable(struct aifs *fs)
 
 int lib_file_usable(struct aifs_file *f)
 {
-    int err = lib_usable(f->fs);
+    int err = lib_usable(f->fs), cancel_state;
     unsigned now = lib_generation();
 
     if (err || atomic_load_explicit(&f->generation, memory_order_acquire) == now)
         return err;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* not with the lock */
     pthread_mutex_lock(&f->fs->reviving);
     if (atomic_load_explicit(&f->generation, memory_order_acquire) != now)
         err = lib_file_reopen(f);
     if (!err)
         atomic_store_explicit(&f->generation, now, memory_order_release);
     pthread_mutex_unlock(&f->fs->reviving);
+    pthread_setcancelstate(cancel_state, NULL);
     return err;
 }

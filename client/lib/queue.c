@@ -87,10 +87,11 @@ struct aifs_queue *aifs_queue_create(struct aifs *fs)
  * descriptor behind event_fd. */
 static int queue_usable(struct aifs_queue *q)
 {
-    int err = lib_usable(q->fs), fd;
+    int err = lib_usable(q->fs), fd, cancel_state;
 
     if (err || q->generation == lib_generation())
         return err;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* not with the lock */
     pthread_mutex_lock(&q->fs->reviving);
     if (q->generation != lib_generation()) {
         if (q->event_fd >= 0) {
@@ -103,6 +104,7 @@ static int queue_usable(struct aifs_queue *q)
             queue_init(q);
     }
     pthread_mutex_unlock(&q->fs->reviving);
+    pthread_setcancelstate(cancel_state, NULL);
     return err;
 }
 

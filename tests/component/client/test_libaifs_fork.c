@@ -382,7 +382,8 @@ static void *look_and_end(void *arg)
     struct stat st;
 
     pthread_cancel(pthread_self());
-    (void)aifs_stat(fs, arg, &st);
+    (void)aifs_stat(fs, "/looked", &st);
+    (void)aifs_queue_fd(arg);
     pthread_testcancel();
     return NULL;
 }
@@ -390,19 +391,23 @@ static void *look_and_end(void *arg)
 START_TEST(a_thread_that_is_cancelled_while_it_mounts_again_keeps_nobody_waiting)
 {
     struct aifs_file *f = make("/looked", 1000);
+    struct aifs_queue *q = aifs_queue_create(fs);
+    int fd = aifs_queue_fd(q);
     pid_t pid = fork();
 
     if (pid == 0) {
         pthread_t thread;
 
         alarm(20);
-        CHECK(pthread_create(&thread, NULL, look_and_end, "/looked") == 0);
+        CHECK(pthread_create(&thread, NULL, look_and_end, q) == 0);
         CHECK(pthread_join(thread, NULL) == 0);
+        CHECK(aifs_queue_fd(q) == fd);
         same(f, 1000, 0);
         _exit(0);
     }
     join(pid);
     ck_assert_int_eq(aifs_close(f), 0);
+    ck_assert_int_eq(aifs_queue_destroy(q), 0);
 }
 END_TEST
 
