@@ -44,16 +44,6 @@ static void seek_targets(struct core_req *q)
                                  .done = seek_found});
 }
 
-static void seek_flushed(struct flush_wait *w)
-{
-    struct core_req *q = w->q;
-
-    if (q->p.offset < q->p.inode->attr.size)
-        seek_targets(q);
-    else
-        seek_over(q, -ENXIO);
-}
-
 static void cancel_flush(struct core_req *q, int status)
 {
     flush_cancel((struct flush_wait *)q->p.flush);
@@ -69,6 +59,18 @@ static void seek_inline(struct core_req *q)
         seek_answer(q, in_data ? data : q->p.offset, size);
     else
         seek_answer(q, in_data ? q->p.offset : size, size);
+}
+
+static void seek_flushed(struct flush_wait *w)
+{
+    struct core_req *q = w->q;
+
+    if (q->p.offset >= q->p.inode->attr.size)
+        seek_over(q, -ENXIO);
+    else if (q->p.inode->in_line) /* it could not grow */
+        seek_inline(q);
+    else
+        seek_targets(q);
 }
 
 static void seek_run(struct core_req *q)

@@ -93,6 +93,35 @@ START_TEST(what_is_written_while_a_growth_is_undone_is_kept)
 }
 END_TEST
 
+static int seek_in(struct core_file *f, uint64_t offset, bool hole, uint64_t *ret_at)
+{
+    struct bed_op op;
+    int status;
+
+    bed_op_init(&op);
+    core_seek(c, &op.q, f, offset, hole);
+    status = bed_wait(&bed, &op);
+    *ret_at = status ? 0 : op.q.out.offset;
+    return status;
+}
+
+START_TEST(a_seek_whose_flush_ends_a_growth_finds_what_the_file_has)
+{
+    struct core_file *f = stored_file("grow", 1000);
+    uint64_t at;
+
+    ck_assert_int_eq(bed_write(&bed, c, f, 1000, data + 1000, 100000), 0);
+    fake_targets_fail_writes(&bed.cluster, -ENOSPC);
+    ck_assert_int_eq(seek_in(f, 10, false, &at), 0);
+    ck_assert_uint_eq(at, 10);
+    ck_assert_int_eq(seek_in(f, 10, true, &at), 0);
+    ck_assert_uint_eq(at, 1000);
+    ck_assert_int_eq(seek_in(f, 1000, true, &at), -ENXIO);
+    ck_assert(fake_inode(&bed.cluster, "grow")->attr.flags & MSG_ATTR_INLINE);
+    core_release(c, f);
+}
+END_TEST
+
 /* The first server is full; what the second one takes of a growth is of no file. */
 static void grow_in_vain(struct core_file *f, uint32_t len)
 {
@@ -280,6 +309,7 @@ END_TEST
 
 SUITE_MAIN("client-growth", setup, file_bed_teardown,
            a_small_file_that_cannot_grow_keeps_what_it_had,
+           a_seek_whose_flush_ends_a_growth_finds_what_the_file_has,
            a_growth_that_fails_while_nobody_can_be_asked_leaves_the_old_size,
            what_is_written_while_a_growth_is_undone_is_kept,
            nothing_is_left_of_a_growth_that_was_given_up,
