@@ -123,7 +123,7 @@ struct aifs_dir *aifs_opendir(struct aifs *fs, const char *path)
 
 const struct aifs_dirent *aifs_readdir(struct aifs_dir *d)
 {
-    int err;
+    int err, saved = errno; /* which tells an error from the end */
 
     if (d->dots < 2) {
         fill_dot(&d->dot, d->dots ? ".." : ".", d->dots && d->parent ? d->parent : d->ino);
@@ -138,6 +138,7 @@ const struct aifs_dirent *aifs_readdir(struct aifs_dir *d)
             (void)lib_errno(err);
             return NULL;
         }
+        errno = saved;
     }
     return &d->page[d->at++];
 }
