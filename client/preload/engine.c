@@ -42,7 +42,7 @@
 #include "client/preload/preload_int.h"
 
 #define ATTRIBUTE "user.aifs.mount"
-#define END_S     1          /* a process that ends waits so long for its other threads */
+#define END_S     1 /* a process that ends waits so long for its other threads, and servers */
 #define READ_MAX  0x7ffff000 /* as read(2) */
 /* One that is never used again, where the kernel has it (6.8). */
 #define MNT_ID (STATX_MNT_ID | 0x4000u)
@@ -426,7 +426,7 @@ static void tell(void)
 }
 
 /* Nobody is in libaifs, and nobody gets in any more. */
-static void give_back(void)
+static bool give_back(const struct timespec *until)
 {
     for (int fd = 0; fd < PRELOAD_FDS; fd++) {
         struct file *f = entry_clear(&entries[fd]);
@@ -436,7 +436,7 @@ static void give_back(void)
             free(f);
         }
     }
-    preload_mounts_end();
+    return preload_mounts_end(until);
 }
 
 /* Nobody gets in, and those who are in come out: false, not in time. Under the lock. */
@@ -460,9 +460,7 @@ bool preload_vacate(void)
     until.tv_sec += END_S;
     if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until) == 0) {
         others = ended; /* who ends has its own word */
-        done = !others && all_out(&until);
-        if (done)
-            give_back();
+        done = !others && all_out(&until) && give_back(&until);
         ended = others;
         pthread_mutex_unlock(&lock);
     }
@@ -484,7 +482,7 @@ void preload_end(void)
     if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until) == 0) {
         if (!ended) {
             if (all_out(&until))
-                give_back();
+                (void)give_back(&until);
             tell();
         }
         pthread_mutex_unlock(&lock);

@@ -5,6 +5,8 @@
  * meanwhile the kernel serves. The table is full: the kernel serves, too.
  */
 #include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,10 +134,46 @@ void preload_mounts_forget(void)
     n_mounts = 0;
 }
 
-void preload_mounts_end(void)
+struct ending { /* of mounts: who waits for it may be gone before it */
+    struct aifs *fs[PRELOAD_MOUNTS];
+    unsigned n;
+    sem_t done;
+};
+
+static void *unmount_all(void *arg)
 {
-    for (unsigned k = 0; k < n_mounts; k++)
+    struct ending *e = arg;
+
+    while (e->n)
+        preload_lib.unmount(e->fs[--e->n]);
+    sem_post(&e->done);
+    return NULL;
+}
+
+bool preload_mounts_end(const struct timespec *until)
+{
+    struct ending *e = calloc(1, sizeof *e);
+    pthread_t thread;
+    bool done;
+
+    for (unsigned k = 0; e && k < n_mounts; k++)
         if (mounts[k].fs)
-            preload_lib.unmount(mounts[k].fs);
+            e->fs[e->n++] = mounts[k].fs;
     n_mounts = 0;
+    if (!e)
+        return false;
+    sem_init(&e->done, 0, 0);
+    if (pthread_create(&thread, NULL, unmount_all, e) != 0) {
+        free(e);
+        return false;
+    }
+    done = sem_clockwait(&e->done, CLOCK_MONOTONIC, until) == 0;
+    if (!done) {
+        pthread_detach(thread);
+        return false;
+    }
+    pthread_join(thread, NULL);
+    sem_destroy(&e->done);
+    free(e);
+    return true;
 }

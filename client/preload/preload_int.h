@@ -29,6 +29,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #define PRELOAD_BYTES                                                                              \
     (1024u * 1024)            /* below, the page cache and read-ahead of the kernel are quicker */
@@ -53,7 +54,9 @@ extern struct preload_lib preload_lib;
 /* The mount that says this of itself, "SOURCE\nOPTIONS"; NULL: there is none, or not now. */
 struct aifs *preload_mount_of(const char *text);
 bool preload_mounted(void); /* any */
-void preload_mounts_end(void);
+/* By a thread of its own: a server that is away is waited for until then only. false: it goes on,
+ * or is left to the session's lease. */
+bool preload_mounts_end(const struct timespec *until);
 void preload_mounts_forget(void); /* in a child: they are the parent's */
 
 /* ---- engine.c, ours.c ---- */

@@ -37,6 +37,7 @@ static char path[PATH_MAX];
 static unsigned mounted, unmounted;
 static int poller, event; /* descriptors of the latest mount */
 static sem_t go, gone;
+static bool server_is_away;
 static uint8_t *buf, *buf2;
 static void (*in_mount)(void);
 static void (*in_pread)(void);    /* once */
@@ -78,6 +79,8 @@ static int fake_mount(const char *source, const char *options, struct fake **ret
 
 static int fake_unmount(struct fake *fs)
 {
+    while (server_is_away)
+        pause();
     ck_assert(close(fs->poller) == 0 && close(fs->event) == 0);
     free(fs);
     unmounted++;
@@ -448,6 +451,24 @@ START_TEST(a_number_of_libaifs_that_the_program_wants_is_its_own)
 }
 END_TEST
 
+START_TEST(a_process_ends_while_a_server_is_away)
+{
+    int status;
+    pid_t pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    if (!pid) {
+        int fd = file_open();
+
+        read_piece(fd, buf, 0, 's');
+        server_is_away = true;
+        exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 static bool has_attributes(void)
 {
     const char *base = getenv("TMPDIR");
@@ -475,7 +496,8 @@ int main(void)
                                   a_thread_that_is_cancelled_inside_holds_nobody_up,
                                   what_libaifs_has_open_is_not_the_programs_to_close,
                                   a_number_of_libaifs_that_the_program_wants_is_its_own,
-                                  at_exit_mounts_end_before_what_was_there_before_them};
+                                  at_exit_mounts_end_before_what_was_there_before_them,
+                                  a_process_ends_while_a_server_is_away};
 
     if (!has_attributes()) {
         printf("no user attributes in the directory for temporary files\n");
