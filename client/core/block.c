@@ -281,6 +281,17 @@ void block_dirty_valid(struct block *b)
     inode_mark_dirty(b->inode);
 }
 
+bool block_unsaved(const struct block *b, struct extents *ret_unsaved)
+{
+    *ret_unsaved = b->dirty;
+    if (!extents_add_all(ret_unsaved, &b->unc) || !extents_add_all(ret_unsaved, &b->committing))
+        return false;
+    for (unsigned k = 0; k < BLOCK_FLYING_MAX; k++)
+        if (extents_add(ret_unsaved, b->flying[k].start, b->flying[k].end))
+            return false;
+    return true;
+}
+
 bool block_forget_clean(struct block *b)
 {
     struct extents keep = b->dirty;
@@ -323,6 +334,20 @@ void block_drop(struct block *b)
         b->inode->n_blocks--;
     }
     block_settle(b);
+}
+
+void block_doubt(struct block *b)
+{
+    struct extents keep;
+
+    if (block_clean(b)) {
+        block_drop(b);
+        return;
+    }
+    if (b->fill)
+        b->fill->len = 0;
+    if (!b->inode->in_line && block_unsaved(b, &keep))
+        b->valid = keep;
 }
 
 void blocks_drop_all(struct core_inode *i, bool also_dirty)
@@ -394,7 +419,7 @@ int block_fill(struct block *b, uint32_t start, uint32_t end, bool ahead)
     struct core_inode *i = b->inode;
     struct core *c = i->core;
     uint32_t unit = stripe_block_bytes(&i->layout), from, to;
-    uint64_t base = b->index * unit;
+    uint64_t base = b->index * unit, size = i->attr.size > base ? i->attr.size - base : 0;
     struct stripe_piece p = stripe_cut(&i->layout, base, base + unit);
     struct buf *into = b->buf;
     struct extent gap;
@@ -428,7 +453,9 @@ int block_fill(struct block *b, uint32_t start, uint32_t end, bool ahead)
     io->n_iov = 1;
     io->block = b;
     io->start = from;
-    io->len = to - from;
+    /* A target that has yet to hear of a cut brings what was behind it, wherever the end is then.
+     */
+    io->len = (uint32_t)(MAX(MIN((uint64_t)to, size), (uint64_t)from) - from);
     io->range = (struct msg_range){p.chunk, p.chunk_offset + from, to - from};
     io->ahead = ahead;
     if (ahead) {

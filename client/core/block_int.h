@@ -71,6 +71,9 @@ void block_spend(struct block *b);                      /* is not expected to be
 /* [start, end) holds new bytes. -ENOSPC: too scattered; send the block first. */
 int block_set_dirty(struct block *b, uint32_t start, uint32_t end) MUST_USE;
 void block_dirty_valid(struct block *b); /* all that is valid is dirty */
+/* What a target has not taken and made durable yet; false: it is in too many pieces to tell. */
+bool block_unsaved(const struct block *b, struct extents *ret_unsaved);
+void block_doubt(struct block *b); /* only what is unsaved is known to be right */
 /* Of an idle block: what can be read again is not valid any more. false: it has got no simpler. */
 bool block_forget_clean(struct block *b);
 void blocks_drop_all(struct core_inode *i, bool also_dirty);

@@ -129,23 +129,11 @@ void scatter_gather(struct block *b, uint8_t *dst)
     scatter_free(b);
 }
 
-/* What a target has not taken and made durable yet. */
-static bool unsaved(const struct block *b, struct extents *ret_keep)
-{
-    *ret_keep = b->dirty;
-    if (!extents_add_all(ret_keep, &b->unc) || !extents_add_all(ret_keep, &b->committing))
-        return false;
-    for (unsigned k = 0; k < BLOCK_FLYING_MAX; k++)
-        if (extents_add(ret_keep, b->flying[k].start, b->flying[k].end))
-            return false;
-    return true;
-}
-
 void scatter_tidy(struct block *b)
 {
     struct extents keep;
 
-    if (!b->scatter || !unsaved(b, &keep))
+    if (!b->scatter || !block_unsaved(b, &keep))
         return;
     b->valid = keep;
     for (uint32_t k = b->scatter->n; k-- > 0;) {

@@ -30,15 +30,32 @@ struct truncation {
 
 static void truncation_begin(struct truncation *t);
 
+/* Of what is cached behind size, only what is to be written is known to be in the file. */
+static void doubt_cache(struct core_inode *i, uint64_t size)
+{
+    uint32_t unit = i->layout_known ? stripe_block_bytes(&i->layout) : CORE_LARGE_BYTES;
+    struct list *l, *tmp;
+
+    list_for_each_safe (l, tmp, &i->blocks) {
+        struct block *b = list_entry(l, struct block, by_inode);
+
+        if ((b->index + 1) * unit > size)
+            block_doubt(b);
+    }
+}
+
 static void truncation_end(struct truncation *t, int status)
 {
     struct core_req *q = t->q;
     struct core_inode *i = t->inode;
+    uint64_t size = t->set.size;
 
     list_remove(&t->link);
     mem_free(t);
-    if (status) /* it may have been made all the same */
+    if (status) { /* it may have been made all the same */
         inode_doubt_size(i);
+        doubt_cache(i, size);
+    }
     if (q && !status)
         inode_entry(i, &q->entry);
     i->held_from = UINT64_MAX;

@@ -524,7 +524,8 @@ START_TEST(a_copy_without_a_lease_of_a_soft_mount_gives_up)
 }
 END_TEST
 
-START_TEST(a_forced_unmount_ends_a_copy_without_a_lease)
+START_TEST(a_forced_unmount_ends_a_copy_without_a_lease,
+    more_copies_at_once_than_there_is_memory_for_all_end)
 {
     struct core *by = bed_mount(&bed, NULL);
     struct written_twice w;
@@ -543,6 +544,42 @@ START_TEST(a_forced_unmount_ends_a_copy_without_a_lease)
 }
 END_TEST
 
+/* Each piece waits in memory while there is some found for it to go to. */
+START_TEST(more_copies_at_once_than_there_is_memory_for_all_end)
+{
+    struct core_file *f[12], *g[12];
+    struct core_options o;
+    struct bed_op op[12];
+    char name[16];
+
+    core_options_default(&o);
+    o.memory_limit = 32 * MIB;
+    file_bed_remount(&o);
+    bed_pattern(data, 2 * MIB, 0, 1);
+    for (unsigned k = 0; k < ARRAY_LEN(f); k++) {
+        snprintf(name, sizeof name, "from%u", k);
+        f[k] = stored_file(name, MIB);
+        core_advise(f[k], 0, 0, CORE_ADVICE_DONTNEED);
+        snprintf(name, sizeof name, "to%u", k);
+        g[k] = bed_create(&bed, c, name);
+        bed_op_init(&op[k]);
+    }
+    for (unsigned k = 0; k < ARRAY_LEN(f); k++)
+        core_copy(c, &op[k].q, f[k], 0, g[k], k, MIB);
+    bed_spin(&bed, NS_PER_MS);
+    core_cancel(&op[11].q); /* waits for its turn */
+    for (unsigned k = 0; k < ARRAY_LEN(f); k++) {
+        ck_assert_int_eq(bed_wait(&bed, &op[k]), k == 11 ? -EINTR : 0);
+        if (k < 11)
+            ck_assert_int_eq(bed_read(&bed, c, g[k], k, back, MIB), MIB);
+        if (k < 11)
+            ck_assert_int_eq(memcmp(back, data, MIB), 0);
+        core_release(c, f[k]);
+        core_release(c, g[k]);
+    }
+}
+END_TEST
+
 SUITE_MAIN(
     "client-ranges", setup, file_bed_teardown, what_is_punched_is_zeros_here_and_on_the_targets,
     what_was_punched_is_not_written_again_after_a_restart,
@@ -554,4 +591,5 @@ SUITE_MAIN(
     what_cannot_be_is_refused, pages_go_where_they_belong_through_a_file_that_appends,
     data_and_holes_are_found_over_all_stripes, ranges_are_copied_with_what_is_not_written_yet,
     a_copy_that_is_interrupted_ends, a_copy_without_a_lease_ends_when_it_is_interrupted,
-    a_copy_without_a_lease_of_a_soft_mount_gives_up, a_forced_unmount_ends_a_copy_without_a_lease)
+    a_copy_without_a_lease_of_a_soft_mount_gives_up, a_forced_unmount_ends_a_copy_without_a_lease,
+    more_copies_at_once_than_there_is_memory_for_all_end)

@@ -306,12 +306,91 @@ START_TEST(an_open_that_waits_for_a_cut_can_be_interrupted)
 }
 END_TEST
 
-SUITE_MAIN("client-truncate", setup, file_bed_teardown,
-           what_a_truncate_has_cut_is_not_written_again_after_a_restart,
-           a_truncate_that_fails_loses_nothing, what_a_truncate_will_cut_is_not_written_before_it,
-           a_flush_during_a_truncate_ends_after_it, a_size_that_is_being_cut_is_asked_for,
-           a_small_file_is_sent_as_it_was_when_its_flush_began,
-           an_answer_from_behind_a_cut_brings_its_size_too,
-           a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_lease_has_come,
-           nobody_has_a_file_that_an_open_is_cutting_before_that_is_answered,
-           an_open_that_waits_for_a_cut_can_be_interrupted)
+/* The file has been cut, and its targets have not heard of it yet: a read that is under way finds
+ * there what was behind the end. It arrives when all of them have cut it and it has grown again. */
+static struct core_file *cut_while_fetched(struct bed_late *late)
+{
+    struct core_file *f = stored_file("ahead", 2 * MIB);
+    struct fake_inode *i = fake_inode(&bed.cluster, "ahead");
+    struct msg_setattr_req set = {.ino = core_file_ino(f), .set = MSG_SET_MODE, .mode = 0640};
+    struct bed_op op;
+
+    core_advise(f, 0, 0, CORE_ADVICE_DONTNEED);
+    i->attr.truncate_gen++;
+    i->attr.size = 5000;
+    bed_op_init(&op);
+    core_setattr(c, &op.q, &set, f);
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    ck_assert_uint_eq(op.q.entry.attr.size, 5000);
+    bed_answer_late(late, 300 * NS_PER_MS);
+    core_advise(f, 0, 5000, CORE_ADVICE_WILLNEED);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    i->attr.truncate_gen--; /* it is that cut */
+    fake_targets_cut(&bed.cluster, i, 5000);
+    memset(data + 5000, 0, 2 * MIB - 5000);
+    return f;
+}
+
+START_TEST(
+    what_was_cut_does_not_come_back_with_what_was_read_ahead_when_a_truncate_adds_to_the_file)
+{
+    struct bed_late late;
+    struct core_file *f = cut_while_fetched(&late);
+
+    ck_assert_int_eq(bed_truncate(&bed, c, f, MIB), 0);
+    bed_spin(&bed, NS_PER_S);
+    ck_assert_uint_ge(late.n, 2);
+    net_loop_set_policy(NULL, NULL);
+    expect_read(f, 0, data, MIB);
+    core_release(c, f);
+}
+END_TEST
+
+START_TEST(nor_when_a_write_behind_its_end_does)
+{
+    struct bed_late late;
+    struct core_file *f = cut_while_fetched(&late);
+
+    memset(data + 8192, 0x77, 100);
+    ck_assert_int_eq(bed_write(&bed, c, f, 8192, data + 8192, 100), 0);
+    bed_spin(&bed, NS_PER_S);
+    ck_assert_uint_ge(late.n, 2);
+    net_loop_set_policy(NULL, NULL);
+    expect_read(f, 0, data, 8292);
+    core_release(c, f);
+}
+END_TEST
+
+/* A mount that gave up waiting for the answer, say. */
+START_TEST(what_a_truncate_has_cut_that_seemed_to_fail_does_not_come_back_from_the_cache)
+{
+    struct core_file *f = stored_file("cut", 2 * MIB);
+    struct fake_inode *i = fake_inode(&bed.cluster, "cut");
+
+    expect_read(f, 0, data, 2 * MIB);
+    bed.cluster.fail_setattr = -EIO;
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 5000), -EIO);
+    bed.cluster.fail_setattr = 0;
+    fake_targets_cut(&bed.cluster, i, 5000);
+    i->attr.size = 5000;
+    i->attr.change = ++bed.cluster.change;
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 2 * MIB), 0);
+    memset(data + 5000, 0, 2 * MIB - 5000);
+    expect_read(f, 0, data, 2 * MIB);
+    core_release(c, f);
+}
+END_TEST
+
+SUITE_MAIN(
+    "client-truncate", setup, file_bed_teardown,
+    what_a_truncate_has_cut_is_not_written_again_after_a_restart,
+    a_truncate_that_fails_loses_nothing, what_a_truncate_will_cut_is_not_written_before_it,
+    a_flush_during_a_truncate_ends_after_it, a_size_that_is_being_cut_is_asked_for,
+    a_small_file_is_sent_as_it_was_when_its_flush_began,
+    an_answer_from_behind_a_cut_brings_its_size_too,
+    a_shared_read_that_a_cut_overtakes_ends_where_the_file_does_though_a_lease_has_come,
+    nobody_has_a_file_that_an_open_is_cutting_before_that_is_answered,
+    an_open_that_waits_for_a_cut_can_be_interrupted,
+    what_was_cut_does_not_come_back_with_what_was_read_ahead_when_a_truncate_adds_to_the_file,
+    nor_when_a_write_behind_its_end_does,
+    what_a_truncate_has_cut_that_seemed_to_fail_does_not_come_back_from_the_cache)
