@@ -3,6 +3,10 @@
  * copy_file_range(2) through this client: read a piece, write it from the buffers it lies in, and
  * so on. Both go through the cache and the checksums like any other read and write.
  *
+ * A piece is kept in memory until there is some that it can be written to. So no more copies go on
+ * at a time than leave enough of it (core_mem.copies_max), piece by piece in turn; the others wait
+ * without one.
+ *
  * Failure: what was copied before an error or an interrupt counts; with nothing copied it is the
  * result. A copy is at most COPY_MAX long, so that it never keeps a file for long.
  */
@@ -20,7 +24,24 @@ struct copy {
     bool reading;
 };
 
-static void copy_read(struct copy *y);
+static void copy_turn(struct copy *y);
+
+/* Not from here: pieces that are cached are copied at once, and would be one call inside of the
+ * other. */
+static void copy_wake(struct core *c)
+{
+    if (list_empty(&c->mem.copiers) || c->mem.copy_next_due)
+        return;
+    c->mem.copy_next_due = true;
+    reactor_defer(c->reactor, &c->mem.copy_next);
+}
+
+/* Its piece is copied, or was not to be had. */
+static void copy_rests(struct copy *y)
+{
+    y->q->p.core->mem.copies--;
+    copy_wake(y->q->p.core);
+}
 
 static void copy_over(struct copy *y)
 {
@@ -45,10 +66,11 @@ static void copy_written(struct core_req *part, int status)
     y->left -= bytes;
     y->from_offset += bytes;
     y->to_offset += bytes;
+    copy_rests(y);
     if (status || !y->left || y->q->p.cancelled)
         copy_over(y);
     else
-        copy_read(y);
+        copy_turn(y);
 }
 
 static void copy_was_read(struct core_req *part, int status)
@@ -71,6 +93,7 @@ static void copy_was_read(struct core_req *part, int status)
     } else if (!status) {
         core_read_done(part); /* the end of the file */
     }
+    copy_rests(y);
     copy_over(y);
 }
 
@@ -97,6 +120,46 @@ static void cancel_copy(struct core_req *q, int status)
     q->p.cancelled = true;
     if (part->p.cancel)
         part->p.cancel(part, status);
+}
+
+static void cancel_turn(struct core_req *q, int status)
+{
+    struct copy *y = (struct copy *)(uintptr_t)q->p.n1;
+
+    list_remove(&q->p.wait);
+    y->status = status;
+    copy_over(y);
+}
+
+static void copy_go(struct core_req *q)
+{
+    q->p.core->mem.copies++;
+    req_wait(q, "copies", cancel_copy);
+    copy_read((struct copy *)(uintptr_t)q->p.n1);
+}
+
+void copy_next(struct reactor_work *w)
+{
+    struct core_mem *m = container_of(w, struct core_mem, copy_next);
+
+    m->copy_next_due = false;
+    for (uint32_t n = m->copies_max; n && m->copies < m->copies_max && !list_empty(&m->copiers);
+         n--)
+        copy_go(list_entry(list_pop_front(&m->copiers), struct core_req, p.wait));
+}
+
+static void copy_turn(struct copy *y)
+{
+    struct core_req *q = y->q;
+    struct core_mem *m = &q->p.core->mem;
+
+    if (m->copies < m->copies_max && list_empty(&m->copiers)) {
+        copy_go(q);
+        return;
+    }
+    req_wait(q, "waits for other copies", cancel_turn);
+    list_push_back(&m->copiers, &q->p.wait);
+    copy_wake(q->p.core);
 }
 
 static bool overlaps(const struct copy *y)
@@ -150,6 +213,5 @@ void core_copy(struct core *c, struct core_req *q, struct core_file *from, uint6
     from->busy++;
     to->busy++;
     q->p.n1 = (uint64_t)(uintptr_t)y;
-    req_wait(q, "copies", cancel_copy);
-    copy_read(y);
+    copy_turn(y);
 }

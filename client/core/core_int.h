@@ -431,6 +431,7 @@ void lease_give_up(struct core_inode *i, enum msg_lease keep);
 bool lease_only_to_grow(const struct core_inode *i);
 
 void truncate_run(struct core_req *q);
+void copy_next(struct reactor_work *w); /* core.mem.copy_next */
 void punch_wait(struct core_req *q, void (*resume)(struct core_req *q));
 void punch_tick(struct core *c);
 bool file_is_current(const struct core_file *f); /* its open is one of the session's */

@@ -43,6 +43,10 @@ static_assert(MEM_SLABS_MAX > SLABS_SMALL, "see mem_budget_init()");
  * theirs elsewhere, so that there is always some for those who wait. */
 #define ROOMS_MAX 4u
 
+/* The same for copies, whose pieces wait for memory to be written to; of each size, of which the
+ * smallest mounts have as much. */
+#define COPY_SHARE_BYTES SLAB_BYTES
+
 /* For scattered blocks: at most, at once, and how much of it is worth writing back. */
 #define PAGES_BYTES       (32u * MIB)
 #define PAGES_FLUSH_BYTES (4u * MIB)
@@ -94,6 +98,9 @@ int mem_budget_init(struct core *c)
     struct core_mem *m = &c->mem;
 
     list_init(&m->waiters);
+    list_init(&m->copiers);
+    m->copy_next.fn = copy_next;
+    m->copies_max = UINT32_MAX;
     m->wake.fn = wake;
     m->commit.fn = commit_all;
     reactor_timer_init(&m->grow_timer, grow_timer);
@@ -111,6 +118,9 @@ int mem_budget_init(struct core *c)
                                        .max_bytes = share,
                                        .eager_bytes = eager_bytes[k]};
     }
+    for (unsigned k = 0; k < MEM_CLASSES; k++)
+        if (m->cls[k].max_bytes)
+            m->copies_max = (uint32_t)MIN(m->cls[k].max_bytes / COPY_SHARE_BYTES, m->copies_max);
     m->pages = (struct mem_class){
         .buf_bytes = SCATTER_PAGE_BYTES, .first_bytes = SLAB_FIRST_BYTES, .max_bytes = pages};
     m->pages_to_flush = (uint32_t)MIN(pages / 2, PAGES_FLUSH_BYTES) / SCATTER_PAGE_BYTES;

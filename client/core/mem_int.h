@@ -33,7 +33,11 @@ struct core_mem {
     struct mem_class pages;              /* of scattered blocks */
     uint32_t used_pages, pages_to_flush; /* to_flush: so many, and what is dirty is written back */
     uint32_t rooms;                      /* given by core_write_room() and not back */
-    struct list waiters;                 /* struct core_req.p.wait */
+    uint32_t copies, copies_max;         /* pieces that copies hold; so many at once */
+    struct list copiers;                 /* struct core_req.p.wait: copies without one, and */
+    struct reactor_work copy_next;       /* what gives them one */
+    bool copy_next_due;
+    struct list waiters; /* struct core_req.p.wait */
     struct reactor_work wake, commit;
     bool waking, commit_asked;
     uint64_t empties;
