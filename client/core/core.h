@@ -323,6 +323,9 @@ void core_forget(struct core *c, uint64_t ino);
 void core_readdir(struct core *c, struct core_req *q, uint64_t ino, uint64_t cookie,
                   uint32_t max_bytes, bool plus);
 int core_dirent_next(struct core_req *q, struct core_dirent *ret_entry) MUST_USE;
+/* An entry of core_dirent_next() goes to the kernel only now: as what is known by now, or as a name
+ * alone. Its page is still there. */
+void core_dirent_again(const struct core_req *q, struct core_dirent *e);
 uint64_t core_readdir_last(const struct core_req *q); /* the cookie behind the page; 0: none */
 void core_readdir_done(struct core_req *q);
 uint32_t core_readdir_bytes(const struct core_req *q); /* memory that the page takes until then */

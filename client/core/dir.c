@@ -271,6 +271,19 @@ int core_dirent_next(struct core_req *q, struct core_dirent *ret_entry)
     return 1;
 }
 
+void core_dirent_again(const struct core_req *q, struct core_dirent *e)
+{
+    struct core *c = q->p.core;
+    const struct name_entry *n = e->has_entry ? names_get(c, q->p.ino, e->name, e->name_len) : NULL;
+    struct core_inode *i = n && n->ino == e->ino ? inode_find(c, e->ino) : NULL;
+
+    e->has_entry = i && inode_attr_fresh(i) && !e->known;
+    if (!e->has_entry)
+        return;
+    inode_entry(i, &e->entry);
+    e->entry.entry_valid_ns = core_name_valid_ns(c, true);
+}
+
 uint64_t core_readdir_last(const struct core_req *q)
 {
     const uint8_t *page = q->p.pins[0]->data;

@@ -47,9 +47,13 @@ static void run_opening(struct op *o)
                    r ? r->flags : O_RDONLY);
 }
 
+/* What others have changed meanwhile the kernel was told before it hears this: it is to ask. */
 static void pages_dropped(void *user UNUSED, void *arg, int err UNUSED)
 {
-    finish(arg, 0);
+    struct op *o = arg;
+
+    o->req.entry.entry_valid_ns = o->req.entry.attr_valid_ns = 0;
+    finish(o, 0);
 }
 
 static void finish_opening(struct op *o, int status)

@@ -254,6 +254,8 @@ static int fill(struct channel_req *q, struct fs_dir *d)
 {
     int rc;
 
+    if (d->has_next) /* it has waited here, and what it says may have been outdated */
+        core_dirent_again(&current_page(d)->req, &d->next);
     for (;;) {
         if (!d->has_next) {
             rc = core_dirent_next(&current_page(d)->req, &d->next);

@@ -115,9 +115,71 @@ START_TEST(what_the_kernel_soon_does_not_believe_any_more_is_told_again)
 }
 END_TEST
 
+/* A listing up to its second entry, which goes to the kernel when done() has been. */
+static void second_after(void (*done)(const struct core_dirent *e), bool told)
+{
+    struct core_dirent e;
+    struct bed_op op;
+
+    bed_op_init(&op);
+    core_readdir(rm.c, &op.q, RM_DIR, 0, 65536, true);
+    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
+    for (unsigned k = 0; k < 2; k++)
+        ck_assert_int_eq(core_dirent_next(&op.q, &e), 1);
+    ck_assert(e.has_entry && e.entry.entry_valid_ns > 0);
+    done(&e);
+    core_dirent_again(&op.q, &e);
+    ck_assert_int_eq(e.has_entry, told);
+    if (told)
+        ck_assert(e.entry.entry_valid_ns > 0 && e.entry.attr_valid_ns > 0);
+    core_readdir_done(&op.q);
+}
+
+static void nothing(const struct core_dirent *e)
+{
+    (void)e;
+}
+
+static void change_name(const struct core_dirent *e)
+{
+    char name[16];
+
+    memcpy(name, e->name, e->name_len);
+    name[e->name_len] = 0;
+    invalidate(RM_DIR, name);
+}
+
+static void change_file(const struct core_dirent *e)
+{
+    invalidate(e->ino, "");
+}
+
+static void pause_long(const struct core_dirent *e)
+{
+    (void)e;
+    fake_mds_forget_sessions(&rm.bed.cluster);
+    ck_assert_int_ne(rm_fsync(), 0);
+}
+
+START_TEST(what_goes_to_the_kernel_later_than_it_was_looked_at_is_told_as_it_is_then)
+{
+    rm_begin();
+    invalidate(RM_DIR, rm_name(3)); /* the kernel knows nothing more */
+    fake_mds_forget_sessions(&rm.bed.cluster);
+    ck_assert_int_ne(rm_fsync(), 0);
+    second_after(nothing, true);
+    fake_mds_forget_sessions(&rm.bed.cluster);
+    ck_assert_int_ne(rm_fsync(), 0);
+    second_after(change_name, false);
+    second_after(change_file, false);
+    second_after(pause_long, false);
+}
+END_TEST
+
 SUITE_MAIN("client-known", rm_setup, rm_teardown,
            a_second_listing_tells_nothing_that_the_first_has_told,
            what_the_kernel_forgets_is_told_again, what_somebody_else_changes_is_told_again,
            what_was_changed_here_is_told_again, a_file_of_two_names_is_always_told,
            a_name_that_changes_is_told_again, after_a_lost_session_all_is_told_again,
-           what_the_kernel_soon_does_not_believe_any_more_is_told_again)
+           what_the_kernel_soon_does_not_believe_any_more_is_told_again,
+           what_goes_to_the_kernel_later_than_it_was_looked_at_is_told_as_it_is_then)

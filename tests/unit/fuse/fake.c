@@ -226,6 +226,11 @@ int core_dirent_next(struct core_req *q, struct core_dirent *e)
     return 1;
 }
 
+void core_dirent_again(const struct core_req *q UNUSED, struct core_dirent *e)
+{
+    e->has_entry = !fake.changed;
+}
+
 uint64_t core_readdir_last(const struct core_req *q UNUSED)
 {
     return fake.page_len ? fake.page[fake.page_len - 1].cookie : 0;
@@ -402,6 +407,7 @@ void channel_reply_err(struct channel_req *q UNUSED, int err)
 
 void channel_reply_entry(struct channel_req *q UNUSED, const struct channel_entry *e)
 {
+    fake.reply_valid_ns = e->entry_timeout_ns + e->attr_timeout_ns;
     reply("entry %llu", U(e->attr->ino));
 }
 

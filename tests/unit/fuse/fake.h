@@ -23,6 +23,7 @@ struct fake {
 
     char reply[256]; /* "err -5", "entry 9", "open 0x5" */
     unsigned replies;
+    uint64_t reply_valid_ns; /* of an entry: of name and attributes together */
     uint64_t reply_fh;
     uint32_t reply_flags; /* of an OPEN */
     bool may_give;        /* the contents of any file, to the kernel */
@@ -50,6 +51,7 @@ struct fake {
     uint32_t page_bytes; /* that the latest was to have at most */
     uint64_t dir_memory; /* what all pages may take */
     bool eof;
+    bool changed; /* by others, since the page has come */
 };
 extern struct fake fake;
 

@@ -41,6 +41,8 @@ static void find(bool keep_cache)
     op_lookup(by(fake_named(&fs, CHANNEL_LOOKUP, "a"), LOSER));
     ck_assert_str_eq(fake.calls, "open_name 100 a 02;");
     fake.waiting->entry.ino = fake.waiting->entry.attr.ino = 12;
+    fake.waiting->entry.entry_valid_ns = 5;
+    fake.waiting->entry.attr_valid_ns = 7;
     fake.waiting->out.opened.keep_cache = keep_cache;
     fake_complete(0);
 }
@@ -73,6 +75,7 @@ START_TEST(pages_from_before_go_before_a_look_up_that_opens_is_answered)
     ck_assert_uint_eq(fake.replies, 1); /* of the open that lost */
     fake.notify_done(&fs, fake.notify_arg, 0);
     ck_assert_str_eq(fake.reply, "entry 12");
+    ck_assert_uint_eq(fake.reply_valid_ns, 0); /* it may have been outdated while that went on */
     fs_raced_end(&fs);
     ck_assert_uint_eq(fake.released, 1);
 }

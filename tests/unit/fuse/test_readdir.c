@@ -328,6 +328,20 @@ START_TEST(an_entry_that_did_not_fit_does_not_outlive_its_page)
 }
 END_TEST
 
+START_TEST(an_entry_that_did_not_fit_is_told_as_it_is_when_it_goes)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, true);
+    read_dir(fh, 0, 3); /* n17 was read from the page and did not fit */
+    fake.changed = true;
+    read_dir(fh, 0x80001, 2);
+    ck_assert_str_eq(fake.names, "n17@0x88001 n18@0x90001+ ");
+    close_dir(fh);
+}
+END_TEST
+
 START_TEST(what_was_asked_in_advance_for_who_lost_its_pages_is_thrown_away)
 {
     uint64_t a = open_dir(), b = open_dir();
@@ -440,6 +454,7 @@ SUITE_MAIN("fuse-readdir", setup, NULL, a_page_is_given_out_piece_by_piece,
            a_directory_closed_early_outlives_what_is_under_way,
            directories_read_in_part_give_pages_back_beyond_a_bound,
            an_entry_that_did_not_fit_does_not_outlive_its_page,
+           an_entry_that_did_not_fit_is_told_as_it_is_when_it_goes,
            what_was_asked_in_advance_for_who_lost_its_pages_is_thrown_away,
            a_page_that_somebody_waits_for_is_given_out_before_it_goes,
            a_reply_is_filled_when_the_question_for_more_has_left,
