@@ -192,14 +192,16 @@ static void on_inval_all(void *arg)
 {
     struct fs *fs = arg;
 
-    if (fs->channel)
-        channel_expire_names(fs->channel);
+    if (!fs->channel)
+        return;
+    channel_expire_names(fs->channel);
+    fs_dirs_overtaken(fs);
 }
 
 void fs_events(struct fs *fs, struct core_events *ret_events)
 {
     list_init(&fs->invals);
-    list_init(&fs->dirs);
+    fs_dirs_init(fs);
     fs->setid_epoch = 1;
     fs_raced_init(fs);
     fs_signals_init(fs);
@@ -263,6 +265,7 @@ static void on_gone(void *user)
     fs_raced_end(fs);
     fs_signals_end(fs);
     fs_give_end(fs);
+    fs_dirs_end(fs);
     if (fs->gone)
         fs->gone(fs);
 }

@@ -38,9 +38,11 @@ struct fs {
     uint64_t root;
     bool removes_by_groups; /* this user may remove names by a supplementary group only */
     uint32_t remover_uid;
-    uint32_t setid_epoch;          /* from 1; counts set-id bits set through this mount */
-    unsigned dir_pages;            /* under way or held, of all open directories */
-    struct list dirs;              /* those that hold pages, the longest unread first */
+    uint32_t setid_epoch; /* from 1; counts set-id bits set through this mount */
+    unsigned dir_pages;   /* under way or held, of all open directories */
+    struct list dirs;     /* those that hold pages, the longest unread first */
+    struct list listing;  /* struct fs_dir.listing */
+    struct reactor_timer listing_timer;
     uint64_t dir_bytes;            /* memory of what they hold */
     struct stat_counter dir_drops; /* so often one gave its pages back */
     struct list invals;            /* struct core_inval that found the notification queue full */
@@ -121,7 +123,11 @@ struct fs_dir {    /* an open directory: ops/readdir.c */
     unsigned current;                       /* the page that is read from */
     unsigned asked, held;                   /* pages under way, and the work; pages here */
     struct list link;                       /* fs.dirs */
-    struct reactor_work work;               /* fills a reply: */
+    /* fs.listing: names went to the kernel with the last reply, and it may not have taken them up
+     * yet. overtaken: it was told meanwhile that all names are old */
+    struct list listing;
+    bool overtaken;
+    struct reactor_work work; /* fills a reply: */
     struct channel_req *reply;
     bool busy, closed;
     bool no_ahead; /* the caller's groups matter: nothing is asked for in advance */
@@ -216,5 +222,8 @@ CHANNEL_OPS(FS_OP_DECLARE)
 
 uint32_t fs_open_flags(const struct core_opened *opened, uint32_t flags);
 void fs_dir_free(struct fs_dir *d);
+void fs_dirs_init(struct fs *fs);
+void fs_dirs_end(struct fs *fs);
+void fs_dirs_overtaken(struct fs *fs); /* the kernel has just been told that all names are old */
 
 #endif

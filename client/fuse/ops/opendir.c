@@ -14,5 +14,6 @@ void op_opendir(struct channel_req *q)
         return;
     }
     list_init(&d->link);
+    list_init(&d->listing);
     channel_reply_open(q, (uintptr_t)d, 0);
 }

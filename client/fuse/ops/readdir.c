@@ -17,6 +17,11 @@
  * Many directories that are read in part and stay open would hold all memory there is: beyond what
  * the core grants for that, those that have not been read for longest lose their pages.
  *
+ * The kernel takes up the names of a reply some time after it has come, as of then: that all names
+ * are old, which it may have been told in between, does not hold for them. So it is told once more,
+ * when the next request about that open directory shows that it has taken them up, and at the
+ * latest after LISTING_NS.
+ *
  * Failure modes: a page asked for in advance that fails, or has become old, is forgotten, and asked
  * for again when the kernel wants it.
  */
@@ -33,6 +38,7 @@
 #define PAGE_GUESS_BYTES (64u * KIB)       /* while it is not known what the reader wants */
 #define DOTS_BYTES       320u              /* "." and ".." in the kernel's reply */
 #define AHEAD_NS         (200 * NS_PER_MS) /* older pages are not begun */
+#define LISTING_NS       (100 * NS_PER_MS)
 #define COOKIE_DOT       1u
 #define COOKIE_DOTDOT    2u
 
@@ -131,6 +137,47 @@ static void dirs_trim(struct fs *fs)
     }
 }
 
+/* ---- names that the kernel has yet to take up ---- */
+
+void fs_dirs_overtaken(struct fs *fs)
+{
+    struct list *l;
+
+    list_for_each (l, &fs->listing) {
+        list_entry(l, struct fs_dir, listing)->overtaken = true;
+    }
+    if (!list_empty(&fs->listing) && !fs->ended)
+        reactor_timer_start(fs->reactor, &fs->listing_timer,
+                            clock_mono_ns(reactor_clock(fs->reactor)) + LISTING_NS);
+}
+
+static void on_listing_timer(struct reactor_timer *t)
+{
+    struct fs *fs = container_of(t, struct fs, listing_timer);
+
+    channel_expire_names(fs->channel);
+}
+
+void fs_dirs_init(struct fs *fs)
+{
+    list_init(&fs->dirs);
+    list_init(&fs->listing);
+    reactor_timer_init(&fs->listing_timer, on_listing_timer);
+}
+
+void fs_dirs_end(struct fs *fs)
+{
+    reactor_timer_cancel(fs->reactor, &fs->listing_timer);
+}
+
+static void names_taken_up(struct fs_dir *d)
+{
+    list_remove(&d->listing);
+    if (d->overtaken && !d->fs->ended)
+        channel_expire_names(d->fs->channel);
+    d->overtaken = false;
+}
+
 static void dir_free_unused(struct fs_dir *d)
 {
     if (d->closed && !d->asked)
@@ -140,6 +187,7 @@ static void dir_free_unused(struct fs_dir *d)
 void fs_dir_free(struct fs_dir *d)
 {
     d->closed = true;
+    names_taken_up(d);
     d->asked++; /* not before the end of this function */
     pages_drop(d, 0);
     for (unsigned i = 0; i < FS_DIR_PAGES; i++)
@@ -289,6 +337,8 @@ static void reply_fill(struct channel_req *q, struct fs_dir *d)
     }
     if (rc == 0)
         page_used_up(p); /* the next READDIR asks for more, or hears that there is none */
+    if (q->io.plus)
+        list_push_back(&d->fs->listing, &d->listing);
     channel_reply_dir(q);
 }
 
@@ -383,6 +433,7 @@ static bool page_turn(const struct channel_req *q, struct fs_dir *d)
 static void dir_request(const struct channel_req *q, struct fs_dir *d)
 {
     d->fs = fs_of(q);
+    names_taken_up(d);
     d->ino = fs_ino(d->fs, q->node);
     d->uid = q->uid;
     d->gid = q->gid;

@@ -342,6 +342,42 @@ START_TEST(an_entry_that_did_not_fit_is_told_as_it_is_when_it_goes)
 }
 END_TEST
 
+/* The kernel takes up names with what it has been told of all names by then. */
+START_TEST(names_that_the_kernel_had_yet_to_take_up_when_all_were_outdated_are_outdated_again)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, true);
+    read_dir(fh, 0, 3);
+    fs_dirs_overtaken(&fs);
+    ck_assert_uint_eq(fake.names_expired, 0);
+    fake.timer->fn(fake.timer); /* nobody has read on */
+    ck_assert_uint_eq(fake.names_expired, 1);
+    read_dir(fh, 0x80001, 1);
+    ck_assert_uint_eq(fake.names_expired, 2);
+    read_dir(fh, 0x88001, 9);
+    ck_assert_uint_eq(fake.names_expired, 2);
+    fs_dirs_overtaken(&fs);
+    close_dir(fh);
+    ck_assert_uint_eq(fake.names_expired, 3);
+}
+END_TEST
+
+START_TEST(who_lists_names_only_outdates_none)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, true);
+    read_names(fh, 0, 3);
+    fs_dirs_overtaken(&fs);
+    ck_assert_ptr_null(fake.timer);
+    close_dir(fh);
+    ck_assert_uint_eq(fake.names_expired, 0);
+}
+END_TEST
+
 START_TEST(what_was_asked_in_advance_for_who_lost_its_pages_is_thrown_away)
 {
     uint64_t a = open_dir(), b = open_dir();
@@ -455,6 +491,8 @@ SUITE_MAIN("fuse-readdir", setup, NULL, a_page_is_given_out_piece_by_piece,
            directories_read_in_part_give_pages_back_beyond_a_bound,
            an_entry_that_did_not_fit_does_not_outlive_its_page,
            an_entry_that_did_not_fit_is_told_as_it_is_when_it_goes,
+           names_that_the_kernel_had_yet_to_take_up_when_all_were_outdated_are_outdated_again,
+           who_lists_names_only_outdates_none,
            what_was_asked_in_advance_for_who_lost_its_pages_is_thrown_away,
            a_page_that_somebody_waits_for_is_given_out_before_it_goes,
            a_reply_is_filled_when_the_question_for_more_has_left,
