@@ -117,8 +117,8 @@ struct fs_dir_page {
 struct fs_dir {    /* an open directory: ops/readdir.c */
     struct fs *fs; /* this and what follows: of the request in hand */
     uint64_t ino;
-    uint32_t uid, gid;
-    bool plus, begun; /* begun: the first one, which tells nothing about the next */
+    uint32_t uid, gid; /* of who has opened it, whoever reads */
+    bool plus, begun;  /* begun: the first one, which tells nothing about the next */
     struct fs_dir_page pages[FS_DIR_PAGES]; /* a ring */
     unsigned current;                       /* the page that is read from */
     unsigned asked, held;                   /* pages under way, and the work; pages here */

@@ -13,6 +13,8 @@ void op_opendir(struct channel_req *q)
         channel_reply_err(q, -ENOMEM);
         return;
     }
+    d->uid = q->uid;
+    d->gid = q->gid;
     list_init(&d->link);
     list_init(&d->listing);
     channel_reply_open(q, (uintptr_t)d, 0);

@@ -17,6 +17,10 @@
  * Many directories that are read in part and stay open would hold all memory there is: beyond what
  * the core grants for that, those that have not been read for longest lose their pages.
  *
+ * Who has opened a directory may list it, whatever has become of the process since (it has dropped
+ * root, or handed the descriptor on): the server is asked in the name of the opener. Supplementary
+ * groups, where the server refuses without, are those of who reads.
+ *
  * The kernel takes up the names of a reply some time after it has come, as of then: that all names
  * are old, which it may have been told in between, does not hold for them. So it is told once more,
  * when the next request about that open directory shows that it has taken them up, and at the
@@ -394,6 +398,8 @@ static void run(struct op *o)
     if (p->state != FS_PAGE_NONE)
         return;
     p->req.cred = o->req.cred;
+    p->req.cred.uid = d->uid;
+    p->req.cred.gid = d->gid;
     page_ask(d, p, q->io.offset, d->begun ? first_bytes(q) : page_bytes(q->io.plus), q->io.plus);
 }
 
@@ -435,8 +441,6 @@ static void dir_request(const struct channel_req *q, struct fs_dir *d)
     d->fs = fs_of(q);
     names_taken_up(d);
     d->ino = fs_ino(d->fs, q->node);
-    d->uid = q->uid;
-    d->gid = q->gid;
     d->plus = q->io.plus;
     d->begun = q->io.offset <= COOKIE_DOTDOT;
     if (d->held) {

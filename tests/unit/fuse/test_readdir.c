@@ -378,6 +378,23 @@ START_TEST(who_lists_names_only_outdates_none)
 }
 END_TEST
 
+START_TEST(a_directory_is_listed_with_the_rights_of_who_opened_it)
+{
+    struct channel_req *q = fake_request(&fs, CHANNEL_OPENDIR, 9);
+
+    q->uid = q->gid = 0;
+    op_opendir(q);
+    page(2, 16, false);
+    read_dir(fake.reply_fh, 0, 9); /* by 1000 */
+    ck_assert_uint_eq(fake.waiting->cred.uid, 0);
+    ck_assert_uint_eq(fake.waiting->cred.gid, 0);
+    fake_complete(0);
+    ck_assert_uint_eq(fake.waiting->cred.uid, 0); /* the page behind it */
+    fake_complete(0);
+    close_dir(fake.reply_fh);
+}
+END_TEST
+
 START_TEST(what_was_asked_in_advance_for_who_lost_its_pages_is_thrown_away)
 {
     uint64_t a = open_dir(), b = open_dir();
@@ -493,6 +510,7 @@ SUITE_MAIN("fuse-readdir", setup, NULL, a_page_is_given_out_piece_by_piece,
            an_entry_that_did_not_fit_is_told_as_it_is_when_it_goes,
            names_that_the_kernel_had_yet_to_take_up_when_all_were_outdated_are_outdated_again,
            who_lists_names_only_outdates_none,
+           a_directory_is_listed_with_the_rights_of_who_opened_it,
            what_was_asked_in_advance_for_who_lost_its_pages_is_thrown_away,
            a_page_that_somebody_waits_for_is_given_out_before_it_goes,
            a_reply_is_filled_when_the_question_for_more_has_left,
