@@ -14,6 +14,8 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 
+#define INVAL_AGAIN_NS (10 * NS_PER_MS)
+
 static_assert(sizeof(struct op) <= CHANNEL_PRIV_BYTES, "an operation lives in its request");
 
 /* ---- one operation ---- */
@@ -133,8 +135,15 @@ void op_reply_entry(struct op *o)
 
 /* ---- what others have changed ---- */
 
-static void on_inval_done(void *user, void *arg, int err);
+static void on_inval_done(void *user, void *arg, int err UNUSED)
+{
+    struct fs *fs = user;
 
+    core_inval_done(fs->core, arg);
+}
+
+/* The queue is full, of whatever else, or memory is short: again in a moment, since somebody waits
+ * for it. */
 static void inval_send(struct fs *fs, struct core_inval *v)
 {
     int rc;
@@ -142,22 +151,35 @@ static void inval_send(struct fs *fs, struct core_inval *v)
     rc = fs->channel ? channel_notify_inode(fs->channel, fs_node(fs, v->ino), v->data ? 0 : -1, 0,
                                             on_inval_done, v)
                      : -ENODEV;
-    if (rc == -EAGAIN)
+    if (rc == -EAGAIN && !fs->ended) {
         list_push_back(&fs->invals, &v->link);
-    else if (rc != 0)
+        if (!reactor_timer_running(&fs->inval_timer))
+            reactor_timer_start(fs->reactor, &fs->inval_timer,
+                                clock_mono_ns(reactor_clock(fs->reactor)) + INVAL_AGAIN_NS);
+    } else if (rc != 0) {
         core_inval_done(fs->core, v);
+    }
 }
 
-static void on_inval_done(void *user, void *arg, int err UNUSED)
+static void on_inval_timer(struct reactor_timer *t)
 {
-    struct fs *fs = user;
-    struct core_inval *v = arg;
-    struct list *next;
+    struct fs *fs = container_of(t, struct fs, inval_timer);
+    struct list now, *l;
 
-    core_inval_done(fs->core, v);
-    next = list_pop_front(&fs->invals);
-    if (next)
-        inval_send(fs, list_entry(next, struct core_inval, link));
+    list_init(&now);
+    list_splice(&now, &fs->invals);
+    while ((l = list_pop_front(&now)))
+        inval_send(fs, list_entry(l, struct core_inval, link));
+}
+
+/* The kernel has nothing cached any more. */
+static void invals_end(struct fs *fs)
+{
+    struct list *l;
+
+    reactor_timer_cancel(fs->reactor, &fs->inval_timer);
+    while ((l = list_pop_front(&fs->invals)))
+        core_inval_done(fs->core, list_entry(l, struct core_inval, link));
 }
 
 static void on_inval_inode(void *arg, struct core_inval *v)
@@ -201,6 +223,7 @@ static void on_inval_all(void *arg)
 void fs_events(struct fs *fs, struct core_events *ret_events)
 {
     list_init(&fs->invals);
+    reactor_timer_init(&fs->inval_timer, on_inval_timer);
     fs_dirs_init(fs);
     fs->setid_epoch = 1;
     fs_raced_init(fs);
@@ -266,6 +289,7 @@ static void on_gone(void *user)
     fs_signals_end(fs);
     fs_give_end(fs);
     fs_dirs_end(fs);
+    invals_end(fs);
     if (fs->gone)
         fs->gone(fs);
 }

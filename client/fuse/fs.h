@@ -46,6 +46,7 @@ struct fs {
     uint64_t dir_bytes;            /* memory of what they hold */
     struct stat_counter dir_drops; /* so often one gave its pages back */
     struct list invals;            /* struct core_inval that found the notification queue full */
+    struct reactor_timer inval_timer;
     struct fs_raced raced[FS_RACED_MAX];
     unsigned n_raced;
     struct reactor_timer raced_timer;

@@ -22,7 +22,7 @@ static void finish_clear(struct op *o, int status)
         return;
     }
     /* The kernel still believes the old mode. */
-    (void)channel_notify_inode(o->q->channel, fs_node(o->fs, o->changed_ino), -1, 0, NULL, NULL);
+    channel_expire_attr(o->q->channel, fs_node(o->fs, o->changed_ino));
     begin(o);
 }
 

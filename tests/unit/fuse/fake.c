@@ -539,7 +539,7 @@ int channel_store(struct channel *c UNUSED, uint64_t node UNUSED, const struct i
 
 void channel_expire_attr(struct channel *c UNUSED, uint64_t node UNUSED)
 {
-    fake.notified++;
+    fake.attrs_expired++;
 }
 
 int channel_notify_entry(struct channel *c UNUSED, uint64_t parent UNUSED, const char *name UNUSED,

@@ -37,7 +37,7 @@ struct fake {
     bool caller_exits; /* and runs no more */
     void (*on_interrupt)(struct channel_req *q);
     struct msg_bytes target; /* of any symbolic link */
-    unsigned notified, names_expired;
+    unsigned notified, attrs_expired, names_expired;
     int notify_status;
     channel_notified_fn notify_done; /* of the latest */
     void *notify_arg;
