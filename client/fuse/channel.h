@@ -251,7 +251,7 @@ void channel_reply_xattr(struct channel_req *q, const void *value, uint32_t len)
 /* READDIR: entries are added until one does not fit (false), then sent; all in one go, since the
  * space belongs to the channel. With e the entry carries attributes (READDIRPLUS); in a plus reply
  * an entry without e is known by name only. */
-void channel_dir_begin(struct channel_req *q);
+int channel_dir_begin(struct channel_req *q) MUST_USE; /* -ENOMEM */
 bool channel_dir_add(struct channel_req *q, const char *name, uint64_t ino, uint32_t type,
                      uint64_t cookie, const struct channel_entry *e);
 void channel_reply_dir(struct channel_req *q);

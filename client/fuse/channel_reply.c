@@ -16,6 +16,8 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 
+#define DIR_ENTRY_MAX                                                                              \
+    (sizeof(struct wire_entry_out) + sizeof(struct wire_dirent) + MSG_NAME_MAX + sizeof(uint64_t))
 #define BLOCK_BYTES 131072 /* st_blksize: what stdio and cp(1) use as buffer */
 
 static void to_attr(const struct msg_attr *a, struct wire_attr *w)
@@ -262,12 +264,12 @@ void channel_reply_xattr(struct channel_req *q, const void *value, uint32_t len)
 
 /* ---- directories ---- */
 
-void channel_dir_begin(struct channel_req *q)
+/* A reply without entries is the end of the directory: what memory there is has to do for one. */
+int channel_dir_begin(struct channel_req *q)
 {
     struct channel *c = q->channel;
 
     c->dir_len = 0;
-    c->dir_room = q->io.len;
     if (c->dir_cap < q->io.len) {
         uint8_t *larger = mem_realloc(c->dir, q->io.len);
 
@@ -275,8 +277,9 @@ void channel_dir_begin(struct channel_req *q)
             c->dir = larger;
             c->dir_cap = q->io.len;
         }
-        c->dir_room = MIN(c->dir_cap, q->io.len);
     }
+    c->dir_room = MIN(c->dir_cap, q->io.len);
+    return c->dir_room < MIN(q->io.len, DIR_ENTRY_MAX) ? -ENOMEM : 0;
 }
 
 bool channel_dir_add(struct channel_req *q, const char *name, uint64_t ino, uint32_t type,

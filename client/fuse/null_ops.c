@@ -355,12 +355,12 @@ static void null_readdir(struct channel_req *q)
     struct null_inode *i = null_inode_find(fs_of(q), q->node);
     uint64_t timeout_ns = fs_of(q)->o.timeout_ns;
     struct list *l;
+    int rc = i ? channel_dir_begin(q) : -ENOENT;
 
-    if (!i) {
-        channel_reply_err(q, -ENOENT);
+    if (rc != 0) {
+        channel_reply_err(q, rc);
         return;
     }
-    channel_dir_begin(q);
     if (q->io.offset < 1)
         channel_dir_add(q, ".", q->node, DT_DIR, 1, NULL);
     if (q->io.offset < 2)

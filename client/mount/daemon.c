@@ -489,6 +489,7 @@ static void tear_down(struct mount_daemon *d)
 {
     if (d->core_mounted)
         return;
+    d->fs.ended = true; /* what has been put off answers nothing any more */
     if (d->fs.channel)
         channel_close(d->fs.channel);
     if (d->unmounting)

@@ -48,9 +48,13 @@ static void run_opening(struct op *o)
 }
 
 /* What others have changed meanwhile the kernel was told before it hears this: it is to ask. */
-static void pages_dropped(void *user UNUSED, void *arg, int err UNUSED)
+static void pages_dropped(void *user, void *arg, int err UNUSED)
 {
+    const struct fs *fs = user;
     struct op *o = arg;
+
+    if (fs->ended) /* it has been answered, or will be with all others */
+        return;
 
     o->req.entry.entry_valid_ns = o->req.entry.attr_valid_ns = 0;
     finish(o, 0);

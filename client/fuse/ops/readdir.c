@@ -325,9 +325,12 @@ static int fill(struct channel_req *q, struct fs_dir *d)
 static void reply_fill(struct channel_req *q, struct fs_dir *d)
 {
     struct fs_dir_page *p = current_page(d);
-    int rc;
+    int rc = channel_dir_begin(q);
 
-    channel_dir_begin(q);
+    if (rc != 0) {
+        channel_reply_err(q, rc);
+        return;
+    }
     if (q->io.offset < COOKIE_DOTDOT) {
         add_dots(q, d); /* a reply has room for these two at least */
         d->next_cookie = COOKIE_DOTDOT;
@@ -353,6 +356,10 @@ static void on_work(struct reactor_work *w)
 
     d->busy = false;
     d->asked--;
+    if (d->fs->ended) { /* it has been answered, or will be with all others */
+        dir_free_unused(d);
+        return;
+    }
     if (!d->closed) {
         reply_fill(q, d);
         return;
@@ -463,8 +470,12 @@ void op_readdir(struct channel_req *q)
         return;
     }
     if (current_page(d)->state == FS_PAGE_END && q->io.offset == d->next_cookie) {
-        channel_dir_begin(q);
-        channel_reply_dir(q);
+        int rc = channel_dir_begin(q);
+
+        if (rc != 0)
+            channel_reply_err(q, rc);
+        else
+            channel_reply_dir(q);
         return;
     }
     page_drop(current_page(d));

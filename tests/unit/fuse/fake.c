@@ -477,9 +477,10 @@ void channel_reply_xattr(struct channel_req *q UNUSED, const void *v, uint32_t l
     reply("xattr %.*s", (int)len, (const char *)v);
 }
 
-void channel_dir_begin(struct channel_req *q UNUSED)
+int channel_dir_begin(struct channel_req *q UNUSED)
 {
     fake.names[0] = '\0';
+    return fake.dir_status;
 }
 
 bool channel_dir_add(struct channel_req *q UNUSED, const char *name, uint64_t ino UNUSED,

@@ -32,6 +32,7 @@ struct fake {
     int store_status;
     char names[8192];  /* of a directory reply: "a@cookie " */
     unsigned dir_room; /* entries that fit */
+    int dir_status;
     int n_groups;      /* of the caller */
     bool caller_ends;  /* by a signal */
     bool caller_exits; /* and runs no more */

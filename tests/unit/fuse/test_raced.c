@@ -81,6 +81,19 @@ START_TEST(pages_from_before_go_before_a_look_up_that_opens_is_answered)
 }
 END_TEST
 
+START_TEST(pages_that_go_when_the_mount_has_ended_answer_nothing)
+{
+    unsigned replies;
+
+    lose(LOSER);
+    find(false);
+    replies = fake.replies;
+    fs_channel_ops.gone(&fs);
+    fake.notify_done(&fs, fake.notify_arg, -ENODEV);
+    ck_assert_uint_eq(fake.replies, replies);
+}
+END_TEST
+
 START_TEST(pages_that_cannot_go_leave_a_look_up_as_always)
 {
     lose(LOSER);
@@ -166,6 +179,7 @@ END_TEST
 
 SUITE_MAIN("fuse-raced", setup, NULL, who_lost_an_open_has_its_next_look_up_hold_what_it_finds,
            pages_from_before_go_before_a_look_up_that_opens_is_answered,
+           pages_that_go_when_the_mount_has_ended_answer_nothing,
            pages_that_cannot_go_leave_a_look_up_as_always, what_cannot_be_opened_is_looked_up,
            who_lost_a_link_reads_what_its_look_up_found, what_is_held_for_nobody_is_let_go,
            losers_are_remembered_up_to_a_bound)

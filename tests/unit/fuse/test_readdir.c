@@ -457,6 +457,42 @@ START_TEST(a_reply_is_filled_when_the_question_for_more_has_left)
 }
 END_TEST
 
+/* An empty reply would be the end of the directory. */
+START_TEST(without_memory_for_a_reply_a_directory_is_not_empty)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(4, 16, true);
+    fake.dir_status = -ENOMEM;
+    read_dir(fh, 0, 3);
+    ck_assert_str_eq(fake.reply, "err -12");
+    fake.dir_status = 0;
+    read_dir(fh, 0, 3);
+    ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ ");
+    close_dir(fh);
+}
+END_TEST
+
+START_TEST(what_was_put_off_answers_nothing_when_the_mount_has_ended)
+{
+    uint64_t fh = open_dir();
+    unsigned replies;
+
+    fake.hold_work = true;
+    page(2, 16, false);
+    read_dir(fh, 0, 64);
+    fake_complete(0);
+    ck_assert_ptr_nonnull(fake.work);
+    replies = fake.replies;
+    fs.ended = true;
+    fake.work->fn(fake.work);
+    ck_assert_uint_eq(fake.replies, replies);
+    fake_complete(-EIO); /* the page behind it */
+    close_dir(fh);
+}
+END_TEST
+
 START_TEST(a_directory_closed_before_its_reply_is_filled_answers)
 {
     uint64_t fh = open_dir();
@@ -514,5 +550,7 @@ SUITE_MAIN("fuse-readdir", setup, NULL, a_page_is_given_out_piece_by_piece,
            what_was_asked_in_advance_for_who_lost_its_pages_is_thrown_away,
            a_page_that_somebody_waits_for_is_given_out_before_it_goes,
            a_reply_is_filled_when_the_question_for_more_has_left,
+           without_memory_for_a_reply_a_directory_is_not_empty,
+           what_was_put_off_answers_nothing_when_the_mount_has_ended,
            a_directory_closed_before_its_reply_is_filled_answers,
            pages_of_a_reply_that_is_to_be_filled_stay)
