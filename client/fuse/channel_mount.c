@@ -20,6 +20,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/err.h"
 
+#define MOUNT_DATA_MAX 4095u /* of which mount(2) takes notice: a page */
+
 static const struct {
     const char *word;
     unsigned long flag;
@@ -91,11 +93,14 @@ int channel_mount(const char *source, const char *dir, const char *words, int *r
     channel_mount_flags(words ? words : "", &flags, &data);
     if (strbuf_failed(&data))
         rc = -ENOMEM;
+    else if (data.len > MOUNT_DATA_MAX)
+        rc = -E2BIG; /* it would cut them */
     else if (mount(source, dir, "fuse.aifs", flags, data.data) != 0)
         rc = -errno;
     strbuf_fini(&data);
     if (rc != 0) {
-        snprintf(err, err_len, "cannot mount %s: %s", dir, err_text(rc));
+        snprintf(err, err_len, "cannot mount %s: %s", dir,
+                 rc == -E2BIG ? "the options for the kernel are too long" : err_text(rc));
         return rc;
     }
     *ret_fd = fd;

@@ -101,6 +101,17 @@ int mount_check_dir(struct mount_request *m, char *err, size_t err_len)
     return MOUNT_OK;
 }
 
+void mount_kernel_words(const struct mount_request *m, bool privileged, struct strbuf *out)
+{
+    strbuf_printf(out, "%s%s%s%s", privileged ? "suid,dev," : "", m->read_only ? "ro" : "rw",
+                  conf_bool(m->conf, "relatime") ? "" : ",noatime",
+                  m->no_dir_time ? ",nodiratime" : "");
+    if (m->flags.len) {
+        strbuf_append(out, ",", 1);
+        strbuf_append(out, m->flags.data, m->flags.len);
+    }
+}
+
 /* ---- remount ---- */
 
 static const struct {
@@ -123,10 +134,13 @@ static bool daemon_is_read_only(const char *dir)
 static bool all_in_fstab(const struct mount_request *m)
 {
     FILE *f = setmntent("/etc/fstab", "re");
+    char line[16 * KIB]; /* getmntent(3) cuts what is longer than 4 KiB */
+    struct mntent entry;
     const struct mntent *e;
     const char *p = m->unknown.data;
 
-    while ((e = f ? getmntent(f) : NULL) && strcmp(e->mnt_dir, m->dir) != 0)
+    while ((e = f ? getmntent_r(f, &entry, line, sizeof(line)) : NULL) &&
+           strcmp(e->mnt_dir, m->dir) != 0)
         ;
     while (e && *p) {
         size_t n = strcspn(p, ","), len;

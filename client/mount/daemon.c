@@ -216,26 +216,30 @@ static void on_ready(struct fs *fs)
 
 static void mount_now(struct mount_daemon *d)
 {
-    char flags[2048], err[MOUNT_ERROR_BYTES];
+    char err[MOUNT_ERROR_BYTES];
+    struct strbuf words;
     struct channel_options o = {.reactor = d->fs.reactor,
                                 .kind = (enum channel_kind)conf_enum(d->m->conf, "channel"),
                                 .ops = &fs_channel_ops,
                                 .user = &d->fs,
                                 .source = d->m->source_text,
                                 .mountpoint = d->m->dir,
-                                .mount_flags = flags,
                                 .read_ahead_bytes =
                                     (uint32_t)conf_u64(d->m->conf, "kernel_read_ahead"),
                                 .posix_acl = true,
                                 .debug = d->m->debug};
     struct mountinfo info;
+    int rc = -ENOMEM;
 
     d->fs.root = core_root(d->fs.core);
-    snprintf(flags, sizeof(flags), "%s%s%s%s%s%s", geteuid() == 0 ? "suid,dev," : "",
-             d->m->read_only ? "ro" : "rw", conf_bool(d->m->conf, "relatime") ? "" : ",noatime",
-             d->m->no_dir_time ? ",nodiratime" : "", d->m->flags.len ? "," : "",
-             d->m->flags.len ? d->m->flags.data : "");
-    if (channel_open(&o, &d->fs.channel, err, sizeof(err)) != 0) {
+    strbuf_init(&words);
+    mount_kernel_words(d->m, geteuid() == 0, &words);
+    o.mount_flags = words.data;
+    snprintf(err, sizeof(err), "out of memory");
+    if (!strbuf_failed(&words))
+        rc = channel_open(&o, &d->fs.channel, err, sizeof(err));
+    strbuf_fini(&words);
+    if (rc != 0) {
         fail(d, err, false); /* nothing was written; the session is closed */
         return;
     }

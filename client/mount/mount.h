@@ -77,6 +77,9 @@ void mount_usage(const struct mount_request *m);
 /* The mount point: is there, is a directory, alive, not in use by aifs. Makes m->dir canonical.
  * 0 or an exit code. */
 int mount_check_dir(struct mount_request *m, char *err, size_t err_len) MUST_USE;
+/* What the kernel is told of the mount, as words of mount(8): into out. privileged: devices and
+ * set-id bits count where nothing says otherwise. */
+void mount_kernel_words(const struct mount_request *m, bool privileged, struct strbuf *out);
 /* mount -o remount: what the kernel alone can change. */
 int mount_remount(const struct mount_request *m, char *err, size_t err_len) MUST_USE;
 

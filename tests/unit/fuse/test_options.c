@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Arguments and -o options of mount.aifs. */
+#include <stdio.h>
 #include <string.h>
 
 #include "client/mount/mount.h"
@@ -38,6 +39,24 @@ START_TEST(words_of_the_kernel_are_passed_on)
     ck_assert_int_eq(parse("ro,nosuid,noatime,context=\"a:b:c1,c2\""), MOUNT_OK);
     ck_assert(m.read_only);
     ck_assert_str_eq(m.flags.data, "nosuid,context=\"a:b:c1,c2\"");
+}
+END_TEST
+
+START_TEST(what_the_kernel_is_told_is_as_long_as_it_is)
+{
+    char options[3100], *end = options;
+    struct strbuf words;
+
+    end += snprintf(options, sizeof options, "context=\"");
+    memset(end, 'x', 3000);
+    memcpy(end + 3000, "\",nodev", sizeof "\",nodev");
+    ck_assert_int_eq(parse(options), MOUNT_OK);
+    strbuf_init(&words);
+    mount_kernel_words(&m, true, &words);
+    ck_assert_int_eq(strncmp(words.data, "suid,dev,rw,noatime,context=\"xxx", 32), 0);
+    ck_assert_str_eq(words.data + words.len - 8, "x\",nodev");
+    ck_assert_uint_eq(words.len, strlen("suid,dev,rw,noatime,") + strlen(options));
+    strbuf_fini(&words);
 }
 END_TEST
 
@@ -217,7 +236,7 @@ START_TEST(remount_remembers_what_it_cannot_change)
 END_TEST
 
 SUITE_MAIN("mount-options", NULL, teardown, words_of_fstab_are_swallowed,
-           words_of_the_kernel_are_passed_on,
+           words_of_the_kernel_are_passed_on, what_the_kernel_is_told_is_as_long_as_it_is,
            times_of_access_are_kept_if_one_of_these_words_says_so, the_last_of_ro_and_rw_wins,
            our_options_go_to_the_configuration,
            recover_is_asked_for_by_a_word_that_mount8_passes_on, hard_undoes_soft,

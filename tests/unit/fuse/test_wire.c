@@ -387,6 +387,21 @@ START_TEST(words_of_mount_become_flags_and_the_rest_goes_to_the_kernel)
 }
 END_TEST
 
+/* The kernel cuts them, wherever that is. */
+START_TEST(more_options_than_the_kernel_takes_are_refused)
+{
+    char words[4200], err[300] = "";
+    int fd;
+
+    if (access("/dev/fuse", R_OK | W_OK) != 0)
+        return;
+    memset(words, 'x', sizeof words);
+    words[sizeof words - 1] = '\0';
+    ck_assert_int_eq(channel_mount("nowhere", "/dev/null", words, &fd, err, sizeof err), -E2BIG);
+    ck_assert_str_eq(err, "cannot mount /dev/null: the options for the kernel are too long");
+}
+END_TEST
+
 START_TEST(the_groups_of_a_process_are_those_it_has)
 {
     uint32_t groups[256];
@@ -415,4 +430,4 @@ SUITE_MAIN("wire", NULL, NULL, names_are_taken_and_must_end,
            no_more_is_forgotten_than_the_message_holds, a_request_by_the_ring_is_joined_and_decoded,
            a_request_by_the_ring_has_the_bytes_it_says,
            words_of_mount_become_flags_and_the_rest_goes_to_the_kernel,
-           the_groups_of_a_process_are_those_it_has)
+           more_options_than_the_kernel_takes_are_refused, the_groups_of_a_process_are_those_it_has)
