@@ -71,7 +71,15 @@ static int bufs_create(struct channel *c)
 
 /* ---- receive loop ---- */
 
-void channel_abandon(struct channel *c)
+static void tell_gone(struct channel *c)
+{
+    if (!c->gone_told && c->o.ops->gone)
+        c->o.ops->gone(c->o.user);
+    c->gone_told = true;
+}
+
+/* Nothing more comes from the kernel. */
+static void channel_end(struct channel *c)
 {
     if (c->gone)
         return;
@@ -79,8 +87,13 @@ void channel_abandon(struct channel *c)
     reactor_timer_cancel(c->o.reactor, &c->more);
     if (c->watch.added)
         reactor_watch_remove(c->o.reactor, &c->watch);
-    if (c->o.ops->gone)
-        c->o.ops->gone(c->o.user);
+    tell_gone(c);
+}
+
+void channel_refuse(struct channel *c)
+{
+    c->refusing = true;
+    tell_gone(c);
 }
 
 static void channel_pause(struct channel *c)
@@ -94,7 +107,7 @@ static void channel_pause(struct channel *c)
 
 static void channel_resume(struct channel *c)
 {
-    if (!c->paused || c->gone)
+    if (!c->paused || c->gone || !c->watch.added)
         return;
     if (reactor_watch_modify(c->o.reactor, &c->watch, EPOLLIN) == 0)
         c->paused = false;
@@ -117,10 +130,19 @@ static size_t receive_one(struct channel *c)
         buf_put(c, c->message_buf);
     c->message_buf = NULL;
     if (n < 0 && n != -EAGAIN && n != -EINTR)
-        channel_abandon(c);
+        channel_end(c);
     if (n < 0 || c->gone || c->paused)
         return 0;
     return MAX((size_t)n, 1u); /* a request that had ended has no length */
+}
+
+void channel_drain(struct channel *c)
+{
+    if (!c->transport || c->watch.fd < 0)
+        return;
+    channel_ring_digest(c);
+    while (!c->gone && receive_one(c)) {
+    }
 }
 
 /* A large WRITE ends the turn: what it sends leaves with the next one, which reads on behind that,
@@ -151,7 +173,7 @@ static void channel_readable(struct reactor_watch *w, uint32_t events)
     struct channel *c = container_of(w, struct channel, watch);
 
     if (c->paused && (events & (EPOLLERR | EPOLLHUP)))
-        channel_abandon(c);
+        channel_end(c);
     else
         receive(c);
 }
@@ -199,7 +221,9 @@ void channel_req_run(struct channel_req *q)
 {
     void (*fn)(struct channel_req *) = q->channel->o.ops->op[q->op];
 
-    if (fn)
+    if (q->channel->refusing)
+        channel_reply_err(q, -ENOTCONN);
+    else if (fn)
         fn(q);
     else
         channel_reply_err(q, -ENOSYS);
@@ -276,16 +300,33 @@ const char *channel_op_name(enum channel_op op)
 
 /* ---- life ---- */
 
+static void note_mount(struct channel *c)
+{
+    struct mountinfo info;
+
+    if (mountinfo_find(c->mountpoint, &info) != 1)
+        return;
+    c->major = info.major;
+    c->minor = info.minor;
+}
+
+bool channel_is_mounted(const struct channel *c)
+{
+    struct mountinfo info;
+
+    return mountinfo_find(c->mountpoint, &info) == 1 && info.major == c->major &&
+           info.minor == c->minor;
+}
+
 /* The kernel caps read-ahead at 128 KiB in INIT; a mount's own setting may be larger. */
 static void set_read_ahead(const struct channel *c)
 {
     char path[96];
-    struct mountinfo info;
     FILE *f;
 
-    if (!c->o.read_ahead_bytes || mountinfo_find(c->mountpoint, &info) != 1)
+    if (!c->o.read_ahead_bytes || !c->minor)
         return;
-    snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", info.major, info.minor);
+    snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", c->major, c->minor);
     f = fopen(path, "we");
     if (!f) {
         LOG_INFO(TAG, "read-ahead of the kernel stays at its default: %s: %m", path);
@@ -355,6 +396,7 @@ int channel_open(const struct channel_options *options, struct channel **ret_cha
         channel_close(c);
         return rc;
     }
+    note_mount(c);
     set_read_ahead(c);
     if (c->transport != &channel_ring_transport) /* which tells when the kernel has agreed */
         LOG_INFO(TAG, "channel=%s for %s", c->transport->name, c->mountpoint);
@@ -375,16 +417,19 @@ void channel_close(struct channel *c)
     if (!c)
         return;
     reactor_timer_cancel(c->o.reactor, &c->more);
+    if (c->watch.added)
+        reactor_watch_remove(c->o.reactor, &c->watch);
+    c->refusing = c->gone_told = true;
+    if (c->mounted && !c->gone) /* it may have been detached, and another be there by now */
+        c->mounted = !c->minor || channel_is_mounted(c);
     if (c->mounted && !c->gone) {
-        if (c->watch.added)
-            reactor_watch_remove(c->o.reactor, &c->watch);
-        c->gone = true;
         /* Aborts the connection, so that the notification thread cannot hang in the kernel. */
         if (umount2(c->mountpoint, MNT_FORCE | MNT_DETACH) != 0 && errno != EPERM)
             LOG_WARN(TAG, "unmount %s: %m", c->mountpoint);
     }
     channel_walk(c, req_abort, NULL);
     channel_notifier_stop(c);
+    c->gone = true;
     if (c->transport)
         c->transport->close(c);
     while ((l = list_pop_front(&c->idle)))

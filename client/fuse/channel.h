@@ -200,8 +200,11 @@ int channel_open(const struct channel_options *options, struct channel **ret_cha
 /* On the reactor's thread or after it has ended: answers what is unanswered with EIO, unmounts if
  * still mounted (lazily), stops the notification thread, frees. */
 void channel_close(struct channel *c);
-/* No more requests are read, and ops->gone is called: as if unmounted. */
-void channel_abandon(struct channel *c);
+/* No more requests are served, and ops->gone is called, as if unmounted: each is answered with
+ * ENOTCONN, since who waits for an answer holds locks of the kernel that a notification needs. */
+void channel_refuse(struct channel *c);
+/* What is mounted where it was mounted is its own mount, with nothing on top. */
+bool channel_is_mounted(const struct channel *c);
 unsigned channel_in_flight(const struct channel *c);
 /* Calls fn for every unanswered request, oldest first, until it returns false. */
 void channel_walk(struct channel *c, bool (*fn)(struct channel_req *q, uint64_t age_ns, void *arg),

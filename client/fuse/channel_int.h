@@ -88,7 +88,9 @@ struct channel {
     char *mountpoint;
     struct reactor_watch watch;
     struct reactor_timer more; /* large messages have ended a turn: on with the next */
-    bool paused, gone, mounted, ready_told;
+    bool paused, gone, mounted, ready_told, gone_told;
+    bool refusing;             /* whatever is asked for */
+    unsigned major, minor;     /* of its mount */
     bool killpriv;             /* the kernel leaves clearing set-id bits to us */
     uint32_t proto_minor;      /* of the kernel */
     bool expire_only;          /* the kernel knows WIRE_EXPIRE_ONLY */
@@ -123,6 +125,7 @@ struct channel_req *channel_req_begin(struct channel *c, enum channel_op op, uin
 void channel_req_run(struct channel_req *q); /* calls its handler */
 void channel_req_interrupted(struct channel_req *q);
 void channel_req_free(struct channel_req *q);
+void channel_drain(struct channel *c); /* refuses what the kernel has asked for meanwhile */
 /* INIT has been understood: the mount answers. */
 void channel_tell_ready(struct channel *c);
 

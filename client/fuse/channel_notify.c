@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/fuse/channel_int.h"
@@ -18,6 +19,7 @@
 #include "common/rt/thread.h"
 
 #define STORE_PIECES 20
+#define JOIN_NS      (10 * (long)NS_PER_MS)
 
 static int notice_write(const struct channel *c, int32_t code, struct iovec *iov, int n)
 {
@@ -226,13 +228,27 @@ static int notifier_start(struct channel *c, struct channel_notifier *t, const c
     return rc;
 }
 
+/* A notification may wait for a lock that is held until a request has been answered. */
+static void join_answering(struct channel_notifier *t)
+{
+    struct timespec until;
+
+    do {
+        channel_drain(t->channel);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += JOIN_NS;
+        until.tv_sec += until.tv_nsec / (long)NS_PER_S;
+        until.tv_nsec %= (long)NS_PER_S;
+    } while (pthread_timedjoin_np(t->thread, NULL, &until) == ETIMEDOUT);
+}
+
 static void notifier_join(struct channel_notifier *t)
 {
     pthread_mutex_lock(&t->lock);
     t->stop = true;
     pthread_cond_signal(&t->wake);
     pthread_mutex_unlock(&t->lock);
-    pthread_join(t->thread, NULL);
+    join_answering(t);
 }
 
 /* The posted work may not run any more: what has finished is delivered here. The reactor must not

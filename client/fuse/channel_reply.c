@@ -54,7 +54,8 @@ static void to_entry(const struct channel_entry *e, struct wire_entry_out *out)
 /* rc of the send. True when the kernel has taken it. */
 static bool req_end(struct channel_req *q, int rc)
 {
-    if (rc != 0 && rc != -ENOENT && rc != -ENODEV && rc != -EINTR && !q->channel->gone)
+    if (rc != 0 && rc != -ENOENT && rc != -ENODEV && rc != -EINTR && !q->channel->gone &&
+        !q->channel->refusing)
         LOG_WARN("fuse", "reply to %s of inode %llu: %s", channel_op_name(q->op),
                  (unsigned long long)q->node, err_text(rc));
     channel_req_free(q);

@@ -14,16 +14,10 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/fuse/mountinfo.h"
@@ -34,7 +28,6 @@
 #include "common/crypto/crypto.h"
 #include "common/net/device.h"
 #include "common/rt/notify.h"
-#include "common/rt/thread.h"
 #include "proto/rpc.h"
 
 #define TAG             "mount"
@@ -127,79 +120,8 @@ static void on_gone(struct fs *fs)
     struct mount_daemon *d = container_of(fs, struct mount_daemon, fs);
 
     mount_umount_gone(&d->umount);
-    LOG_INFO(TAG, "%s is unmounted, writing back", d->m->dir);
+    LOG_INFO(TAG, "%s is not served any more, writing back", d->m->dir);
     finish(d, false);
-}
-
-/* ---- signals ---- */
-
-static int run_fusermount(const char *dir)
-{
-    char *argv[] = {(char *)"fusermount3", (char *)"-u", (char *)"-z",
-                    (char *)"--",          (char *)dir,  NULL};
-    char *envp[] = {(char *)"PATH=/usr/bin:/bin", NULL};
-    int status;
-    pid_t pid;
-
-    if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, envp) != 0)
-        return -ENOENT;
-    return waitpid(pid, &status, 0) == pid && status == 0 ? 0 : -EBUSY;
-}
-
-/* A thread of its own: the kernel may ask this daemon while it resolves the path. */
-static void *unmount_main(void *arg)
-{
-    const char *dir = arg;
-
-    if (geteuid() != 0) {
-        if (run_fusermount(dir) != 0)
-            LOG_ERROR(TAG, "fusermount3 cannot unmount %s", dir);
-    } else if (umount2(dir, UMOUNT_NOFOLLOW) != 0 && errno == EBUSY) {
-        LOG_WARN(TAG,
-                 "%s is in use: detached; ends with the last open file, or with another "
-                 "signal",
-                 dir);
-        if (umount2(dir, UMOUNT_NOFOLLOW | MNT_DETACH) != 0)
-            LOG_ERROR(TAG, "unmount %s: %m", dir);
-    }
-    return NULL;
-}
-
-static void on_signal(struct reactor_watch *w, uint32_t events UNUSED)
-{
-    struct mount_daemon *d = container_of(w, struct mount_daemon, signals);
-    struct signalfd_siginfo info;
-
-    if (read(w->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
-        return;
-    LOG_INFO(TAG, "signal %u from process %u", info.ssi_signo, info.ssi_pid);
-    d->n_signals++;
-    if (d->state == MOUNT_STATE_CONNECTING) {
-        core_cancel(&d->req);
-    } else if (d->n_signals == 1 && d->state == MOUNT_STATE_SERVING) {
-        d->unmounting = thread_start(&d->unmounter, "umount", unmount_main, (char *)d->m->dir) == 0;
-    } else if (d->n_signals == 2 && d->state == MOUNT_STATE_SERVING) {
-        channel_abandon(d->fs.channel);
-    } else if (d->n_signals > 2) {
-        reactor_stop(d->fs.reactor);
-    }
-}
-
-static int signals_create(struct mount_daemon *d)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    signal(SIGPIPE, SIG_IGN);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
-        return -errno;
-    d->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    d->signals.events = EPOLLIN;
-    d->signals.fn = on_signal;
-    return d->signals.fd < 0 ? -errno : reactor_watch_add(d->fs.reactor, &d->signals);
 }
 
 /* ---- mounting ---- */
@@ -467,7 +389,7 @@ static int set_up(struct mount_daemon *d, char *err, size_t err_len)
     snprintf(err, err_len, "out of memory or descriptors");
     rc = reactor_create(&ro, &d->fs.reactor);
     if (rc == 0)
-        rc = signals_create(d);
+        rc = mount_signals_start(d);
     if (rc == 0)
         rc = core_create_from(d, err, err_len);
     if (rc != 0)

@@ -21,14 +21,16 @@ struct mount_daemon {
     enum mount_state state;
     int exit_code;
     struct core_req req;        /* core_mount, later core_unmount */
-    struct reactor_timer timer; /* mount_timeout, later umount_timeout */
+    struct reactor_timer timer; /* mount_timeout, second signal, umount_timeout */
     uint64_t wait_ns;
     bool timed_out, core_mounted;
 
     struct reactor_watch signals;
     unsigned n_signals;
     pthread_t unmounter;
-    bool unmounting;
+    bool unmounting;            /* its thread was started */
+    bool detached;              /* and has done its work: the mount is gone, or in use */
+    struct reactor_work detach; /* of which it tells so */
     struct mount_umount umount;
 
     _Atomic bool ready; /* read by the metrics thread */
@@ -36,6 +38,9 @@ struct mount_daemon {
     struct stat_gauge gauges[MOUNT_CORE_GAUGES];
     struct reactor_timer gauge_timer;
 };
+
+/* signals.c: is told of them from now on; -errno. */
+int mount_signals_start(struct mount_daemon *d) MUST_USE;
 
 /* explain.c */
 const char *mount_net_name(const struct conf *c); /* as in net=NAME */

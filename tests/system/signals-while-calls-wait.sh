@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The metadata server is down: calls that wait for it go on through signals that their process handles, and end with a process that a signal ends; execve(2), which closes files, too.
+# The metadata server is down: calls that wait for it go on through signals that their process handles, and end with a process that a signal ends; execve(2), which closes files, too. And signals to a mount that is in use.
 . "$(dirname "$0")/lib.sh"
 cluster_up --oss 1
 cat >"$T/calls.py" <<'P'
@@ -153,3 +153,42 @@ while read -rt 250 said <&4; do
 done
 wait "$calls" || fail "a promise was broken"
 [ "$said" = "done" ] || fail "it ends with '$said'"
+# A mount in use: the first signal detaches it, the second ends it, and what was written through a mapping is kept.
+src=127.0.0.1:$(cat "$C/mds/run/port"):/
+mkdir "$T/ended"
+mounts() { # LOG [WORD]: on $T/ended, and the pid of its daemon in $daemon
+    expect "a mount of its own" "$MOUNT" "$src" "$T/ended" -o "keyfile=$C/key/client.key,log=$1${2:+,$2}"
+    daemon=$(sed -n 's/.*aifs-mount\[\([0-9]*\)\].* is mounted on .*/\1/p' "$1")
+}
+mounts "$T/first.log"
+python3 - "$T/ended/mapped" "$daemon" <<'P' || fail "signals to a mount in use"
+import mmap, os, select, signal, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x" * 8192)
+mapped = mmap.mmap(fd, 8192)
+mapped[:5] = b"hello"
+daemon = os.pidfd_open(int(sys.argv[2]))
+for which in (signal.SIGTERM, signal.SIGINT):
+    signal.pidfd_send_signal(daemon, which)
+assert select.select([daemon], [], [], 200)[0], "it does not end"
+try:
+    os.write(fd, b"late")
+except OSError:
+    sys.exit()
+sys.exit("a mount that has ended takes a write")
+P
+[ "$(head -c 6 "$M/mapped")" = hellox ] || fail "what was written through a mapping is lost: $(head -c 6 "$M/mapped")"
+# With another mount on top: that is not the one to unmount.
+mounts "$T/below.log"
+below=$daemon
+exec {held}<"$T/ended/mapped"
+mounts "$T/top.log" multi
+kill -TERM "$below"
+wait_for 60 grep -q 'another mount lies on top' "$T/below.log" || fail "it does not say that another mount lies on top: $(cat "$T/below.log")"
+[ "$(head -c 6 "$T/ended/mapped")" = hellox ] || fail "the mount on top is gone"
+kill -INT "$below"
+tail -s 0.02 --pid="$below" -f /dev/null
+[ "$(head -c 6 "$T/ended/mapped")" = hellox ] || fail "the mount on top has gone with the one below"
+exec {held}<&-
+expect "the mount on top is unmounted" umount "$T/ended"
+umount "$T/ended" || :
