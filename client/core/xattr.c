@@ -176,6 +176,7 @@ static void by_name(struct core *c, struct core_req *q, unsigned opcode, const c
 
 static const char access_list[] = "system.posix_acl_access";
 static const char inherited_list[] = "system.posix_acl_default";
+static const char capability[] = "security.capability";
 
 static bool is_name(const char *name, uint32_t len, const char *s)
 {
@@ -222,6 +223,63 @@ static bool set_ahead(struct core_req *q, uint64_t ino, const struct msg_setattr
     return creating_set(i, q, &set) || setdir_try(i, q, &set);
 }
 
+/* ---- capabilities of a program ---- */
+
+/* A write takes them away, when it is reported: what was written before they are set is reported
+ * before. cp -a and others set them before they close the file. */
+struct behind_writes {
+    struct flush_wait flush;
+    struct core_inode *inode;
+    struct msg_xattr_req m; /* name and value are the caller's until the end */
+};
+
+static void behind_free(struct behind_writes *b)
+{
+    inode_put(b->inode);
+    mem_free(b);
+}
+
+static void written(struct flush_wait *w)
+{
+    struct behind_writes *b = container_of(w, struct behind_writes, flush);
+    struct core_req *q = w->q;
+    const struct msg_xattr_req m = b->m;
+
+    q->p.cancel = NULL;
+    behind_free(b);
+    send(q->p.core, q, RPC_OP_XATTR_SET, &m, changed);
+}
+
+static void cancel_behind(struct core_req *q, int status)
+{
+    struct behind_writes *b = (struct behind_writes *)(uintptr_t)q->p.n1;
+
+    flush_cancel(&b->flush);
+    behind_free(b);
+    req_finish(q, status);
+}
+
+static bool set_behind_writes(struct core_req *q, const struct msg_xattr_req *m)
+{
+    struct core_inode *i = inode_find(q->p.core, m->ino);
+    struct behind_writes *b;
+
+    if (!i || list_empty(&i->dirty_link) || !is_name(m->name.data, m->name.len, capability))
+        return false;
+    if (!core_usable(q->p.core, q))
+        return true;
+    b = core_no_memory() ? NULL : mem_alloc(sizeof *b);
+    if (!b) {
+        req_end(q, -ENOMEM);
+        return true;
+    }
+    *b = (struct behind_writes){.flush.q = q, .inode = inode_ref(i), .m = *m};
+    q->p.n1 = (uint64_t)(uintptr_t)b;
+    req_wait(q, "waits until what was written is reported", cancel_behind);
+    flush_start(i, &b->flush, false, written);
+    return true;
+}
+
 void core_setxattr(struct core *c, struct core_req *q, uint64_t ino, const char *name, uint32_t len,
                    const void *value, uint32_t value_len, uint32_t flags)
 {
@@ -232,6 +290,8 @@ void core_setxattr(struct core *c, struct core_req *q, uint64_t ino, const char 
     req_begin(c, q, "setxattr", ino);
     if (!flags && is_name(name, len, access_list) && since_acl_mode(value, value_len, &set.mode) &&
         set_ahead(q, ino, &set))
+        return;
+    if (set_behind_writes(q, &m))
         return;
     send(c, q, RPC_OP_XATTR_SET, &m, changed);
 }

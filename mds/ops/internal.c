@@ -174,14 +174,29 @@ int exec_size_recovered(struct txn *t, struct shard_entry *e, const void **ret_r
     return txn_record_delete(t, &k);
 }
 
+/* Who gives a lease back has reported what was written; of a file that nobody has written to
+ * nothing changes. */
+static bool tells_nothing(const struct txn *t, const struct mds_inode *in,
+                          const struct shard_size *req)
+{
+    return (req->size <= in->size || req->truncate_gen != in->truncate_gen ||
+            in->flags & INODE_INLINE) &&
+           req->has_mtime && ns_time_compare(ns_clamp(req->mtime, txn_now(t)), in->mtime) == 0;
+}
+
 int exec_times(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct shard_size *req = e->msg;
+    const struct mds_inode *seen;
     struct mds_inode *in;
-    int rc = txn_inode_modify(t, req->ino, &in);
+    int rc = txn_inode_get(t, req->ino, &seen);
 
     (void)ret_rep;
     (void)e;
+    if (rc == 0 && tells_nothing(t, seen, req))
+        return 0;
+    if (rc == 0)
+        rc = txn_inode_modify(t, req->ino, &in);
     if (rc < 0)
         return rc == -ENOENT ? 0 : rc;
     size_apply(t, in, req);

@@ -270,7 +270,7 @@ void fake_mds_start(struct fake_cluster *f)
         RPC_OP_LEASE_GET,     RPC_OP_LEASE_RELEASE, RPC_OP_SESSION_OPEN, RPC_OP_SESSION_RENEW,
         RPC_OP_SESSION_CLOSE, RPC_OP_RECLAIM,       RPC_OP_MAP_GET,      RPC_OP_LOCK,
         RPC_OP_LOCK_CANCEL,   RPC_OP_READDIR,       RPC_OP_BATCH,        RPC_OP_MKNOD,
-        RPC_OP_LOCK_TEST};
+        RPC_OP_LOCK_TEST,     RPC_OP_XATTR_SET};
     struct rpc_node_options n = {.key = f->key, .without = ~fake_mds_features};
     struct net_addr a;
     char text[80], err[128];

@@ -549,7 +549,7 @@ static void execute(struct fake_cluster *f, struct rpc_req *req)
         rpc_reply(req, 0, &(struct msg_empty){0});
         break;
     default:
-        rpc_reply(req, -ENOSYS, NULL);
+        rpc_reply(req, -EOPNOTSUPP, NULL);
     }
 }
 

@@ -212,9 +212,35 @@ START_TEST(each_write_has_an_mtime_of_its_own_also_by_a_clock_that_is_behind)
 }
 END_TEST
 
+/* A report of a write takes them away: cp -a sets them before it closes the file. */
+START_TEST(capabilities_are_set_behind_the_report_of_what_was_written_before)
+{
+    static const char name[] = "security.capability";
+    unsigned before = calls(RPC_OP_WRITE_INLINE);
+    struct bed_op op, cancelled;
+
+    bed.cluster.mds_hold = true;
+    bed_op_init(&cancelled);
+    core_setxattr(c, &cancelled.q, core_file_ino(f), name, sizeof name - 1, "caps", 4, 0);
+    bed_op_init(&op);
+    core_setxattr(c, &op.q, core_file_ino(f), name, sizeof name - 1, "caps", 4, 0);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    core_give_up(&cancelled.q);
+    ck_assert_int_eq(cancelled.status, -EINTR);
+    ck_assert_uint_eq(calls(RPC_OP_XATTR_SET), 0);
+    fake_mds_release(&bed.cluster);
+    ck_assert_int_eq(bed_wait(&bed, &op), -EOPNOTSUPP); /* this server knows none */
+    ck_assert_uint_eq(calls(RPC_OP_XATTR_SET), 1);
+    ck_assert_uint_eq(calls(RPC_OP_WRITE_INLINE), before + 1);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_uint_eq(calls(RPC_OP_WRITE_INLINE), before + 1);
+}
+END_TEST
+
 SUITE_MAIN("client-attributes", setup, teardown, an_owner_that_it_has_already_is_told_by_close,
            it_is_told_within_a_second_if_nobody_closes, another_change_tells_of_it_too,
            anything_else_is_asked_at_once, what_was_written_goes_with_the_setting_of_its_time,
            a_late_report_does_not_undo_a_time_that_was_set,
            a_late_answer_about_mtime_needs_no_contents,
-           each_write_has_an_mtime_of_its_own_also_by_a_clock_that_is_behind)
+           each_write_has_an_mtime_of_its_own_also_by_a_clock_that_is_behind,
+           capabilities_are_set_behind_the_report_of_what_was_written_before)

@@ -238,6 +238,26 @@ START_TEST(a_write_a_truncate_and_a_chown_take_capabilities_away)
 }
 END_TEST
 
+/* By who has it open for writing, and gives his lease back. */
+START_TEST(a_lease_that_is_given_back_takes_capabilities_away_if_there_was_a_write)
+{
+    uint64_t f = bed_file(&bed, ROOT, "f");
+    struct shard_size times = {.ino = f, .has_mtime = true};
+    struct mds_inode before;
+
+    ck_ok(set(f, "security.capability", str("caps")));
+    before = inode(f);
+    times.mtime = before.mtime;
+    times.size = before.size;
+    ck_ok(bed_call(&bed, SHARD_OP_TIMES, &times));
+    ck_assert_uint_eq(inode(f).n_xattrs, 1);
+    ck_assert_uint_eq(inode(f).change, before.change);
+    times.mtime.sec -= 5;
+    ck_ok(bed_call(&bed, SHARD_OP_TIMES, &times));
+    ck_assert_uint_eq(inode(f).n_xattrs, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("acl");
@@ -255,6 +275,7 @@ int main(void)
     tcase_add_test(t, what_is_made_in_a_directory_gets_its_default_list);
     tcase_add_test(t, the_list_of_a_directory_decides_what_is_made_moved_and_removed_in_it);
     tcase_add_test(t, a_write_a_truncate_and_a_chown_take_capabilities_away);
+    tcase_add_test(t, a_lease_that_is_given_back_takes_capabilities_away_if_there_was_a_write);
     suite_add_tcase(s, t);
     srunner_run_all(r, CK_NORMAL);
     failed = srunner_ntests_failed(r);

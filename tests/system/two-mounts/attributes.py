@@ -197,6 +197,20 @@ def _(a, b):
     is_error(errno.ENODATA, os.getxattr, f"{b}/f", "security.capability")
 
 
+@rule("capabilities stay when nobody writes: they are set before a close on A, and B opens the file for writing")
+def _(a, b):
+    cap = struct.pack("<5I", 0x02000001, 0x400, 0, 0, 0)
+    with open(f"{a}/f", "wb") as f:
+        f.write(b"12345")
+        f.flush()
+        os.setxattr(f.fileno(), "security.capability", cap)
+    fd = os.open(f"{b}/f", os.O_RDWR)
+    same(read(f"{a}/f"), b"12345")  # which takes B's lease back
+    os.close(fd)
+    for path in (a, b):
+        same(os.getxattr(f"{path}/f", "security.capability"), cap)
+
+
 @rule("capabilities end with truncate and chown on the other mount")
 def _(a, b):
     cap = struct.pack("<5I", 0x02000001, 0x400, 0, 0, 0)
