@@ -20,12 +20,14 @@
 #include "client/core/core_int.h"
 
 #define INVALIDATE_WAIT_NS (100 * NS_PER_MS)
-#define INVALIDATE_NAMES   256u /* told one by one; more: all of them */
+#define INVALIDATE_NAMES   256u  /* told one by one; more: all of them */
+#define INVALIDATE_LOOKS   1024u /* names of a directory, for the one of an inode */
 
 struct invalidation {
     struct list link;    /* core.invalidations */
     struct rpc_req *req; /* NULL: answered */
     uint64_t ino, since_ns;
+    uint64_t dir;  /* whose lock the kernel takes */
     unsigned left; /* notifications the kernel has not confirmed */
     bool believed; /* it may have been promised what they are about */
     bool due;      /* to be answered when the removals under way have been */
@@ -113,7 +115,7 @@ static void kernel_forgets_name(struct core *c, struct invalidation *v, const ch
                                 uint32_t len)
 {
     v->left++;
-    if (c->o.events.inval_entry(c->o.events.arg, v->ino, name, len, v))
+    if (c->o.events.inval_entry(c->o.events.arg, v->dir, name, len, v))
         return;
     v->left--;
     kernel_forgets_names(c);
@@ -166,7 +168,7 @@ void invalidate_begin_change(struct core *c, uint64_t dir)
     list_for_each (l, &c->invalidations) {
         struct invalidation *v = list_entry(l, struct invalidation, link);
 
-        if (v->ino == dir)
+        if (v->dir == dir)
             answer_early(c, v);
     }
 }
@@ -189,6 +191,43 @@ static bool kernel_believes(struct core *c, const struct core_inode *dir,
 {
     return m->whole || !dir || dir->kernel_has_more || c->names_forgotten || !session_believed(c) ||
            names_get(c, m->ino, m->name.data, m->name.len);
+}
+
+/* The name of an inode that has no other. */
+static const struct name_entry *only_name(struct core *c, const struct core_inode *i)
+{
+    bool has_one = i && i->attr_known && (S_ISDIR(i->attr.mode) || i->attr.nlink == 1);
+    const struct core_inode *dir = has_one && i->parent ? inode_find(c, i->parent) : NULL;
+    unsigned left = INVALIDATE_LOOKS;
+    const struct list *l;
+
+    if (!dir)
+        return NULL;
+    list_for_each (l, &dir->names) {
+        const struct name_entry *e = list_entry(l, const struct name_entry, of_dir);
+
+        if (e->ino == i->ino)
+            return e;
+        if (!--left)
+            break;
+    }
+    return NULL;
+}
+
+/* The kernel asks for who owns an inode when it looks a name up, not when it checks. With all names
+ * goes what is mounted on one of them, so it is told of the one that matters, where it is known. */
+static void owner_changes(struct core *c, struct core_inode *i, struct invalidation *v,
+                          const struct msg_invalidate_req *m)
+{
+    const struct name_entry *e = v && !m->whole && !m->name.len ? only_name(c, i) : NULL;
+
+    if (!e || !c->o.events.inval_entry) {
+        kernel_forgets_names(c);
+        return;
+    }
+    v->dir = e->dir->ino;
+    v->believed = true;
+    kernel_forgets_name(c, v, e->name, e->len);
 }
 
 static void drop_own(struct core *c, struct core_inode *i, const struct msg_invalidate_req *m)
@@ -223,8 +262,6 @@ static void handle_invalidate(struct rpc_req *req)
     drop_own(c, i, &m);
     if (c->o.events.inval_attr)
         c->o.events.inval_attr(c->o.events.arg, m.ino);
-    if (m.owner) /* the kernel asks for who owns it when it looks a name up, not when it checks */
-        kernel_forgets_names(c);
     if (!v) {
         if (i && m.whole)
             names_drop_dir(i);
@@ -236,15 +273,17 @@ static void handle_invalidate(struct rpc_req *req)
         return;
     }
     v->req = req;
-    v->ino = m.ino;
+    v->ino = v->dir = m.ino;
     v->since_ns = reactor_now_ns(c->reactor);
     v->left = 1;
     list_push_back(&c->invalidations, &v->link);
+    if (m.owner)
+        owner_changes(c, i, v, &m);
     if (m.whole)
         forget_dir(c, i, v);
     else if (m.name.len && c->o.events.inval_entry)
         kernel_forgets_name(c, v, m.name.data, m.name.len);
-    if (v->left > 1 && is_changing(c, m.ino))
+    if (v->left > 1 && is_changing(c, v->dir))
         answer_early(c, v);
     put(c, v);
 }

@@ -311,6 +311,47 @@ START_TEST(what_the_kernel_has_forgotten_in_time_leaves_it_all_others)
 }
 END_TEST
 
+static uint64_t look_up_ino(const char *name)
+{
+    struct bed_op op;
+
+    bed_op_init(&op);
+    core_lookup(c, &op.q, 1, name, (uint32_t)strlen(name));
+    ck_assert_int_eq(bed_wait(&bed, &op), 0);
+    return op.q.entry.ino;
+}
+
+/* What is mounted on any other stays. */
+START_TEST(when_an_owner_changes_the_kernel_forgets_the_name_of_that_inode_alone)
+{
+    struct bed_op op;
+    uint64_t ino;
+    bool answered;
+
+    remount_as_kernel();
+    ino = look_up_ino("n2");
+    inode_find(c, ino)->parent = 1; /* as an answer of its own would say */
+    fake_invalidate_owner(&bed.cluster, ino, &answered);
+    bed_spin(&bed, 10 * NS_PER_MS);
+    ck_assert(!answered);
+    ck_assert_uint_eq(n_tokens, 1);
+    confirm();
+    fake_run_until(&bed.cluster, &answered);
+    ck_assert_uint_eq(n_all, 0);
+    begin_change(&op); /* holds the lock */
+    fake_invalidate_owner(&bed.cluster, ino, &answered);
+    fake_run_until(&bed.cluster, &answered);
+    ck_assert_uint_eq(n_all, 1);
+    end_change(&op);
+    confirm();
+    inode_find(c, ino)->attr.nlink = 2;
+    fake_invalidate_owner(&bed.cluster, ino, &answered);
+    fake_run_until(&bed.cluster, &answered);
+    ck_assert_uint_eq(n_all, 2);
+    ck_assert_uint_eq(n_tokens, 0);
+}
+END_TEST
+
 SUITE_MAIN("client-names", setup, teardown, what_an_older_server_does_not_take_together_goes_alone,
            of_two_changes_of_a_name_at_a_time_the_later_answer_is_not_believed,
            nor_when_what_the_earlier_one_said_is_forgotten,
@@ -319,4 +360,5 @@ SUITE_MAIN("client-names", setup, teardown, what_an_older_server_does_not_take_t
            one_listed_name_that_the_server_takes_back_is_asked_for_again,
            a_name_that_the_kernel_cannot_forget_now_is_old_with_all_others,
            so_is_one_that_it_could_not_forget_before_a_change_began,
-           what_the_kernel_has_forgotten_in_time_leaves_it_all_others)
+           what_the_kernel_has_forgotten_in_time_leaves_it_all_others,
+           when_an_owner_changes_the_kernel_forgets_the_name_of_that_inode_alone)
