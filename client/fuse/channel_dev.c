@@ -230,6 +230,8 @@ void channel_dev_request(struct channel *c, const void *body, size_t len)
                   channel_op_name(op), (unsigned long long)h->nodeid, len);
     if (rc == 0)
         rc = keep(q);
+    if (rc == 0 && q->raw && op == CHANNEL_SETLK && q->lock.wait && !channel_ring_may_wait(q->raw))
+        rc = -ENOLCK;
     if (rc != 0)
         channel_reply_err(q, rc);
     else

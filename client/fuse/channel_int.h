@@ -144,6 +144,8 @@ void channel_ring_begin(struct channel *c);
 void channel_ring_digest(struct channel *c); /* handles what has come by it */
 /* Answers the request of e, with len bytes that are in its memory. */
 void channel_ring_commit(struct ring_entry *e, int error, uint32_t len);
+/* The entry holds a request that waits for a lock; false: too many do. */
+bool channel_ring_may_wait(struct ring_entry *e);
 
 int channel_notifier_start(struct channel *c) MUST_USE;
 void channel_notifier_stop(struct channel *c);

@@ -12,12 +12,13 @@
  *
  * Entries. What waits for an answer holds its entry, be it for hours (a lock), so a queue grows
  * whenever few of its entries are left in the kernel, up to RING_ENTRIES in all. That is done in
- * time: the kernel does not give a request that waits already to an entry that is new.
+ * time: the kernel does not give a request that waits already to an entry that is new. Those that
+ * wait for locks may hold half of them.
  *
  * Memory. An entry has CHANNEL_IO_MAX of addresses, touched when used. RING_WARM of those that have
  * carried something large keep their memory, the others return it with the next answer that is
  * small (not when they are the kernel's: it may be writing there). Queues do not grow while
- * RING_LARGE large requests are unanswered.
+ * RING_LARGE large requests are unanswered, as long as they have an entry left.
  *
  * Fails: the kernel does not offer it, or no ring is to be had: /dev/fuse serves the mount, and the
  * log says why. A queue that the kernel does not take: the same, by the kernel itself.
@@ -35,14 +36,15 @@
 #include "common/uring/cmd_ring.h"
 
 #define TAG             "fuse"
-#define RING_ENTRIES    2048u       /* of all queues */
-#define RING_QUEUES     1024u       /* processors */
-#define RING_BEGIN      256u        /* entries of all queues at first, */
-#define RING_BEGIN_MIN  2u          /* but of each so many at least, */
-#define RING_BEGIN_MAX  16u         /* and at most; it grows by as many */
-#define RING_WARM       16u         /* entries that keep the memory of a large request */
-#define RING_LARGE      64u         /* large requests unanswered: no growth */
-#define RING_LARGE_FROM (64u * KIB) /* what a large one is; its first part is always kept */
+#define RING_ENTRIES    2048u              /* of all queues */
+#define RING_QUEUES     1024u              /* processors */
+#define RING_BEGIN      256u               /* entries of all queues at first, */
+#define RING_BEGIN_MIN  2u                 /* but of each so many at least, */
+#define RING_BEGIN_MAX  16u                /* and at most; it grows by as many */
+#define RING_WARM       16u                /* entries that keep the memory of a large request */
+#define RING_LARGE      64u                /* large requests unanswered: no growth */
+#define RING_WAITS      (RING_ENTRIES / 2) /* requests that wait for a lock: who unlocks needs one */
+#define RING_LARGE_FROM (64u * KIB)        /* what a large one is; its first part is always kept */
 
 /* Its memory: the header at the beginning, the payload from the second page on. */
 #define RING_ENTRY_BYTES (CHANNEL_PAGE_BYTES + CHANNEL_IO_MAX)
@@ -54,6 +56,7 @@ struct ring_entry {
     uint16_t queue;
     bool large;   /* holds a large request */
     bool touched; /* beyond RING_LARGE_FROM */
+    bool waits;   /* holds a request that waits for a lock */
 };
 
 struct ring_slab { /* entries made together, and their memory */
@@ -70,7 +73,7 @@ struct ring_queue {
 struct channel_ring {
     struct cmd_ring *commands;
     struct ring_slab *slabs;
-    unsigned n_queues, n_entries, step, n_large, n_touched;
+    unsigned n_queues, n_entries, step, n_large, n_touched, n_waits;
     bool begun, failed;
     struct ring_queue queues[];
 };
@@ -167,8 +170,8 @@ static void queue_took(struct channel *c, unsigned queue)
     struct ring_queue *u = &r->queues[queue];
 
     u->n_held++;
-    if (u->n_held + r->step / 2 < u->n_entries || r->n_large >= RING_LARGE ||
-        r->n_entries + r->step > RING_ENTRIES)
+    if (u->n_held + r->step / 2 < u->n_entries || r->n_entries + r->step > RING_ENTRIES ||
+        (r->n_large >= RING_LARGE && u->n_held + 1 < u->n_entries))
         return;
     if (queue_add(c, queue))
         slab_lend(r, r->slabs);
@@ -178,6 +181,17 @@ static void queue_took(struct channel *c, unsigned queue)
 }
 
 /* ---- requests ---- */
+
+bool channel_ring_may_wait(struct ring_entry *e)
+{
+    struct channel_ring *r = e->channel->ring;
+
+    if (r->n_waits >= RING_WAITS)
+        return false;
+    r->n_waits++;
+    e->waits = true;
+    return true;
+}
 
 void channel_ring_commit(struct ring_entry *e, int error, uint32_t len)
 {
@@ -192,7 +206,8 @@ void channel_ring_commit(struct ring_entry *e, int error, uint32_t len)
         entry_cool(r, e);
     entry_touch(r, e, len);
     r->n_large -= e->large;
-    e->large = false;
+    r->n_waits -= e->waits;
+    e->large = e->waits = false;
     r->queues[e->queue].n_held--;
     cmd_ring_submit(r->commands, &e->cmd, WIRE_RING_COMMIT_AND_FETCH, NULL, 0, &cmd, sizeof(cmd));
     cmd_ring_flush(r->commands);
