@@ -198,8 +198,11 @@ static bool on_inval_entry(void *arg, uint64_t parent, const char *name, uint32_
 {
     struct fs *fs = arg;
 
-    return fs->channel && channel_notify_entry(fs->channel, fs_node(fs, parent), name, len,
-                                               on_entry_done, token) == 0;
+    if (!fs->channel || channel_notify_entry(fs->channel, fs_node(fs, parent), name, len,
+                                             on_entry_done, token) != 0)
+        return false;
+    fs_late_outdated(fs, parent, name, len);
+    return true;
 }
 
 static void on_inval_attr(void *arg, uint64_t ino)
@@ -227,6 +230,7 @@ void fs_events(struct fs *fs, struct core_events *ret_events)
     fs_dirs_init(fs);
     fs->setid_epoch = 1;
     fs_raced_init(fs);
+    fs_late_init(fs);
     fs_signals_init(fs);
     fs_give_init(fs);
     *ret_events = (struct core_events){.inval_inode = on_inval_inode,
@@ -289,6 +293,7 @@ static void on_gone(void *user)
     fs_signals_end(fs);
     fs_give_end(fs);
     fs_dirs_end(fs);
+    fs_late_end(fs);
     invals_end(fs);
     if (fs->gone)
         fs->gone(fs);

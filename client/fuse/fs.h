@@ -31,6 +31,12 @@ struct fs_raced {
     struct msg_bytes target;
 };
 
+/* An answer to LOOKUP that the kernel may not have taken up yet: late.c. */
+#define FS_TOLD_MAX 64
+struct fs_told {
+    uint64_t parent, hash, until_ns;
+};
+
 struct fs {
     struct reactor *reactor;
     struct core *core;
@@ -51,6 +57,11 @@ struct fs {
     unsigned n_raced;
     struct reactor_timer raced_timer;
     struct stat_counter raced_calls;
+    struct fs_told told[FS_TOLD_MAX]; /* a ring */
+    unsigned told_next, n_late;
+    struct list late; /* struct late_name: to be told to be old once more */
+    bool late_all;    /* and all names, with the last of them */
+    struct reactor_timer late_timer;
     struct list heeded; /* struct op whose caller got a signal, or may be ending */
     struct reactor_timer signal_timer;
     struct stat_counter signals;
@@ -81,6 +92,13 @@ void fs_raced_hold(struct fs *fs, const struct channel_req *q, struct core_file 
 void fs_raced_hold_link(struct fs *fs, const struct channel_req *q, uint64_t ino);
 void fs_raced_over(struct fs *fs, const struct channel_req *q);
 void fs_raced_end(struct fs *fs); /* lets go of all */
+
+void fs_late_init(struct fs *fs);
+void fs_late_end(struct fs *fs);
+/* The kernel is about to be answered that it may believe this name, */
+void fs_late_told(struct fs *fs, uint64_t parent, const char *name);
+/* and has been told that this one is old. */
+void fs_late_outdated(struct fs *fs, uint64_t parent, const char *name, uint32_t len);
 
 void fs_signals_init(struct fs *fs);
 void fs_signals_end(struct fs *fs); /* looks at no caller any more */

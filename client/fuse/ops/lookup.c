@@ -21,6 +21,8 @@ static void finish(struct op *o, int status)
 {
     uint64_t valid_ns = o->req.entry.entry_valid_ns;
 
+    if (status == 0 && valid_ns)
+        fs_late_told(o->fs, fs_ino(o->fs, o->q->node), o->q->name.name);
     if (status != 0)
         op_fail(o, status);
     else if (o->req.entry.ino == 0)

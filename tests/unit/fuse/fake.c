@@ -10,6 +10,15 @@
 
 struct fake fake;
 static struct channel_req request;
+static struct clock_virtual passing;
+
+void fake_pass(uint64_t ns)
+{
+    if (!fake.passed)
+        clock_virtual_init(&passing, clock_mono_ns(clock_real()), 0);
+    fake.passed = true;
+    clock_virtual_advance(&passing, ns);
+}
 
 void fake_reset(struct fs *fs)
 {
@@ -366,7 +375,7 @@ void core_inval_done(struct core *c UNUSED, struct core_inval *v)
 
 const struct clock *reactor_clock(const struct reactor *r UNUSED)
 {
-    return clock_real();
+    return fake.passed ? &passing.clock : clock_real();
 }
 
 void reactor_defer(struct reactor *r UNUSED, struct reactor_work *w)
@@ -547,7 +556,7 @@ int channel_notify_entry(struct channel *c UNUSED, uint64_t parent UNUSED, const
                          uint32_t len UNUSED, channel_notified_fn done UNUSED, void *arg UNUSED)
 {
     fake.notified++;
-    return 0;
+    return fake.notify_status;
 }
 
 bool channel_can_expire_names(const struct channel *c UNUSED)

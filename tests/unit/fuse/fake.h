@@ -53,6 +53,7 @@ struct fake {
     uint64_t dir_memory; /* what all pages may take */
     bool eof;
     bool changed; /* by others, since the page has come */
+    bool passed;  /* fake_pass() */
 };
 extern struct fake fake;
 
@@ -61,5 +62,6 @@ struct channel_req *fake_request(struct fs *fs, enum channel_op op, uint64_t nod
 /* By a name in the mount's root. */
 struct channel_req *fake_named(struct fs *fs, enum channel_op op, const char *name);
 void fake_complete(int status); /* what waits */
+void fake_pass(uint64_t ns);    /* time, which stands still from then on */
 
 #endif

@@ -493,30 +493,6 @@ START_TEST(a_set_id_bit_set_later_is_seen)
 }
 END_TEST
 
-/* Of whatever: also of notifications that nobody waits for. */
-START_TEST(what_finds_the_queue_of_notifications_full_is_asked_again)
-{
-    struct core_events events;
-    struct core_inval one = {.ino = 9}, two = {.ino = 10};
-
-    fs_events(&fs, &events);
-    fs.channel = (struct channel *)(void *)&fake;
-    fake.notify_status = -EAGAIN;
-    events.inval_inode(events.arg, &one);
-    ck_assert_str_eq(fake.calls, "");
-    ck_assert_ptr_nonnull(fake.timer);
-    fake.notify_status = 0;
-    fake.timer->fn(fake.timer);
-    ck_assert_uint_eq(fake.notified, 2);
-    fake.notify_done(&fs, fake.notify_arg, 0);
-    ck_assert_str_eq(fake.calls, "inval_done 9;");
-    fake.notify_status = -EAGAIN;
-    events.inval_inode(events.arg, &two);
-    fs_channel_ops.gone(&fs); /* nothing is cached any more */
-    ck_assert_str_eq(fake.calls, "inval_done 10;");
-}
-END_TEST
-
 START_TEST(an_open_that_nobody_waits_for_is_closed)
 {
     struct fs_file *f = open_with(O_RDONLY, MSG_LEASE_READ, false);
@@ -569,25 +545,26 @@ START_TEST(a_file_without_a_label_says_that_labels_are_not_supported)
 }
 END_TEST
 
-SUITE_MAIN(
-    "fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
-    a_name_that_does_not_exist_may_be_remembered, a_call_that_completes_at_once_is_answered_once,
-    a_refusal_is_tried_again_with_the_callers_groups, more_groups_than_fit_are_all_sent,
-    root_is_not_asked_for_groups, a_signal_that_ends_the_caller_cancels_what_waits,
-    a_signal_that_the_caller_handles_cancels_nothing_and_one_that_ends_it_later_does,
-    a_call_that_was_signalled_and_has_ended_is_looked_at_no_more,
-    any_signal_ends_the_wait_for_a_lock_and_no_other_question_about_it,
-    readers_under_a_lease_use_the_page_cache, writers_and_shared_files_go_past_the_page_cache,
-    attributes_that_have_changed_are_asked_for_again,
-    an_inode_that_is_no_more_makes_the_kernel_look_again,
-    a_lock_waits_if_asked_to_and_a_test_says_who_is_in_the_way,
-    a_close_by_a_process_that_is_ending_waits_for_no_server,
-    nothing_but_a_close_is_ended_because_its_caller_is_ending,
-    a_close_releases_the_record_locks_of_its_process_and_of_no_other,
-    files_with_record_locks_are_flushed_by_readers_too, ranges_go_to_the_core_as_they_came,
-    a_read_is_sent_from_where_the_core_has_it, a_write_by_the_privileged_is_one_call,
-    set_id_bits_are_looked_for_once_per_open_file, set_id_bits_are_cleared_before_the_write,
-    a_write_that_waits_after_attributes_that_were_known_can_be_interrupted,
-    a_set_id_bit_set_later_is_seen, what_finds_the_queue_of_notifications_full_is_asked_again,
-    an_open_that_nobody_waits_for_is_closed, extended_attributes_and_access_lists_go_to_the_server,
-    a_file_without_a_label_says_that_labels_are_not_supported)
+SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
+           a_name_that_does_not_exist_may_be_remembered,
+           a_call_that_completes_at_once_is_answered_once,
+           a_refusal_is_tried_again_with_the_callers_groups, more_groups_than_fit_are_all_sent,
+           root_is_not_asked_for_groups, a_signal_that_ends_the_caller_cancels_what_waits,
+           a_signal_that_the_caller_handles_cancels_nothing_and_one_that_ends_it_later_does,
+           a_call_that_was_signalled_and_has_ended_is_looked_at_no_more,
+           any_signal_ends_the_wait_for_a_lock_and_no_other_question_about_it,
+           readers_under_a_lease_use_the_page_cache,
+           writers_and_shared_files_go_past_the_page_cache,
+           attributes_that_have_changed_are_asked_for_again,
+           an_inode_that_is_no_more_makes_the_kernel_look_again,
+           a_lock_waits_if_asked_to_and_a_test_says_who_is_in_the_way,
+           a_close_by_a_process_that_is_ending_waits_for_no_server,
+           nothing_but_a_close_is_ended_because_its_caller_is_ending,
+           a_close_releases_the_record_locks_of_its_process_and_of_no_other,
+           files_with_record_locks_are_flushed_by_readers_too, ranges_go_to_the_core_as_they_came,
+           a_read_is_sent_from_where_the_core_has_it, a_write_by_the_privileged_is_one_call,
+           set_id_bits_are_looked_for_once_per_open_file, set_id_bits_are_cleared_before_the_write,
+           a_write_that_waits_after_attributes_that_were_known_can_be_interrupted,
+           a_set_id_bit_set_later_is_seen, an_open_that_nobody_waits_for_is_closed,
+           extended_attributes_and_access_lists_go_to_the_server,
+           a_file_without_a_label_says_that_labels_are_not_supported)
