@@ -15,6 +15,7 @@
 #define WORD_MAX      64u
 #define FRACTION_MAX  9u
 #define DISTANCE_NONE (WORD_MAX + 1)
+#define NEAR_MAX      2u
 
 /* Reads digits of this base up to the first other character; -EINVAL if there is none. */
 static int parse_digits(const char **s, unsigned base, uint64_t *ret_value)
@@ -197,19 +198,27 @@ unsigned text_distance(const char *a, const char *b)
     return rows[la % 3][lb];
 }
 
+/* "interval" of "net.interval": whoever has left out the rest has meant this one. */
+static bool is_last_part(const char *word, const char *whole)
+{
+    const char *dot = strrchr(whole, '.');
+
+    return dot && strcmp(word, dot + 1) == 0;
+}
+
 const char *text_nearest(const char *word, const char *const *candidates, size_t n)
 {
-    unsigned best = DISTANCE_NONE, limit = 1 + (unsigned)(strnlen(word, WORD_MAX) / 3);
+    unsigned best = DISTANCE_NONE, len = (unsigned)strnlen(word, WORD_MAX);
     const char *found = NULL;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        unsigned d = text_distance(word, candidates[i]);
+        unsigned d = is_last_part(word, candidates[i]) ? 0 : text_distance(word, candidates[i]);
 
         if (d < best) {
             best = d;
             found = candidates[i];
         }
     }
-    return best <= limit ? found : NULL;
+    return best <= NEAR_MAX && (best == 0 || 2 * best < len) ? found : NULL;
 }

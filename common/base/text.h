@@ -19,7 +19,8 @@ int text_parse_bool(const char *s, bool *ret_value) MUST_USE; /* yes/no true/fal
 const char *text_format_size(uint64_t bytes, char *out, size_t out_len);
 /* Edit distance for "did you mean"; bounded to strings of 64 bytes. */
 unsigned text_distance(const char *a, const char *b);
-/* The candidate nearest to word, or NULL if none is near enough to suggest. */
+/* The candidate to suggest for word: its last part (behind a '.') is word, or the one nearest, at
+ * most two slips away and less than half of what was written. NULL: there is none. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t n);
 
 /* Growing text. out of memory is remembered: check strbuf_failed() once at the end. */

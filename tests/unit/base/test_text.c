@@ -153,12 +153,22 @@ END_TEST
 START_TEST(suggestions_are_near_or_none)
 {
     const char *const words[] = {"net.ping_interval", "net.ping_timeout", "log.level"};
+    const char *const verbs[] = {"top", "list", "status"};
 
     ck_assert_str_eq(text_nearest("net.ping_intervall", words, 3), "net.ping_interval");
     ck_assert_str_eq(text_nearest("ping_interval", words, 3), "net.ping_interval");
     ck_assert_str_eq(text_nearest("loglevel", words, 3), "log.level");
+    ck_assert_str_eq(text_nearest("lgo.levl", words, 3), "log.level");
     ck_assert_ptr_null(text_nearest("colour", words, 3));
+    ck_assert_ptr_null(text_nearest("logleve1s", words, 3)); /* three slips */
+    ck_assert_ptr_null(text_nearest("interval", words, 3));
+    ck_assert_ptr_null(text_nearest("", words, 3));
     ck_assert_ptr_null(text_nearest("x", words, 0));
+    ck_assert_ptr_null(text_nearest("to", verbs, 3)); /* half of it is another */
+    ck_assert_ptr_null(text_nearest("lsit-all", verbs, 3));
+    ck_assert_ptr_null(text_nearest("stat", verbs, 3));
+    ck_assert_str_eq(text_nearest("lst", verbs, 3), "list");
+    ck_assert_str_eq(text_nearest("statu", verbs, 3), "status");
 }
 END_TEST
 
