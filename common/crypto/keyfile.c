@@ -23,8 +23,9 @@
 #define MAGIC      "aifs-key-1"
 #define LINE_BYTES 256u
 
-/* Reads all of a regular file nobody else can open; its length or an error. */
-static int read_private(int fd, const char *path, char line[LINE_BYTES], char *err, size_t err_len)
+/* Reads all of a regular file; its length or an error. */
+static int read_regular(int fd, const char *path, char line[LINE_BYTES], mode_t *ret_mode,
+                        char *err, size_t err_len)
 {
     struct stat st;
     size_t len = 0;
@@ -39,11 +40,7 @@ static int read_private(int fd, const char *path, char line[LINE_BYTES], char *e
         snprintf(err, err_len, "key file %s: not a regular file", path);
         return -AIFS_ECONFIG;
     }
-    if (st.st_mode & 077) {
-        snprintf(err, err_len, "key file %s: mode %04o lets others read it; run: chmod 600 %s",
-                 path, (unsigned)st.st_mode & 07777, path);
-        return -AIFS_ECONFIG;
-    }
+    *ret_mode = st.st_mode & 07777;
     while (len < LINE_BYTES) {
         ssize_t n = read(fd, line + len, LINE_BYTES - len);
 
@@ -80,6 +77,8 @@ static const char *parse_line(char *line, size_t len, struct crypto_key *key)
 {
     char *rest = line, *magic, *cluster, *role, *secret;
 
+    if (len < strlen(MAGIC) || memcmp(line, MAGIC, strlen(MAGIC)) != 0) /* whatever else it is */
+        return "does not start with \"" MAGIC "\"";
     if (len && line[len - 1] == '\n')
         len--;
     if (len >= LINE_BYTES - 1 || memchr(line, '\n', len) || memchr(line, '\0', len))
@@ -108,6 +107,7 @@ int crypto_key_load(const char *path, struct crypto_key *ret_key, char *err, siz
     char line[LINE_BYTES];
     struct crypto_key key;
     const char *wrong;
+    mode_t mode = 0;
     int rc;
 
     if (fd < 0) {
@@ -115,17 +115,21 @@ int crypto_key_load(const char *path, struct crypto_key *ret_key, char *err, siz
         snprintf(err, err_len, "key file %s: %s", path, err_text(rc));
         return rc;
     }
-    rc = read_private(fd, path, line, err, err_len);
+    rc = read_regular(fd, path, line, &mode, err, err_len);
     if (rc < 0)
         return rc;
     wrong = parse_line(line, (size_t)rc, &key);
+    rc = wrong || (mode & 077) ? -AIFS_ECONFIG : 0;
     if (wrong)
         snprintf(err, err_len, "key file %s: %s", path, wrong);
+    else if (rc < 0) /* of a key file only: whatever else it is may be meant to be read */
+        snprintf(err, err_len, "key file %s: mode %04o lets others read it; run: chmod 600 %s",
+                 path, (unsigned)mode, path);
     else
         *ret_key = key;
     OPENSSL_cleanse(line, sizeof line);
     OPENSSL_cleanse(&key, sizeof key);
-    return wrong ? -AIFS_ECONFIG : 0;
+    return rc;
 }
 
 static size_t format_line(const struct crypto_key *key, char line[LINE_BYTES])

@@ -49,6 +49,9 @@ refuse "a place that is taken" 5 'on oss1 is not empty' "$ADMIN" target add --no
 refuse "a verb that is none" 2 'usage: aifs-admin target replace' "$ADMIN" target zzzzzz
 refuse "a key in place of another" 5 'no key is overwritten' "$ADMIN" key create "$C/key/server.key"
 refuse "a target twice" 5 'a target of oss1 already' "$ADMIN" target add --node oss1 --path "$C/oss1/t1"
+refuse "what is no key" 1 '^aifs-admin: key file /etc/passwd: does not start with "aifs-key-1"$' "$ADMIN" key derive /etc/passwd admin "$T/no.key"
+refuse "a key of a key that is none of a server" 6 'client.key is a key of role client: keys are derived from the one of role server$' "$ADMIN" key derive "$C/key/client.key" admin "$T/no.key"
+[ ! -e "$T/no.key" ] || fail "a key that was refused is there"
 refuse "a wrong offset" 2 '"xx" is not an offset' "$ADMIN" file where "$M/f" xx
 "$ADMIN" --json file where "$M/small" | jq -e '.items == []' >/dev/null || fail "file where --json of an inline file"
 "$ADMIN" --json client list | jq -e '.items[0].address | test("^127[.]0[.]0[.]1:[0-9]+$")' >/dev/null || fail "the address of a client: $("$ADMIN" client list)"

@@ -52,6 +52,11 @@ int cmd_key_derive(struct admin *a, int argc, char **argv)
         admin_error("%s", err);
         return rc == -ENOENT ? ADMIN_NOT_FOUND : ADMIN_FAILED;
     }
+    if (key.role != CRYPTO_ROLE_SERVER) {
+        admin_error("%s is a key of role %s: keys are derived from the one of role server", argv[0],
+                    crypto_role_name(key.role));
+        return ADMIN_PERMISSION;
+    }
     for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
         if (strcmp(argv[1], crypto_role_name(roles[i])) != 0)
             continue;

@@ -96,6 +96,17 @@ START_TEST(a_file_others_can_open_is_refused_with_the_remedy)
 }
 END_TEST
 
+START_TEST(what_is_no_key_is_not_told_to_become_private)
+{
+    const char text[] = "root:x:0:0:root:/root:/bin/bash\n";
+    const char *path = tmp_write_bytes(&tmp, "passwd", text, sizeof text - 1, 0644);
+
+    ck_assert_int_eq(crypto_key_load(path, &key, err, sizeof err), -AIFS_ECONFIG);
+    ck_assert_ptr_nonnull(strstr(err, "passwd: does not start with \"aifs-key-1\""));
+    ck_assert_ptr_null(strstr(err, "chmod"));
+}
+END_TEST
+
 START_TEST(what_is_no_file_is_refused_without_hanging)
 {
     ck_assert_int_eq(crypto_key_load(tmp_path(&tmp, "absent"), &key, err, sizeof err), -ENOENT);
@@ -127,7 +138,8 @@ START_TEST(each_mistake_in_the_line_is_named)
         {"aifs-key-1 " UUID " client X" SECRET, "64 lower-case hexadecimal digits"},
         {"aifs-key-1 " UUID " client " SECRET "\n\n", "not one line"},
         {"aifs-key-1 " UUID " client " SECRET "\r\n", "64 lower-case hexadecimal digits"},
-        {"# comment\naifs-key-1 " UUID " client " SECRET "\n", "not one line"},
+        {"aifs-key-1 " UUID " client " SECRET "\n# comment\n", "not one line"},
+        {"# comment\naifs-key-1 " UUID " client " SECRET "\n", "does not start with"},
     };
 
     memset(&key, 7, sizeof key);
@@ -143,13 +155,13 @@ END_TEST
 
 START_TEST(binary_and_endless_files_are_refused)
 {
-    static char junk[100000];
+    static char junk[100000] = "aifs-key-1 ";
 
     ck_assert_int_eq(
         crypto_key_load(tmp_write_bytes(&tmp, "key", junk, 100, 0600), &key, err, sizeof err),
         -AIFS_ECONFIG);
     ck_assert_ptr_nonnull(strstr(err, "not one line"));
-    memset(junk, 'a', sizeof junk);
+    memset(junk + 11, 'a', sizeof junk - 11);
     ck_assert_int_eq(crypto_key_load(tmp_write_bytes(&tmp, "key", junk, sizeof junk, 0600), &key,
                                      err, sizeof err),
                      -AIFS_ECONFIG);
@@ -161,5 +173,5 @@ SUITE_MAIN("keyfile", setup, teardown, a_line_is_read_with_and_without_newline,
            what_is_saved_is_loaded_and_private, saving_never_overwrites,
            a_key_that_cannot_be_written_whole_leaves_no_file,
            a_file_others_can_open_is_refused_with_the_remedy,
-           what_is_no_file_is_refused_without_hanging, each_mistake_in_the_line_is_named,
-           binary_and_endless_files_are_refused)
+           what_is_no_key_is_not_told_to_become_private, what_is_no_file_is_refused_without_hanging,
+           each_mistake_in_the_line_is_named, binary_and_endless_files_are_refused)
