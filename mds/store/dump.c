@@ -241,20 +241,27 @@ static int must_be_empty(const char *dir)
     return rc;
 }
 
-/* Into a store that is new. */
+/* What fails leaves nothing. */
 static int load_into(struct load *l, const char *shard)
 {
     const struct store_options options = {.create = true};
-    int rc = store_open(shard, &options, &l->store);
+    int rc = mkdir(shard, 0750) == 0 ? 0 : -errno;
 
     if (rc < 0)
         return rc;
+    rc = store_open(shard, &options, &l->store);
+    if (rc < 0)
+        goto err_dir;
     rc = store_batch_create(l->store, &l->batch);
     if (rc == 0) {
         rc = load_records(l);
         store_batch_destroy(l->batch);
     }
     store_close(l->store);
+    if (rc == 0)
+        return 0;
+err_dir:
+    nftw(shard, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     return rc;
 }
 
@@ -278,15 +285,12 @@ int dump_load(int fd, const char *dir, uint64_t *ret_records, char *err, size_t 
     if (rc < 0)
         goto out_buf;
     made = mkdir(dir, 0750) == 0;
-    if ((!made && errno != EEXIST) || mkdir(shard, 0750) < 0)
-        rc = -errno;
-    else
+    rc = made || errno == EEXIST ? 0 : -errno;
+    if (rc == 0)
         rc = load_into(&l, shard);
-    if (rc < 0)
-        nftw(shard, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    else
+    if (rc == 0)
         *ret_records = l.records;
-    if (rc < 0 && made)
+    else if (made)
         rmdir(dir);
 out_buf:
     mem_free(l.buf);

@@ -60,7 +60,8 @@ int dump_parse(const void *buf, size_t len, struct dump_item *ret_item) MUST_USE
 
 /*
  * Loads the dump that fd delivers into a new store in dir (which must be absent or empty: -EEXIST).
- * -AIFS_ECORRUPT with a sentence in err. After an error dir is as before: absent, or empty.
+ * -AIFS_ECORRUPT with a sentence in err. What fails leaves things as they were: no directory, or
+ * the empty one that was there.
  */
 int dump_load(int fd, const char *dir, uint64_t *ret_records, char *err, size_t err_len) MUST_USE;
 

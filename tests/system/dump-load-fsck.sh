@@ -18,6 +18,9 @@ refuse "a dump that finds no room" 1 '^aifs-admin: cannot write the dump: No spa
 expect "a dump over a dump, by force" "$ADMIN" -q mds dump "$T/dump" --force
 sums "$M/tree" >"$T/before" && sha256sum <"$M/big" >>"$T/before"
 refuse "a damaged dump" 1 'damage|checksum|corrupt|truncated' "$ADMIN" mds load <(head -c 5000 "$T/dump") --dir "$T/bad"
+[ ! -e "$T/bad" ] || fail "the load of a damaged dump leaves its folder"
+mkdir "$T/bad" && refuse "a dump without its end, into a folder that is there" 1 'cut short' "$ADMIN" mds load <(head -c -1 "$T/dump") --dir "$T/bad"
+expect "the folder is as empty as it was" rmdir "$T/bad"
 cluster_down
 mv "$C/mds/data" "$T/old-data"
 expect "load" "$ADMIN" mds load "$T/dump" --dir "$C/mds/data"
