@@ -37,6 +37,7 @@ refuse "a key that the environment names" 4 '\(of AIFS_KEY_FILE\)$' env AIFS_KEY
 [ -z "$("$ADMIN" file info /etc/passwd 2>/dev/null)" ] || fail "file info prints a table of nothing"
 refuse "nobody there, at a port that was not given" 7 '127.1.2.3:7600: connection refused' "$ADMIN" --mds 127.1.2.3 --key-file "$C/key/admin.key" --timeout 1s status
 refuse "nobody there" 7 'connection refused: nobody serves there' "$ADMIN" --mds 127.0.0.1:1 --key-file "$C/key/admin.key" --timeout 1s status
+expect "variables that are empty" env AIFS_CONFIG= AIFS_MDS= AIFS_KEY_FILE= AIFS_TIMEOUT= "$ADMIN" -q --config "$C/admin.conf" status
 refuse "a missing server" 4 '^aifs-admin: there is no server nope$' "$ADMIN" node show nope
 refuse "the way to a missing server" 4 'no server nope' "$ADMIN" net show nope
 "$ADMIN" --json net show | jq -e '[.items[] | select(.type != "device")] | length == 3 and all(.state == "up" and .rtt_us > 0 and (.transport | test("^(tcp|shm|rdma)$")))' >/dev/null ||

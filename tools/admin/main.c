@@ -123,10 +123,18 @@ static bool take_flag(struct admin *a, const char *arg)
     return false;
 }
 
+/* An empty variable is one that is not set, as in "AIFS_CONFIG= aifs-admin ...". */
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : NULL;
+}
+
 /* Takes the global options out of argv, wherever they stand before a "--". */
 static int global_options(struct admin *a, int argc, char **argv)
 {
-    const char *timeout = getenv("AIFS_TIMEOUT");
+    const char *timeout = environment("AIFS_TIMEOUT");
     const struct {
         const char *name;
         const char **value;
@@ -251,9 +259,9 @@ static int choose(struct admin *a, int n, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct admin a = {.config = getenv("AIFS_CONFIG"),
-                      .mds = getenv("AIFS_MDS"),
-                      .key_file = getenv("AIFS_KEY_FILE")};
+    struct admin a = {.config = environment("AIFS_CONFIG"),
+                      .mds = environment("AIFS_MDS"),
+                      .key_file = environment("AIFS_KEY_FILE")};
     int n;
 
     log_set_program("aifs-admin");
