@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 cluster_up --oss 3
 [ "$("$ADMIN" stripe get --size "$M")" = 1048576 ] || fail "the default chunk"
+refuse "two values at once" 2 'print one value' "$ADMIN" stripe get --count --size "$M"
 mkdir "$M/one" && expect "stripe set" "$ADMIN" stripe set -c 1 -S 256Ki "$M/one"
 mkdir "$M/one/sub" && head -c 3000000 /dev/urandom >"$M/one/sub/f"; sync "$M/one/sub/f"
 [ "$("$ADMIN" stripe get -c "$M/one/sub/f")" = 1 ] || fail "the layout is not inherited"

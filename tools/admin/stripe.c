@@ -268,6 +268,10 @@ int cmd_stripe_get(struct admin *a, int argc, char **argv)
         return ADMIN_USAGE;
     if (n == 0)
         return admin_usage("stripe", "get", "say of what");
+    if (count + size + pool + start > 1) /* one value, for scripts: which would be which? */
+        return admin_usage("stripe", "get",
+                           "--count, --size, --pool and --start print one value: take one of them, "
+                           "or none for all");
     if (a->json || !(count || size || pool || start))
         o = out_table(a, "aifs.stripe.get/1", columns, ARRAY_LEN(columns));
     for (int i = 0; i < n; i++) {
