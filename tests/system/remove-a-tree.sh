@@ -22,9 +22,19 @@ refuse "without --yes" 8 "nothing was removed" "$ADMIN" rmtree "$M/t"
 [ "$(inodes)" = "$before" ] || fail "it was removed without --yes"
 refuse "a file" 2 "not a directory" "$ADMIN" --yes rmtree "$M/file"
 refuse "a mount" 2 "is mounted" "$ADMIN" --yes rmtree "$M"
+# as rm: neither where one stands, nor what is above it, nor what a link leads to
+ln -s t "$M/link"
+for name in . .. ./ ../ "$M/t/." "$M/t/a/.." "$M/t/a/..//"; do
+    # shellcheck disable=SC2016 # expands where it runs
+    refuse "rmtree $name" 2 'a directory is not removed as "." or ".."' bash -c 'cd "$1" && exec "$0" --yes rmtree "$2"' "$ADMIN" "$M/t/a" "$name"
+done
+refuse "a link" 2 "link is not a directory" "$ADMIN" --yes rmtree "$M/link"
+refuse "a link with a slash" 2 "link is a symbolic link: say the name of the directory" "$ADMIN" --yes rmtree "$M/link/"
+[ -s "$M/t/a/b/c/g" ] && [ -L "$M/link" ] || fail "a refused rmtree has removed something"
+rm "$M/link"
 refuse "elsewhere" 2 "not on an aifs mount$" "$ADMIN" --yes rmtree "$T"
 exec 8<"$M2/t/a/b/large"
-"$ADMIN" --json --yes rmtree "$M/t/." --wait >"$T/json" || fail "rmtree: $(cat "$T/json")"
+"$ADMIN" --json --yes rmtree "$M/t/" --wait >"$T/json" || fail "rmtree: $(cat "$T/json")"
 jq -e '.items[0] | .state == "gone" and .directories_left == 0 and .objects_left == 0 and (.removed == null or .removed > 100) and .age_ns > 0' "$T/json" >/dev/null || fail "the end of rmtree --wait: $(cat "$T/json")"
 for m in "$M" "$M2"; do [ ! -e "$m/t" ] || fail "the name is still there at $m"; done
 [ "$(stat -c %h "$M2/outside")" = 1 ] || fail "a file with a name outside: $(stat -c %h "$M2/outside") links"

@@ -87,11 +87,42 @@ static int find_inode(const char *path, struct stat *ret_st)
     return ADMIN_OK;
 }
 
+/* As rm(1): where one stands, what is above it, and what a link leads to are not removed by these
+ * names, which say more than was meant as easily as not. */
+static int check_name(const char *path)
+{
+    char name[PATH_MAX];
+    const char *last;
+    size_t len = strnlen(path, sizeof name), all = len;
+    struct stat st;
+
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    if (len >= sizeof name)
+        return admin_fail(-ENAMETOOLONG, "%s", path);
+    memcpy(name, path, len);
+    name[len] = '\0';
+    last = strrchr(name, '/');
+    last = last ? last + 1 : name;
+    if (!strcmp(last, ".") || !strcmp(last, "..")) {
+        admin_error("%s: a directory is not removed as \".\" or \"..\": say its name", path);
+        return ADMIN_USAGE;
+    }
+    if (len == all || lstat(name, &st) != 0 || !S_ISLNK(st.st_mode))
+        return ADMIN_OK;
+    admin_error("%s: %s is a symbolic link: say the name of the directory, or use rm to remove the "
+                "link",
+                path, name);
+    return ADMIN_USAGE;
+}
+
 static int find_tree(const char *path, struct tree *t)
 {
     struct stat st, parent;
-    int rc;
+    int rc = check_name(path);
 
+    if (rc != ADMIN_OK)
+        return rc;
     t->path = path;
     if (lstat(path, &st) != 0)
         return admin_fail(-errno, "%s", path);
