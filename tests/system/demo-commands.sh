@@ -18,13 +18,18 @@ mount=$(pgrep -f "aifs-mount .* $M ")
 for d in "oss1 $(daemon_pid oss1) $C/oss1/log" "$M $mount $C/mount1.log"; do
     read -r name hung log <<<"$d"
     kill -STOP "$hung"
-    refuse "$name hangs" 3 "$name .process $hung. does not answer: see $log" "$ADMIN" --timeout 3s demo up --dir "$C"
+    "$ADMIN" --timeout 3s demo up --dir "$C" >"$T/said" 2>&1
+    [ $? = 3 ] || fail "up while $name hangs: $(cat "$T/said")"
+    grep -q "$name (process $hung) does not answer: see $log" "$T/said" || fail "up while $name hangs says: $(cat "$T/said")"
+    refuse "status while $name hangs" 3 " silent +$hung " "$ADMIN" --timeout 1s demo status --dir "$C"
     kill -CONT "$hung"
 done
 kill -STOP "$(daemon_pid mds)"
+refuse "status while the mds hangs" 3 "^mds +silent +$(daemon_pid mds) " "$ADMIN" --timeout 1s demo status --dir "$C"
 refuse "the mds hangs" 7 "the metadata server is process $(daemon_pid mds); see $C/mds/log" "$ADMIN" --timeout 3s demo up --dir "$C"
 kill -CONT "$(daemon_pid mds)"
 expect "nothing hangs any more" "$ADMIN" -q demo up --dir "$C"
+expect "status says so" "$ADMIN" -q --timeout 60s demo status --dir "$C"
 pid=$(daemon_pid mds)
 refuse "another shape" 5 'oss' "$ADMIN" demo up --dir "$C" --oss 3
 mkdir "$T/mnt-b" "$T/full" && echo mine >"$T/full/file"
@@ -68,7 +73,7 @@ refuse "status shows it" 3 'dead +- +- +/.*/ro' "$ADMIN" demo status --dir "$C"
 start_again
 [ "$(cat "$T/ro/f")" = data ] || fail "a dead mount is not mounted again"
 touch "$T/ro/new" 2>/dev/null && fail "the options of the mount are forgotten"
-expect "status shows nothing missing" "$ADMIN" -q demo status --dir "$C"
+expect "status shows nothing missing" "$ADMIN" -q --timeout 60s demo status --dir "$C"
 cp "$C/demo.json" "$T/demo.json" # as `demo up` leaves it that is killed before it has noted the ports
 jq '.mds_port = 0 | .oss_ports = [.oss_ports[] | 0]' "$T/demo.json" >"$C/demo.json"
 [ "$("$ADMIN" --json demo status --dir "$C" | jq -r '.items[] | select(.daemon == "oss1").port')" = "$(cat "$C/oss1/run/port")" ] || fail "the port of a daemon that runs: $("$ADMIN" demo status --dir "$C")"
@@ -196,7 +201,7 @@ up=$!
 expect "the mds is being started" wait_for 30 test -s "$T/half/mds/run/started"
 kill -KILL "$up" && wait "$up" 2>/dev/null
 half=$(cat "$T/half/mds/run/started")
-"$ADMIN" demo status --dir "$T/half" | grep -Eq "^mds +running +$half " || fail "a server that has begun is not known: $("$ADMIN" demo status --dir "$T/half")"
+"$ADMIN" demo status --dir "$T/half" | grep -Eq "^mds +starting +$half " || fail "a server that has begun is not known: $("$ADMIN" demo status --dir "$T/half")"
 : >"$T/gate"
 expect "up goes on" "$ADMIN" -q demo up --dir "$T/half"
 [ "$(daemon_pid ../half/mds)" = "$half" ] || fail "the server that was starting is another now"

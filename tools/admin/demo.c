@@ -70,7 +70,7 @@ static int lock_dir(const struct demo *d)
     return ADMIN_OK;
 }
 
-static int open_demo(struct demo *d, const char *dir)
+int demo_open(struct demo *d, const char *dir)
 {
     int rc = resolve_dir(d, dir, false);
 
@@ -447,7 +447,7 @@ int cmd_demo_down(struct admin *a, int argc, char **argv)
         free(d);
         return n > 0 ? admin_usage("demo", "down", "unexpected argument %s", argv[0]) : ADMIN_USAGE;
     }
-    rc = open_demo(d, dir);
+    rc = demo_open(d, dir);
     if (rc == ADMIN_OK) {
         int unmounted;
 
@@ -476,7 +476,7 @@ int cmd_demo_mount(struct admin *a, int argc, char **argv)
         free(d);
         return n < 0 ? ADMIN_USAGE : admin_usage("demo", "mount", "say where: one directory");
     }
-    rc = open_demo(d, dir);
+    rc = demo_open(d, dir);
     if (rc == ADMIN_OK)
         rc = demo_mount_add(d, argv[0], extra);
     if (rc == ADMIN_OK && !a->quiet && !a->json)
@@ -498,95 +498,11 @@ int cmd_demo_umount(struct admin *a, int argc, char **argv)
         free(d);
         return n < 0 ? ADMIN_USAGE : admin_usage("demo", "umount", "say what: one directory");
     }
-    rc = open_demo(d, dir);
+    rc = demo_open(d, dir);
     if (rc == ADMIN_OK)
         rc = demo_umount_one(d, argv[0]);
     if (rc == ADMIN_OK)
         tell(a, "umount", d, argv[0]);
-    free(d);
-    return rc;
-}
-
-/* Of one that runs: what it has written, for `demo up` may have ended before it learned of it. */
-static uint16_t port_of(const char *dir, pid_t pid, uint16_t known)
-{
-    char path[PATH_MAX + 16];
-    unsigned port = 0;
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/run/port", dir);
-    f = pid ? fopen(path, "re") : NULL;
-    if (f && (fscanf(f, "%5u", &port) != 1 || port > UINT16_MAX))
-        port = 0;
-    if (f)
-        fclose(f);
-    return port ? (uint16_t)port : known;
-}
-
-static bool status_rows(const struct demo *d, struct out *o)
-{
-    static const char *const words[] = {"unmounted", "mounted", "dead"};
-    char name[32], path[PATH_MAX], log[PATH_MAX + 8];
-    bool all = true;
-
-    for (unsigned i = 0; i <= d->oss; i++) {
-        uint16_t port;
-        pid_t pid;
-
-        snprintf(name, sizeof name, i ? "oss%u" : "mds", i);
-        snprintf(path, sizeof path, "%s/%s", d->dir, name);
-        pid = proc_running(path);
-        all = all && pid;
-        out_text(o, name);
-        out_text(o, pid ? "running" : "stopped");
-        pid ? out_number(o, (uint64_t)pid) : out_none(o);
-        port = port_of(path, pid, i ? d->oss_port[i - 1] : d->mds_port);
-        port ? out_number(o, port) : out_none(o);
-        out_text(o, path);
-        snprintf(log, sizeof log, "%s/log", path);
-        out_text(o, log);
-    }
-    for (unsigned i = 0; i < d->n_mounts; i++) {
-        const char *at = d->mounts[i].path;
-        enum demo_mount_state state = demo_mount_state(at);
-        pid_t pid;
-
-        all = all && state == DEMO_MOUNTED;
-        snprintf(name, sizeof name, "mount%u", d->mounts[i].number);
-        out_text(o, name);
-        pid = state == DEMO_MOUNTED ? demo_mount_pid(at) : 0;
-        out_text(o, words[state]);
-        pid ? out_number(o, (uint64_t)pid) : out_none(o);
-        out_none(o);
-        out_text(o, at);
-        snprintf(log, sizeof log, "%s/mount%u.log", d->dir, d->mounts[i].number);
-        out_text(o, log);
-    }
-    return all;
-}
-
-int cmd_demo_status(struct admin *a, int argc, char **argv)
-{
-    static const struct out_column columns[] = {
-        {"DAEMON", OUT_TEXT, NULL}, {"STATE", OUT_TEXT, NULL}, {"PID", OUT_COUNT, NULL},
-        {"PORT", OUT_COUNT, NULL},  {"PATH", OUT_TEXT, NULL},  {"LOG", OUT_TEXT, NULL}};
-    const char *dir = NULL;
-    const struct admin_option options[] = {{"dir", 0, &dir, NULL}};
-    struct demo *d = calloc(1, sizeof *d);
-    int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
-
-    if (!d || n != 0) {
-        free(d);
-        return n > 0 ? admin_usage("demo", "status", "unexpected argument %s", argv[0])
-                     : ADMIN_USAGE;
-    }
-    rc = open_demo(d, dir);
-    if (rc == ADMIN_OK) {
-        struct out *o = out_table(a, "aifs.demo.status/1", columns, ARRAY_LEN(columns));
-
-        rc = status_rows(d, o) ? ADMIN_OK : ADMIN_PARTIAL;
-        out_print(o);
-    }
     free(d);
     return rc;
 }

@@ -25,6 +25,7 @@
 
 struct admin;
 struct out;
+struct rpc_sync;
 
 struct demo_mount {
     char path[PATH_MAX];
@@ -46,6 +47,9 @@ struct demo {
     uint64_t started_ns[DEMO_OSS_MAX]; /* not saved: by this command; 0: it ran before */
 };
 
+/* The demo in dir (NULL: where it is unless told), locked and loaded. An exit code, after saying
+ * why. */
+int demo_open(struct demo *d, const char *dir) MUST_USE;
 /* -EEXIST: no demo, but something else is in d->dir, which must not become one: what a demo makes
  * there it removes again. */
 int demo_check_empty(const struct demo *d) MUST_USE;
@@ -61,6 +65,8 @@ struct demo_count {
     unsigned refused; /* as far as a server has said so since it was started */
 };
 
+/* Does what listens at this port of ours answer a ping, within twice this time at most? */
+bool demo_server_answers(struct rpc_sync *sync, uint16_t port, uint64_t limit_ns);
 /* How long what was found running may take to answer. */
 uint64_t demo_patience_ns(const struct admin *a);
 /* Until every server has answered and the metadata server has heard of every target, from its

@@ -88,11 +88,20 @@ static enum answer ask_mount(const char *path, uint64_t limit_ns)
     return WIFEXITED(status) && WEXITSTATUS(status) == 1 ? SAYS_DEAD : ANSWERS;
 }
 
-enum demo_mount_state demo_mount_state(const char *path)
+enum demo_mount_state demo_mount_state(const char *path, uint64_t patience_ns)
 {
-    if (!is_mounted(path))
-        return DEMO_UNMOUNTED;
-    return ask_mount(path, ANSWER_MS * NS_PER_MS) == SAYS_DEAD ? DEMO_DEAD : DEMO_MOUNTED;
+    static const enum demo_mount_state states[] = {
+        [ANSWERS] = DEMO_MOUNTED, [SAYS_DEAD] = DEMO_DEAD, [SILENT] = DEMO_SILENT};
+
+    return is_mounted(path) ? states[ask_mount(path, patience_ns)] : DEMO_UNMOUNTED;
+}
+
+/* With a daemon that lives, whatever it waits for. */
+static bool is_served(const char *path)
+{
+    enum demo_mount_state state = demo_mount_state(path, ANSWER_MS * NS_PER_MS);
+
+    return state == DEMO_MOUNTED || state == DEMO_SILENT;
 }
 
 pid_t demo_mount_pid(const char *path)
@@ -175,7 +184,7 @@ int demo_mount_again(struct demo *d)
     int rc = ADMIN_OK;
 
     for (unsigned i = 0; i < d->n_mounts && rc == ADMIN_OK; i++)
-        if (demo_mount_state(d->mounts[i].path) != DEMO_MOUNTED)
+        if (!is_served(d->mounts[i].path))
             rc = mount_one(d, &d->mounts[i]);
     return rc;
 }
@@ -240,7 +249,7 @@ static int mount_known(struct demo *d, struct demo_mount *m, const char *options
     bool other = options && strcmp(options, m->options) != 0;
     int rc;
 
-    if (demo_mount_state(m->path) == DEMO_MOUNTED) {
+    if (is_served(m->path)) {
         if (!other)
             return ADMIN_OK;
         admin_error("demo: %s is mounted with other options; aifs-admin demo umount it first",
@@ -393,7 +402,7 @@ void demo_say_stopped(const struct admin *a, const struct demo *d)
     bool mounted = false;
 
     for (unsigned i = 0; i < d->n_mounts; i++)
-        mounted = mounted || demo_mount_state(d->mounts[i].path) == DEMO_MOUNTED;
+        mounted = mounted || is_served(d->mounts[i].path);
     for (unsigned n = 0; mounted && n <= d->oss; n++) {
         char name[16];
 

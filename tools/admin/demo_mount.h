@@ -11,10 +11,12 @@
 
 enum demo_mount_state {
     DEMO_UNMOUNTED,
-    DEMO_MOUNTED, /* perhaps waiting for servers */
-    DEMO_DEAD,    /* its daemon has died */
+    DEMO_MOUNTED,
+    DEMO_SILENT, /* mounted, and does not answer: it hangs, or waits for servers */
+    DEMO_DEAD,   /* its daemon has died */
 };
-enum demo_mount_state demo_mount_state(const char *path);
+/* patience_ns: how long it may take to answer. */
+enum demo_mount_state demo_mount_state(const char *path, uint64_t patience_ns);
 pid_t demo_mount_pid(const char *path); /* of its daemon; 0: there is none */
 /* Waits until each has answered. ADMIN_PARTIAL: o tells of those that have not in time. */
 int demo_mounts_answer(const struct demo *d, struct out *o, uint64_t patience_ns);

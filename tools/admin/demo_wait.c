@@ -87,17 +87,10 @@ static struct demo_count count_servers(const struct wait *w, const struct cluste
 
 static bool answers(const struct wait *w, unsigned server)
 {
-    static const struct msg_empty none;
     uint64_t now = clock_mono_ns(clock_real());
-    uint64_t limit = MAX(w->end_ns > now ? w->end_ns - now : 0, LEAST_NS);
-    char address[32];
-    struct rpc_peer *peer;
-    const void *rep;
-    int rc;
 
-    snprintf(address, sizeof address, "127.0.0.1:%u", w->d->oss_port[server]);
-    rc = rpc_sync_connect(w->a->sync, address, limit, &peer);
-    return rc == 0 && rpc_sync_call(w->a->sync, peer, RPC_OP_PING, &none, limit, &rep) == 0;
+    return demo_server_answers(w->a->sync, w->d->oss_port[server],
+                               MAX(w->end_ns > now ? w->end_ns - now : 0, LEAST_NS));
 }
 
 /* Those that were found running. */
@@ -108,9 +101,11 @@ static void ask_servers(struct wait *w, struct out *o)
     for (unsigned i = 0; i < d->oss; i++) {
         char dir[PATH_MAX];
 
-        if (d->started_ns[i] || answers(w, i))
+        if (d->started_ns[i])
             continue;
         snprintf(dir, sizeof dir, "%s/oss%u", d->dir, i + 1);
+        if (answers(w, i))
+            continue;
         out_warning(o, "oss%u (process %d) does not answer: see %s/log", i + 1,
                     (int)proc_running(dir), dir);
         w->silent[i] = true;
@@ -164,8 +159,8 @@ int demo_wait_online(struct admin *a, const struct demo *d, struct out *o,
     snprintf(config, sizeof config, "%s/admin.conf", d->dir);
     a->config = config;
     a->mds = a->key_file = NULL;
-    rc = wait_for_all(&w, o, ret_count);
     snprintf(dir, sizeof dir, "%s/mds", d->dir);
+    rc = wait_for_all(&w, o, ret_count);
     if (rc == ADMIN_UNREACHABLE)
         admin_detail("demo: the metadata server is process %d; see %s/log", (int)proc_running(dir),
                      dir);
