@@ -169,6 +169,20 @@ expect "it goes" umount -i "$M"
 mkdir "$T/used" && echo mine >"$T/used/file"
 refuse "a folder with files" 5 'other files' "$ADMIN" demo up --dir "$T/used"
 [ "$(ls "$T/used")" = file ] || fail "a refused demo leaves something: $(ls "$T/used")"
+refuse "up with a mount that is refused" 5 "/etc is not empty" "$ADMIN" demo up --dir "$T/none" --mount /etc
+refuse "up with a mount on a file" 5 "$T/used/file is not a directory" "$ADMIN" demo up --dir "$T/none" --mount "$T/used/file"
+mkdir "$T/none" && refuse "up in a directory that is there, with a mount that is refused" 5 "/etc is not empty" "$ADMIN" demo up --dir "$T/none" --mount /etc
+expect "it is as empty as it was" rmdir "$T/none"
+for odd in 'a,b' 'a"b' 'a b' $'a\nb' 'a\b' ' ' 'b '; do # what configuration files and mount options would take for something else
+    for place in "--dir $odd" "--mount $odd" "--targets-dir $odd" "--dir $odd/"; do
+        [ "${place%% *}" = --dir ] && dir=() || dir=(--dir "$T/none")
+        refuse "up $place" 2 'demo: the path ".*" has (a|the) .* in it' "$ADMIN" demo up "${dir[@]}" "${place%% *}" "$T/${place#* }"
+        refuse "up $place, not made here" 2 'demo: the path ".*" has (a|the) .* in it' env -C "$T" "$ADMIN" demo up "${dir[@]}" "${place%% *}" "${place#* }"
+    done
+    refuse "mount $odd" 2 'demo: the path ".*" has (a|the) .* in it' "$ADMIN" demo mount --dir "$C" "$T/$odd"
+    [ ! -e "$T/$odd" ] || fail "a path that was refused has been made: $odd"
+done
+refuse "no such parent" 4 'nowhere/at/all: no such file' "$ADMIN" demo up --dir "$T/none" --mount "$T/nowhere/at/all"
 refuse "a wrong size" 2 'not a size' "$ADMIN" demo up --dir "$T/none" --capacity x
 refuse "no room for anything" 2 'at least 32Mi for each target, not "1"' "$ADMIN" demo up --dir "$T/none" --capacity 1
 refuse "no demo" 4 'no demo' "$ADMIN" demo status --dir "$T/none"
@@ -180,6 +194,15 @@ expect "a target elsewhere" "$ADMIN" -q --config "$T/c/admin.conf" target add --
 "$ADMIN" demo down --dir "$T/c" --purge >"$T/said" 2>&1 || fail "purge: $(cat "$T/said")"
 grep -q "warning: $T/outside, a target that was added to oss1, .*: it stays, with its data" "$T/said" || fail "purge does not name the target that stays: $(cat "$T/said")"
 [ -s "$T/outside/target" ] || fail "purge takes a directory that is not the demo's"
+# an up that fails tells what stays, and how it is gone on with, or removed
+mkdir "$T/nobin" && cp "$ADMIN" "$T/nobin/aifs-admin" && ln -s "$AIFS_BUILD/mds/aifs-mds" "$T/nobin/aifs-mds"
+"$T/nobin/aifs-admin" demo up --dir "$T/none" --oss 1 >"$T/said" 2>&1
+[ $? = 4 ] || fail "up without a program: $(cat "$T/said")"
+grep -q "stays in $T/none, and servers that have started go on running: .*demo up --dir $T/none tries .*demo down --purge --dir $T/none removes it" "$T/said" || fail "up does not tell what stays: $(cat "$T/said")"
+"$ADMIN" --timeout 60s demo status --dir "$T/none" | grep -Eq '^mds +running ' || fail "the mds does not run: $("$ADMIN" demo status --dir "$T/none")"
+refuse "another up that fails" 4 'servers that have started go on running: .*; the data stays' "$T/nobin/aifs-admin" demo up --dir "$T/none"
+expect "what was told" "$ADMIN" -q demo down --purge --dir "$T/none"
+[ ! -e "$T/none" ] || fail "purge leaves $(find "$T/none")"
 # Servers that insist on a transport, which these commands do not use.
 expect "targets in a shared folder" "$ADMIN" -q demo up --dir "$T/b" --oss 1 --net shm --targets-dir "$T/used" --mount "$T/made"
 expect "they are asked all the same" "$ADMIN" -q demo up --dir "$T/b"

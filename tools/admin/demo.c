@@ -30,10 +30,18 @@
 #define PORT_HIGH        32768u
 #define PORT_TRIES       64u
 
-static int resolve_dir(struct demo *d, const char *dir, bool make)
+static bool demo_exists(const struct demo *d)
 {
-    char absolute[PATH_MAX];
-    size_t len;
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/demo.json", d->dir);
+    return access(path, F_OK) == 0;
+}
+
+/* ret_made: was it made now? NULL: it is not to be made. */
+static int resolve_dir(struct demo *d, const char *dir, bool *ret_made)
+{
+    int rc;
 
     if (!dir)
         dir = geteuid() == 0 ? "/var/lib/aifs-demo" : NULL;
@@ -41,50 +49,61 @@ static int resolve_dir(struct demo *d, const char *dir, bool make)
         admin_error("demo: say where with --dir DIR");
         return ADMIN_USAGE;
     }
-    if (make && mkdir(dir, 0755) != 0 && errno != EEXIST)
-        return admin_fail(-errno, "demo: cannot make %s", dir);
-    if (!realpath(dir, absolute)) {
-        if (make || errno != ENOENT)
-            return admin_fail(-errno, "demo: %s", dir);
-        snprintf(absolute, sizeof absolute, "%s", dir); /* there is no demo there, then */
+    if (!ret_made && access(dir, F_OK) != 0 && errno == ENOENT) {
+        snprintf(d->dir, sizeof d->dir, "%s", dir); /* there is no demo there, then */
+        return ADMIN_OK;
     }
-    len = strlen(absolute);
-    if (len >= sizeof d->dir) {
-        admin_error("demo: the path of %s is too long", absolute);
-        return ADMIN_USAGE;
-    }
-    memcpy(d->dir, absolute, len + 1);
-    return ADMIN_OK;
+    rc = demo_path_resolve(dir, d->dir, sizeof d->dir);
+    if (rc == ADMIN_OK && ret_made && !demo_exists(d)) /* one that is there goes on as it is */
+        rc = demo_path_check(d->dir);
+    if (rc != ADMIN_OK || !ret_made)
+        return rc;
+    *ret_made = mkdir(d->dir, 0755) == 0;
+    return *ret_made || errno == EEXIST ? ADMIN_OK
+                                        : admin_fail(-errno, "demo: cannot make %s", d->dir);
 }
 
-/* One command at a time per demo; the lock goes with the process. */
-static int lock_dir(const struct demo *d)
+/* One command at a time per demo; the lock goes with the process. Who has waited for it looks
+ * whether it is still this one: it goes with what it belongs to. */
+static int lock_dir(const struct demo *d, bool *ret_made)
 {
     char path[PATH_MAX];
-    int fd;
+    struct stat held, there;
 
     snprintf(path, sizeof path, "%s/lock", d->dir);
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-    if (fd < 0 || flock(fd, LOCK_EX) != 0)
-        return admin_fail(-errno, "demo: cannot lock %s", path);
-    return ADMIN_OK;
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+        bool made = fd >= 0;
+
+        if (!made && errno == EEXIST)
+            fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+        if (fd < 0 || flock(fd, LOCK_EX) != 0 || fstat(fd, &held) != 0)
+            return admin_fail(-errno, "demo: cannot lock %s", path);
+        if (stat(path, &there) == 0 && there.st_ino == held.st_ino && there.st_dev == held.st_dev) {
+            if (ret_made)
+                *ret_made = made;
+            return ADMIN_OK;
+        }
+        close(fd);
+    }
 }
 
 int demo_open(struct demo *d, const char *dir)
 {
-    int rc = resolve_dir(d, dir, false);
+    int rc = resolve_dir(d, dir, NULL);
 
     if (rc != ADMIN_OK)
         return rc;
-    rc = demo_load(d);
-    if (rc == -ENOENT) {
+    if (!demo_exists(d)) {
         admin_error("there is no demo in %s (start one with: aifs-admin demo up --dir %s)", d->dir,
                     d->dir);
         return ADMIN_NOT_FOUND;
     }
-    if (rc < 0)
-        return admin_fail(rc, "demo: %s/demo.json is damaged", d->dir);
-    return lock_dir(d);
+    rc = lock_dir(d, NULL);
+    if (rc != ADMIN_OK)
+        return rc;
+    rc = demo_load(d);
+    return rc < 0 ? admin_fail(rc, "demo: %s/demo.json is damaged", d->dir) : ADMIN_OK;
 }
 
 static void tail_log(const char *log)
@@ -229,6 +248,7 @@ static int save(const struct demo *d)
 
 struct up_options {
     const char *oss, *targets, *dir, *mount, *net, *capacity, *targets_dir;
+    char mount_path[PATH_MAX], targets_path[DEMO_PATH_BYTES]; /* absolute, what the two point to */
 };
 
 static int number(const char *text, const char *what, unsigned fallback, unsigned max,
@@ -242,6 +262,21 @@ static int number(const char *text, const char *what, unsigned fallback, unsigne
     }
     *ret = (unsigned)v;
     return ADMIN_OK;
+}
+
+static int absolute_paths(struct up_options *o)
+{
+    int rc = ADMIN_OK;
+
+    if (o->mount) {
+        rc = demo_path_new(o->mount, o->mount_path, sizeof o->mount_path);
+        o->mount = o->mount_path;
+    }
+    if (rc == ADMIN_OK && o->targets_dir && o->targets_dir[0]) {
+        rc = demo_path_new(o->targets_dir, o->targets_path, sizeof o->targets_path);
+        o->targets_dir = o->targets_path;
+    }
+    return rc;
 }
 
 /* Checks what was asked for before anything is made. */
@@ -294,11 +329,25 @@ static int same_shape(const struct demo *d, const struct up_options *o)
     return ADMIN_OK;
 }
 
-/* The folder is locked, and holds a demo of this shape or nothing. A new demo is on record before
- * anything else is made. */
-static int claim_dir(struct demo *d, const struct up_options *o)
+static int check_claim(const struct demo *d, const struct up_options *o, bool is_new)
 {
-    int rc = resolve_dir(d, o->dir, true), found;
+    int rc = is_new ? ADMIN_OK : same_shape(d, o), saved;
+
+    if (rc == ADMIN_OK && o->mount)
+        rc = demo_mount_check(d, o->mount, NULL);
+    if (rc != ADMIN_OK || !is_new)
+        return rc;
+    saved = demo_save(d);
+    return saved < 0 ? admin_fail(saved, "demo: cannot write into %s", d->dir) : ADMIN_OK;
+}
+
+/* The folder is locked, and holds a demo of this shape or nothing. A new demo is on record before
+ * anything else is made; what is refused leaves nothing. */
+static int claim_dir(struct demo *d, const struct up_options *o, bool *ret_new)
+{
+    bool made_dir = false, made_lock = false;
+    int rc = resolve_dir(d, o->dir, &made_dir), found = -ENOENT;
+    char path[PATH_MAX];
 
     if (rc != ADMIN_OK)
         return rc;
@@ -306,27 +355,47 @@ static int claim_dir(struct demo *d, const struct up_options *o)
         admin_error("demo: %s holds other files; take an empty directory, or a new one", d->dir);
         return ADMIN_CONFLICT;
     }
-    rc = lock_dir(d);
-    if (rc != ADMIN_OK)
-        return rc;
-    found = demo_load(d);
-    if (found != 0 && found != -ENOENT)
+    rc = lock_dir(d, &made_lock);
+    if (rc == ADMIN_OK)
+        found = demo_load(d);
+    if (rc == ADMIN_OK && found != 0 && found != -ENOENT)
         return admin_fail(found, "demo: %s/demo.json is damaged", d->dir);
-    rc = found == 0 ? same_shape(d, o) : ADMIN_OK;
-    if (rc == ADMIN_OK && o->mount)
-        rc = demo_mount_check(d, o->mount, NULL);
-    if (rc != ADMIN_OK || found == 0)
+    *ret_new = found == -ENOENT;
+    if (rc == ADMIN_OK)
+        rc = check_claim(d, o, *ret_new);
+    if (rc == ADMIN_OK)
         return rc;
-    found = demo_save(d);
-    return found < 0 ? admin_fail(found, "demo: cannot write into %s", d->dir) : ADMIN_OK;
+    snprintf(path, sizeof path, "%s/lock", d->dir);
+    if (made_lock)
+        unlink(path);
+    if (made_dir)
+        rmdir(d->dir);
+    return rc;
+}
+
+/* After a failure: servers may run, and nothing that was made goes by itself. */
+static void say_what_stays(const struct demo *d, bool is_new)
+{
+    if (is_new)
+        admin_detail("demo: what was made until then stays in %s%s%s, and servers that have "
+                     "started go on running: aifs-admin demo up --dir %s tries the rest again, "
+                     "aifs-admin demo down --purge --dir %s removes it",
+                     d->dir, d->targets_dir[0] ? " and " : "", d->targets_dir, d->dir, d->dir);
+    else
+        admin_detail("demo: servers that have started go on running: aifs-admin demo status --dir "
+                     "%s shows them, aifs-admin demo down --dir %s stops them; the data stays",
+                     d->dir, d->dir);
 }
 
 static int bring_up(struct admin *a, struct demo *d, const char *mount, struct out *o,
                     struct demo_count *ret_count)
 {
-    int rc = start_mds(d);
+    int rc = demo_prepare(d);
     bool partial;
 
+    rc = rc < 0 ? admin_fail(rc, "demo: cannot prepare %s", d->dir) : save(d);
+    if (rc == ADMIN_OK)
+        rc = start_mds(d);
     for (unsigned n = 1; rc == ADMIN_OK && n <= d->oss; n++)
         rc = start_oss(d, n);
     if (rc == ADMIN_OK)
@@ -394,45 +463,55 @@ int cmd_demo_up(struct admin *a, int argc, char **argv)
     };
     struct demo *d = calloc(1, sizeof *d);
     struct out *out;
+    bool claimed, is_new = false;
     int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
 
     if (!d || n != 0) {
         free(d);
         return n > 0 ? admin_usage("demo", "up", "unexpected argument %s", argv[0]) : ADMIN_USAGE;
     }
-    rc = new_demo(d, &o);
+    rc = absolute_paths(&o);
     if (rc == ADMIN_OK)
-        rc = claim_dir(d, &o);
-    if (rc == ADMIN_OK) {
-        int made = demo_prepare(d);
-
-        rc = made < 0 ? admin_fail(made, "demo: cannot prepare %s", d->dir) : save(d);
-    }
+        rc = new_demo(d, &o);
+    if (rc == ADMIN_OK)
+        rc = claim_dir(d, &o, &is_new);
+    claimed = rc == ADMIN_OK;
     out = out_table(a, "aifs.demo.up/1", columns, ARRAY_LEN(columns));
-    if (rc == ADMIN_OK)
+    if (claimed)
         rc = bring_up(a, d, o.mount, out, &count);
     if (rc == ADMIN_OK || rc == ADMIN_PARTIAL)
         describe(a, out, d, &count);
     else
         out_drop(out);
+    if (claimed && rc != ADMIN_OK && rc != ADMIN_PARTIAL)
+        say_what_stays(d, is_new);
     free(d);
     return rc;
 }
 
-static int stop_servers(const struct demo *d)
+static int stop_server(const struct demo *d, const char *name)
 {
     char dir[PATH_MAX];
-    int rc = ADMIN_OK;
+    bool gone;
+
+    snprintf(dir, sizeof dir, "%s/%s", d->dir, name);
+    gone = proc_stop(dir, STOP_PATIENCE_MS);
+    return gone ? ADMIN_OK : admin_fail(-ETIMEDOUT, "demo: %s does not stop", name);
+}
+
+static int stop_servers(const struct demo *d)
+{
+    int rc = ADMIN_OK, one;
 
     for (unsigned n = 1; n <= d->oss; n++) {
-        snprintf(dir, sizeof dir, "%s/oss%u", d->dir, n);
-        if (!proc_stop(dir, STOP_PATIENCE_MS))
-            rc = admin_fail(-ETIMEDOUT, "demo: oss%u does not stop", n);
+        char name[16];
+
+        snprintf(name, sizeof name, "oss%u", n);
+        one = stop_server(d, name);
+        rc = rc == ADMIN_OK ? one : rc;
     }
-    snprintf(dir, sizeof dir, "%s/mds", d->dir);
-    if (!proc_stop(dir, STOP_PATIENCE_MS))
-        rc = admin_fail(-ETIMEDOUT, "demo: the mds does not stop");
-    return rc;
+    one = stop_server(d, "mds");
+    return rc == ADMIN_OK ? one : rc;
 }
 
 int cmd_demo_down(struct admin *a, int argc, char **argv)
@@ -470,15 +549,18 @@ int cmd_demo_mount(struct admin *a, int argc, char **argv)
     const char *dir = NULL, *extra = NULL;
     const struct admin_option options[] = {{"dir", 0, &dir, NULL}, {"options", 'o', &extra, NULL}};
     struct demo *d = calloc(1, sizeof *d);
+    char at[PATH_MAX];
     int rc, n = admin_options(options, ARRAY_LEN(options), argc, argv);
 
     if (!d || n != 1) {
         free(d);
         return n < 0 ? ADMIN_USAGE : admin_usage("demo", "mount", "say where: one directory");
     }
-    rc = demo_open(d, dir);
+    rc = demo_path_new(argv[0], at, sizeof at);
     if (rc == ADMIN_OK)
-        rc = demo_mount_add(d, argv[0], extra);
+        rc = demo_open(d, dir);
+    if (rc == ADMIN_OK)
+        rc = demo_mount_add(d, at, extra);
     if (rc == ADMIN_OK && !a->quiet && !a->json)
         printf("mounted     %s\n", argv[0]);
     if (rc == ADMIN_OK)

@@ -47,8 +47,13 @@ struct demo {
     uint64_t started_ns[DEMO_OSS_MAX]; /* not saved: by this command; 0: it ran before */
 };
 
-/* The demo in dir (NULL: where it is unless told), locked and loaded. An exit code, after saying
- * why. */
+/* path, absolute, into out; its last part need not be there. These three return an exit code, after
+ * saying why. */
+int demo_path_resolve(const char *path, char *out, size_t len) MUST_USE;
+/* Does all of it go through configuration files and mount options? */
+int demo_path_check(const char *absolute) MUST_USE;
+int demo_path_new(const char *path, char *out, size_t len) MUST_USE; /* both */
+/* The demo in dir (NULL: where it is unless told), locked and loaded. An exit code as well. */
 int demo_open(struct demo *d, const char *dir) MUST_USE;
 /* -EEXIST: no demo, but something else is in d->dir, which must not become one: what a demo makes
  * there it removes again. */

@@ -233,7 +233,12 @@ static bool has_word(const char *options, const char *word)
 int demo_mount_check(const struct demo *d, const char *path, const char *options)
 {
     char real[PATH_MAX];
+    struct stat st;
 
+    if (realpath(path, real) && !is_mounted(real) && stat(real, &st) == 0 && !S_ISDIR(st.st_mode)) {
+        admin_error("demo: %s is not a directory: nothing can be mounted there", real);
+        return ADMIN_CONFLICT;
+    }
     if (!realpath(path, real) || find_mount(d, real) < d->n_mounts || is_mounted(real) ||
         has_word(options, "nonempty") || file_dir_in_use(real) <= 0)
         return ADMIN_OK;

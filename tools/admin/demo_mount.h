@@ -20,7 +20,8 @@ enum demo_mount_state demo_mount_state(const char *path, uint64_t patience_ns);
 pid_t demo_mount_pid(const char *path); /* of its daemon; 0: there is none */
 /* Waits until each has answered. ADMIN_PARTIAL: o tells of those that have not in time. */
 int demo_mounts_answer(const struct demo *d, struct out *o, uint64_t patience_ns);
-/* Would a mount at path, with these options or NULL, hide files? Said, and ADMIN_CONFLICT. */
+/* Would a mount at path, with these options or NULL, hide files? Is it no directory? Said, and
+ * ADMIN_CONFLICT. */
 int demo_mount_check(const struct demo *d, const char *path, const char *options);
 int demo_mount_add(struct demo *d, const char *path, const char *options);
 int demo_mount_again(struct demo *d); /* those remembered that are not mounted or dead */
