@@ -21,6 +21,7 @@ for d in "oss1 $(daemon_pid oss1) $C/oss1/log" "$M $mount $C/mount1.log"; do
     "$ADMIN" --timeout 3s demo up --dir "$C" >"$T/said" 2>&1
     [ $? = 3 ] || fail "up while $name hangs: $(cat "$T/said")"
     grep -q "$name (process $hung) does not answer: see $log" "$T/said" || fail "up while $name hangs says: $(cat "$T/said")"
+    grep -Eq "waiting for (the mount )?$name \(process $hung\).* to answer; its log is $log" "$T/said" || fail "up does not say what it waits for: $(cat "$T/said")"
     refuse "status while $name hangs" 3 " silent +$hung " "$ADMIN" --timeout 1s demo status --dir "$C"
     kill -CONT "$hung"
 done

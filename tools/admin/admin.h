@@ -66,6 +66,8 @@ void admin_detail(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void admin_say_json(void);
 void admin_say_key(const char *path, const char *role); /* for errors about roles; both are kept */
 bool admin_says_json(void);
+void admin_say_little(void); /* -q */
+bool admin_says_little(void);
 void admin_say_of(const char *noun, const char *verb); /* what runs; verb may be NULL */
 /* The program is about to end with rc, which is returned. */
 int admin_end(int rc);
@@ -152,6 +154,12 @@ const struct map_target *admin_find_target(const struct cluster_map *map, const 
 /* Around calls on a path, which wait for as long as its mount waits for servers: when they take
  * longer than a->timeout_ns the program ends with ADMIN_UNREACHABLE after saying so. NULL: done. */
 void admin_watch(const struct admin *a, const char *path);
+
+/* Around what may take long: what is waited for is told on standard error, once, when it has taken
+ * two seconds (see waits.c), unless with --json or -q. Said again before it is over, it has other
+ * words and still the same beginning. */
+void admin_waits_for(const char *fmt, ...) PRINTF_LIKE(1, 2);
+void admin_waited(void);
 
 /* ---- commands ---- */
 

@@ -77,8 +77,11 @@ static int lock_dir(const struct demo *d, bool *ret_made)
 
         if (!made && errno == EEXIST)
             fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+        if (fd >= 0)
+            admin_waits_for("demo: another command works on %s: it is waited for", d->dir);
         if (fd < 0 || flock(fd, LOCK_EX) != 0 || fstat(fd, &held) != 0)
             return admin_fail(-errno, "demo: cannot lock %s", path);
+        admin_waited();
         if (stat(path, &there) == 0 && there.st_ino == held.st_ino && there.st_dev == held.st_dev) {
             if (ret_made)
                 *ret_made = made;
@@ -132,7 +135,10 @@ static int learn_port(const struct demo *d, const char *folder, pid_t pid, uint1
 
     snprintf(dir, sizeof dir, "%s/%s", d->dir, folder);
     snprintf(log, sizeof log, "%s/log", dir);
+    admin_waits_for("demo: waiting for %s (process %d) to serve, up to %u s; its log is %s", folder,
+                    (int)pid, DEMO_START_MS / 1000, log);
     rc = proc_wait_file(dir, "port", pid, DEMO_START_MS, text, sizeof text);
+    admin_waited();
     if (rc < 0) {
         tail_log(log);
         return admin_fail(rc, "demo: %s did not come up", folder);
@@ -495,7 +501,10 @@ static int stop_server(const struct demo *d, const char *name)
     bool gone;
 
     snprintf(dir, sizeof dir, "%s/%s", d->dir, name);
+    admin_waits_for("demo: waiting for %s (process %d) to stop; it is killed after %u s", name,
+                    (int)proc_running(dir), STOP_PATIENCE_MS / 1000);
     gone = proc_stop(dir, STOP_PATIENCE_MS);
+    admin_waited();
     return gone ? ADMIN_OK : admin_fail(-ETIMEDOUT, "demo: %s does not stop", name);
 }
 

@@ -174,7 +174,10 @@ int demo_end(const struct admin *a, const struct demo *d, bool purge)
 
     if (purge) {
         warn_outside(d, o); /* the list goes, too */
+        admin_waits_for("demo: removing its data from %s%s%s, which may take a while", d->dir,
+                        d->targets_dir[0] ? " and " : "", d->targets_dir);
         rc = remove_all(d, path);
+        admin_waited();
     }
     demo_unpublish(d);
     out_text(o, d->dir);

@@ -81,7 +81,9 @@ static void server_row(struct look *l, unsigned i)
     snprintf(log, sizeof log, "%s/log", path);
     pid = proc_running(path);
     port = pid ? port_of(path) : 0;
+    admin_waits_for("demo: waiting for %s (process %d) to answer", name, (int)pid);
     state = server_state(l, pid, port);
+    admin_waited();
     l->all_well = l->all_well && !strcmp(state, "running");
     port = port ? port : i ? d->oss_port[i - 1] : d->mds_port;
     out_text(l->o, name);
@@ -101,7 +103,9 @@ static void mount_row(struct look *l, const struct demo_mount *m)
 
     snprintf(name, sizeof name, "mount%u", m->number);
     snprintf(log, sizeof log, "%s/mount%u.log", l->d->dir, m->number);
+    admin_waits_for("demo: waiting for the mount %s to answer", m->path);
     state = demo_mount_state(m->path, patience_ns(l));
+    admin_waited();
     l->all_well = l->all_well && state == DEMO_MOUNTED;
     pid = state == DEMO_MOUNTED || state == DEMO_SILENT ? demo_mount_pid(m->path) : 0;
     out_text(l->o, name);

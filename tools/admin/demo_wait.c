@@ -104,6 +104,9 @@ static void ask_servers(struct wait *w, struct out *o)
         if (d->started_ns[i])
             continue;
         snprintf(dir, sizeof dir, "%s/oss%u", d->dir, i + 1);
+        admin_waits_for("demo: waiting for oss%u (process %d), which ran before, to answer; its "
+                        "log is %s/log",
+                        i + 1, (int)proc_running(dir), dir);
         if (answers(w, i))
             continue;
         out_warning(o, "oss%u (process %d) does not answer: see %s/log", i + 1,
@@ -134,6 +137,10 @@ static int wait_for_all(struct wait *w, struct out *o, struct demo_count *ret_co
         }
         mute = w->n_silent * w->d->targets;
         *ret_count = count_servers(w, &c);
+        admin_waits_for("demo: %u of %u targets are online; the others are waited for, up to %u s; "
+                        "the logs are %s/oss*/log",
+                        ret_count->online, MAX(want, ret_count->targets), DEMO_START_MS / 1000,
+                        w->d->dir);
         if (!mute && ret_count->online >= want)
             rc = ADMIN_OK;
         else if (ret_count->online + ret_count->refused + mute >= want)
@@ -160,7 +167,11 @@ int demo_wait_online(struct admin *a, const struct demo *d, struct out *o,
     a->config = config;
     a->mds = a->key_file = NULL;
     snprintf(dir, sizeof dir, "%s/mds", d->dir);
+    admin_waits_for("demo: waiting for the metadata server (process %d) to answer; its log is "
+                    "%s/log",
+                    (int)proc_running(dir), dir);
     rc = wait_for_all(&w, o, ret_count);
+    admin_waited();
     if (rc == ADMIN_UNREACHABLE)
         admin_detail("demo: the metadata server is process %d; see %s/log", (int)proc_running(dir),
                      dir);

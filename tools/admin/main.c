@@ -271,5 +271,7 @@ int main(int argc, char **argv)
         if (!strcmp(argv[i], "--json"))
             admin_say_json(); /* also what is wrong with another option */
     n = global_options(&a, argc - 1, argv);
+    if (a.quiet)
+        admin_say_little();
     return admin_end(n < 0 ? ADMIN_USAGE : choose(&a, n, argv));
 }

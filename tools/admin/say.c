@@ -20,7 +20,7 @@
 
 static struct {
     pthread_mutex_t lock; /* of said: the thread that watches the time (watch.c) speaks, too */
-    bool json;
+    bool json, little;
     char command[64];
     const char *key, *role; /* what the servers were shown */
     json_t *said;           /* strings */
@@ -40,6 +40,16 @@ void admin_say_key(const char *path, const char *role)
 bool admin_says_json(void)
 {
     return say.json;
+}
+
+void admin_say_little(void)
+{
+    say.little = true;
+}
+
+bool admin_says_little(void)
+{
+    return say.little;
 }
 
 void admin_say_of(const char *noun, const char *verb)
