@@ -64,14 +64,20 @@ fi
 echo "installing packages:$missing" >&2
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q >&2
-resolved=
+resolved='' unknown=''
 for p in $missing; do
+    found=
     for q in $p $(successor "$p"); do
         if apt-cache show "$q" >/dev/null 2>&1; then
-            resolved="$resolved $q"
+            found=$q
             break
         fi
     done
+    if [ -n "$found" ]; then resolved="$resolved $found"; else unknown="$unknown $p"; fi
 done
+if [ -n "$unknown" ]; then
+    echo "deps.sh: no package of this release is called:$unknown; going on without" >&2
+    [ -n "$resolved" ] || exit 0
+fi
 # shellcheck disable=SC2086 # a list of words
 apt-get install -y -q --no-install-recommends $resolved >&2

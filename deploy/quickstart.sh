@@ -28,9 +28,22 @@ while [ $# -gt 0 ]; do
     esac
 done
 here=$(cd "$(dirname "$0")/.." && pwd)
+for name in dir mount; do # as one stands now, and as the table of mounts has them
+    path=$(realpath -ms -- "${!name}") # looks at nothing: see below
+    case $path in *[[:space:][:cntrl:],\"\\]*) bad "--$name: a path with a comma, a quotation mark, a backslash, a space or a control character in it will not do: \"$path\"" ;; esac
+    printf -v "$name" %s "$path"
+done
 cd "$here"
-step() { printf '\n== %s\n' "$*"; }
+step() {
+    doing=$1
+    printf '\n== %s\n' "$1"
+}
+told=''
+failed() { # STATUS: what a command has said is above
+    [ "$1" = 0 ] || [ -n "$told" ] || echo "quickstart.sh: failed at: $doing. What is wrong is told above; running it again goes on from there" >&2
+}
 stopped() { # STATUS
+    told=1
     echo "quickstart.sh: stopped; run it again to go on, or end what runs: aifs-admin demo down --dir $dir --purge" >&2
     exit "$1"
 }
@@ -45,18 +58,32 @@ trap 'stopped 143' TERM HUP
     echo "quickstart.sh: this kernel offers no /dev/fuse" >&2
     exit 1
 }
-# What is mounted already is not touched: its servers may be down, and a look at it would wait for them.
-if [ ! -e "$dir/demo.json" ] && ! grep -q " $mount .* fuse.aifs " /proc/self/mountinfo && [ -d "$mount" ] &&
-    [ -n "$(find "$mount" -mindepth 1 -maxdepth 1 ! -name lost+found -print -quit)" ]; then
-    echo "quickstart.sh: $mount is not empty, and a mount would hide what is in it: take another directory with --mount" >&2
+refuse() {
+    echo "quickstart.sh: $*" >&2
     exit 1
+}
+holds() { [ -d "$1" ] && [ -n "$(find "$1" -mindepth 1 -maxdepth 1 ! -name "$2" -print -quit)" ]; }
+[ ! -e "$dir" ] || [ -d "$dir" ] || refuse "$dir is not a directory: take another one with --dir"
+[ -e "$dir/demo.json" ] || ! holds "$dir" lock || refuse "$dir holds other files: take an empty directory, or a new one, with --dir"
+for path in "$dir" "$mount"; do
+    [ -d "${path%/*}/" ] || refuse "there is no directory ${path%/*} to make $path in"
+done
+# What is mounted already is not touched: its servers may be down, and a look at it would wait for them.
+is_mounted() { awk -v at="$mount" '$5 == at && / - fuse\.aifs / { found = 1 } END { exit !found }' /proc/self/mountinfo; }
+if [ ! -e "$dir/demo.json" ] && ! is_mounted; then
+    [ ! -e "$mount" ] || [ -d "$mount" ] || refuse "$mount is not a directory: take another one with --mount"
+    ! holds "$mount" lost+found || refuse "$mount is not empty, and a mount would hide what is in it: take another directory with --mount"
 fi
 
+trap 'failed $?' EXIT
 step "packages"
 deploy/deps.sh build
 
 step "build"
-[ -e build-quickstart/build.ninja ] || meson setup build-quickstart --buildtype=release --prefix=/usr/local -Dtests=false >/dev/null
+[ -e build-quickstart/build.ninja ] || said=$(meson setup build-quickstart --buildtype=release --prefix=/usr/local -Dtests=false) || {
+    tail -20 <<<"$said" >&2 # meson tells what is missing on its standard output
+    exit 1
+}
 ninja -C build-quickstart
 step "install under /usr/local"
 # meson notes the directories that it makes, for uninstall, but the next installation forgets them
@@ -79,11 +106,13 @@ done
 work=$mount/.quickstart-proof.$$ job='' teller=''
 mkdir "$work"
 finish() {
+    local status=$?
     trap '' INT TERM HUP
     [ -z "$job" ] || kill "$job" 2>/dev/null || true
     [ -z "$teller" ] || kill "$teller" 2>/dev/null || true
     wait
     rm -rf "$work"
+    failed "$status"
 }
 trap finish EXIT
 inodes() { df --output=iused "$mount" 2>/dev/null | tail -1 || true; }
