@@ -165,7 +165,7 @@ expect "something else is mounted there" wait_for 30 grep -q " $M .* fuse.aifs m
 refuse "up with a mount that never answers" 3 "the mount $M .* does not answer" timeout -k 1 100 "$ADMIN" --timeout 1s demo up --dir "$C"
 [ -e "$T/asked" ] || fail "nobody has asked"
 kill "$mute" && wait "$mute" 2>/dev/null
-expect "it goes" umount -i "$M"
+expect "it goes" wait_for 30 umount -i "$M" # when those who have asked have let go of it
 # a demo takes no folder that others use, and purge removes nothing of others
 mkdir "$T/used" && echo mine >"$T/used/file"
 refuse "a folder with files" 5 'other files' "$ADMIN" demo up --dir "$T/used"
