@@ -63,6 +63,7 @@ refuse "an option that is none" 2 'unknown option --bogus' "$ADMIN" --bogus stat
 expect "a second cluster" "$ADMIN" -q demo up --dir "$T/b" --oss 1
 if [ ! -e /etc/aifs/admin.conf ]; then
     env -u AIFS_CONFIG "$ADMIN" file where "$M/f" | grep -q oss2 || fail "file where does not find the cluster of the mount"
+    refuse "who is not root" 6 'for root to see: sudo aifs-admin' env -u AIFS_CONFIG setpriv --reuid 65534 --regid 65534 --clear-groups "$ADMIN" status
     refuse "which one" 2 "config $T/b/admin.conf" env -u AIFS_CONFIG "$ADMIN" status
     gone=/run/aifs/admin.d/gone-${T##*/}.conf
     cleanup() { rm -f "$gone"; }

@@ -128,6 +128,23 @@ static void list_published(const struct published *p)
                          p->broken[i] ? " (which cannot be read)" : "");
 }
 
+/* The folders of keys, and what leads to them, are for root. */
+static bool is_hidden(const char *path)
+{
+    return access(path, R_OK) != 0 && errno == EACCES;
+}
+
+static int say_none_known(void)
+{
+    if (is_hidden(ADMIN_CONF) || is_hidden(PUBLISHED)) {
+        admin_error("which clusters this machine knows is for root to see: sudo aifs-admin ..., or "
+                    "say --config FILE, or --mds ADDRESS and --key-file FILE");
+        return ADMIN_PERMISSION;
+    }
+    admin_error("no cluster known: say --config FILE, or --mds ADDRESS and --key-file FILE");
+    return ADMIN_USAGE;
+}
+
 static int read_published(struct admin *a)
 {
     struct published p;
@@ -139,7 +156,7 @@ static int read_published(struct admin *a)
     else if (a->mds)
         rc = ADMIN_OK; /* it is known which; not its key */
     else if (p.n == 0)
-        admin_error("no cluster known: say --config FILE, or --mds ADDRESS and --key-file FILE");
+        rc = say_none_known();
     else
         list_published(&p);
     published_free(p.paths, p.n);
