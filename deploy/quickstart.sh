@@ -163,13 +163,14 @@ which="" demo=""
 id_of() { "$@" --json status 2>/dev/null | sed -n 's/.*"id": "\(.*\)".*/\1/p'; }
 [ "$(id_of /usr/local/bin/aifs-admin)" = "$(id_of /usr/local/bin/aifs-admin --config "$dir/admin.conf")" ] || which=" --config $dir/admin.conf"
 [ "$dir" = /var/lib/aifs-demo ] || demo=" --dir $dir"
+as="${SUDO_USER:+sudo }" # whoever has used it needs it again: keys are for root
 cat <<TXT
 
 aifs is mounted on $mount. Try:
-  aifs-admin$which status                      the cluster on one screen
-  aifs-admin$which target list                 where the data is
-  aifs-admin$which top                         who keeps the servers busy, who waits for whom
-  aifs-admin demo mount$demo /mnt/second      one more mount of the same cluster
-  aifs-admin demo down$demo                   stop (demo up$demo brings it back with its data)
-  aifs-admin demo down$demo --purge           stop and remove everything
+  ${as}aifs-admin$which status                      the cluster on one screen
+  ${as}aifs-admin$which target list                 where the data is
+  ${as}aifs-admin$which top                         who keeps the servers busy, who waits for whom
+  ${as}aifs-admin demo mount$demo /mnt/second      one more mount of the same cluster
+  ${as}aifs-admin demo down$demo                   stop (demo up$demo brings it back with its data)
+  ${as}aifs-admin demo down$demo --purge           stop and remove everything
 TXT
