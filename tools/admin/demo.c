@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -29,85 +28,6 @@
 #define PORT_LOW         10240u
 #define PORT_HIGH        32768u
 #define PORT_TRIES       64u
-
-static bool demo_exists(const struct demo *d)
-{
-    char path[PATH_MAX];
-
-    snprintf(path, sizeof path, "%s/demo.json", d->dir);
-    return access(path, F_OK) == 0;
-}
-
-/* ret_made: was it made now? NULL: it is not to be made. */
-static int resolve_dir(struct demo *d, const char *dir, bool *ret_made)
-{
-    int rc;
-
-    if (!dir)
-        dir = geteuid() == 0 ? "/var/lib/aifs-demo" : NULL;
-    if (!dir) {
-        admin_error("demo: say where with --dir DIR");
-        return ADMIN_USAGE;
-    }
-    if (!ret_made && access(dir, F_OK) != 0 && errno == ENOENT) {
-        snprintf(d->dir, sizeof d->dir, "%s", dir); /* there is no demo there, then */
-        return ADMIN_OK;
-    }
-    rc = demo_path_resolve(dir, d->dir, sizeof d->dir);
-    if (rc == ADMIN_OK && ret_made && !demo_exists(d)) /* one that is there goes on as it is */
-        rc = demo_path_check(d->dir);
-    if (rc != ADMIN_OK || !ret_made)
-        return rc;
-    *ret_made = mkdir(d->dir, 0755) == 0;
-    return *ret_made || errno == EEXIST ? ADMIN_OK
-                                        : admin_fail(-errno, "demo: cannot make %s", d->dir);
-}
-
-/* One command at a time per demo; the lock goes with the process. Who has waited for it looks
- * whether it is still this one: it goes with what it belongs to. */
-static int lock_dir(const struct demo *d, bool *ret_made)
-{
-    char path[PATH_MAX];
-    struct stat held, there;
-
-    snprintf(path, sizeof path, "%s/lock", d->dir);
-    for (;;) {
-        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-        bool made = fd >= 0;
-
-        if (!made && errno == EEXIST)
-            fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-        if (fd >= 0)
-            admin_waits_for("demo: another command works on %s: it is waited for", d->dir);
-        if (fd < 0 || flock(fd, LOCK_EX) != 0 || fstat(fd, &held) != 0)
-            return admin_fail(-errno, "demo: cannot lock %s", path);
-        admin_waited();
-        if (stat(path, &there) == 0 && there.st_ino == held.st_ino && there.st_dev == held.st_dev) {
-            if (ret_made)
-                *ret_made = made;
-            return ADMIN_OK;
-        }
-        close(fd);
-    }
-}
-
-int demo_open(struct demo *d, const char *dir)
-{
-    int rc = resolve_dir(d, dir, NULL);
-
-    if (rc != ADMIN_OK)
-        return rc;
-    if (!demo_exists(d)) {
-        admin_error("there is no demo in %s (start one with: aifs-admin demo up --dir %s)", d->dir,
-                    d->dir);
-        return ADMIN_NOT_FOUND;
-    }
-    rc = lock_dir(d, NULL);
-    if (rc != ADMIN_OK)
-        return rc;
-    rc = demo_load(d);
-    return rc < 0 ? admin_fail(rc, "demo: %s/demo.json is damaged", d->dir) : ADMIN_OK;
-}
 
 static void tail_log(const char *log)
 {
@@ -352,7 +272,7 @@ static int check_claim(const struct demo *d, const struct up_options *o, bool is
 static int claim_dir(struct demo *d, const struct up_options *o, bool *ret_new)
 {
     bool made_dir = false, made_lock = false;
-    int rc = resolve_dir(d, o->dir, &made_dir), found = -ENOENT;
+    int rc = demo_resolve(d, o->dir, &made_dir), found = -ENOENT;
     char path[PATH_MAX];
 
     if (rc != ADMIN_OK)
@@ -361,7 +281,7 @@ static int claim_dir(struct demo *d, const struct up_options *o, bool *ret_new)
         admin_error("demo: %s holds other files; take an empty directory, or a new one", d->dir);
         return ADMIN_CONFLICT;
     }
-    rc = lock_dir(d, &made_lock);
+    rc = demo_lock(d, &made_lock);
     if (rc == ADMIN_OK)
         found = demo_load(d);
     if (rc == ADMIN_OK && found != 0 && found != -ENOENT)

@@ -53,7 +53,12 @@ int demo_path_resolve(const char *path, char *out, size_t len) MUST_USE;
 /* Does all of it go through configuration files and mount options? */
 int demo_path_check(const char *absolute) MUST_USE;
 int demo_path_new(const char *path, char *out, size_t len) MUST_USE; /* both */
-/* The demo in dir (NULL: where it is unless told), locked and loaded. An exit code as well. */
+/* d->dir, from what was given (NULL: where it is unless told). ret_made: was it made now? NULL: it
+ * is not to be made. */
+int demo_resolve(struct demo *d, const char *dir, bool *ret_made) MUST_USE;
+/* One command at a time per demo; the lock goes with the process. ret_made: was its file? */
+int demo_lock(const struct demo *d, bool *ret_made) MUST_USE;
+/* The demo in dir, locked and loaded. Exit codes as well. */
 int demo_open(struct demo *d, const char *dir) MUST_USE;
 /* -EEXIST: no demo, but something else is in d->dir, which must not become one: what a demo makes
  * there it removes again. */

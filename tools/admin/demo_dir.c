@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "common/base/err.h"
 #include "common/base/file.h"
 #include "common/crypto/crypto.h"
+#include "tools/admin/admin.h"
 #include "tools/admin/demo.h"
 
 static int make_dir(const char *path)
@@ -238,4 +240,81 @@ int demo_write_admin_conf(const struct demo *d)
 {
     return write_file(d->dir, "admin.conf", "mds = 127.0.0.1:%u\nkey_file = %s/key/admin.key\n",
                       d->mds_port, d->dir);
+}
+
+static bool exists(const struct demo *d)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/demo.json", d->dir);
+    return access(path, F_OK) == 0;
+}
+
+int demo_resolve(struct demo *d, const char *dir, bool *ret_made)
+{
+    int rc;
+
+    if (!dir)
+        dir = geteuid() == 0 ? "/var/lib/aifs-demo" : NULL;
+    if (!dir) {
+        admin_error("demo: say where with --dir DIR");
+        return ADMIN_USAGE;
+    }
+    if (!ret_made && access(dir, F_OK) != 0 && errno == ENOENT) {
+        snprintf(d->dir, sizeof d->dir, "%s", dir); /* there is no demo there, then */
+        return ADMIN_OK;
+    }
+    rc = demo_path_resolve(dir, d->dir, sizeof d->dir);
+    if (rc == ADMIN_OK && ret_made && !exists(d)) /* one that is there goes on as it is */
+        rc = demo_path_check(d->dir);
+    if (rc != ADMIN_OK || !ret_made)
+        return rc;
+    *ret_made = mkdir(d->dir, 0755) == 0;
+    return *ret_made || errno == EEXIST ? ADMIN_OK
+                                        : admin_fail(-errno, "demo: cannot make %s", d->dir);
+}
+
+/* Who has waited for it looks whether it is still this one: it goes with what it belongs to. */
+int demo_lock(const struct demo *d, bool *ret_made)
+{
+    char path[PATH_MAX];
+    struct stat held, there;
+
+    snprintf(path, sizeof path, "%s/lock", d->dir);
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+        bool made = fd >= 0;
+
+        if (!made && errno == EEXIST)
+            fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+        if (fd >= 0)
+            admin_waits_for("demo: another command works on %s: it is waited for", d->dir);
+        if (fd < 0 || flock(fd, LOCK_EX) != 0 || fstat(fd, &held) != 0)
+            return admin_fail(-errno, "demo: cannot lock %s", path);
+        admin_waited();
+        if (stat(path, &there) == 0 && there.st_ino == held.st_ino && there.st_dev == held.st_dev) {
+            if (ret_made)
+                *ret_made = made;
+            return ADMIN_OK;
+        }
+        close(fd);
+    }
+}
+
+int demo_open(struct demo *d, const char *dir)
+{
+    int rc = demo_resolve(d, dir, NULL);
+
+    if (rc != ADMIN_OK)
+        return rc;
+    if (!exists(d)) {
+        admin_error("there is no demo in %s (start one with: aifs-admin demo up --dir %s)", d->dir,
+                    d->dir);
+        return ADMIN_NOT_FOUND;
+    }
+    rc = demo_lock(d, NULL);
+    if (rc != ADMIN_OK)
+        return rc;
+    rc = demo_load(d);
+    return rc < 0 ? admin_fail(rc, "demo: %s/demo.json is damaged", d->dir) : ADMIN_OK;
 }
