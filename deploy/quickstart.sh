@@ -66,7 +66,7 @@ holds() { [ -d "$1" ] && [ -n "$(find "$1" -mindepth 1 -maxdepth 1 ! -name "$2" 
 [ ! -e "$dir" ] || [ -d "$dir" ] || refuse "$dir is not a directory: take another one with --dir"
 [ -e "$dir/demo.json" ] || ! holds "$dir" lock || refuse "$dir holds other files: take an empty directory, or a new one, with --dir"
 for path in "$dir" "$mount"; do
-    [ -d "${path%/*}/" ] || refuse "there is no directory ${path%/*} to make $path in"
+    [ "${path%/*}" = "$dir" ] || [ -d "${path%/*}/" ] || refuse "there is no directory ${path%/*} to make $path in"
 done
 # What is mounted already is not touched: its servers may be down, and a look at it would wait for them.
 is_mounted() { awk -v at="$mount" '$5 == at && / - fuse\.aifs / { found = 1 } END { exit !found }' /proc/self/mountinfo; }

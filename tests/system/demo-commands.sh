@@ -189,11 +189,12 @@ refuse "no room for anything" 2 'at least 32Mi for each target, not "1"' "$ADMIN
 refuse "no demo" 4 'no demo' "$ADMIN" demo status --dir "$T/none"
 [ ! -e "$T/none" ] || fail "a refused demo makes its folder"
 mkdir "$T/b" "$T/outside"
-"$ADMIN" demo up --dir "$T/c" --oss 1 --targets 2 | grep -q ': 1 MDS, 1 OSS, 2 targets$' || fail "up does not say what there is"
+"$ADMIN" demo up --dir "$T/c" --oss 1 --targets 2 --targets-dir "$T/c/data" --mount "$T/c/mnt" | grep -q ': 1 MDS, 1 OSS, 2 targets$' || fail "up does not say what there is"
 expect "a target elsewhere" "$ADMIN" -q --config "$T/c/admin.conf" target add --node oss1 --path "$T/outside"
 "$ADMIN" demo up --dir "$T/c" | grep -q ': 1 MDS, 1 OSS, 3 targets$' || fail "up does not count the target that was added"
 "$ADMIN" demo down --dir "$T/c" --purge >"$T/said" 2>&1 || fail "purge: $(cat "$T/said")"
 grep -q "warning: $T/outside, a target that was added to oss1, .*: it stays, with its data" "$T/said" || fail "purge does not name the target that stays: $(cat "$T/said")"
+[ ! -e "$T/c" ] || fail "purge leaves $(find "$T/c")" # with the mount and the targets that were in it
 [ -s "$T/outside/target" ] || fail "purge takes a directory that is not the demo's"
 # an up that fails tells what stays, and how it is gone on with, or removed
 mkdir "$T/nobin" && cp "$ADMIN" "$T/nobin/aifs-admin" && ln -s "$AIFS_BUILD/mds/aifs-mds" "$T/nobin/aifs-mds"

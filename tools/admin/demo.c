@@ -190,7 +190,8 @@ static int number(const char *text, const char *what, unsigned fallback, unsigne
     return ADMIN_OK;
 }
 
-static int absolute_paths(struct up_options *o)
+/* d->dir is there by now: they may be in it. */
+static int absolute_paths(struct demo *d, struct up_options *o)
 {
     int rc = ADMIN_OK;
 
@@ -199,7 +200,8 @@ static int absolute_paths(struct up_options *o)
         o->mount = o->mount_path;
     }
     if (rc == ADMIN_OK && o->targets_dir && o->targets_dir[0]) {
-        rc = demo_path_new(o->targets_dir, o->targets_path, sizeof o->targets_path);
+        rc = demo_path_new(o->targets_dir, d->targets_dir, sizeof d->targets_dir);
+        snprintf(o->targets_path, sizeof o->targets_path, "%s", d->targets_dir);
         o->targets_dir = o->targets_path;
     }
     return rc;
@@ -230,7 +232,6 @@ static int new_demo(struct demo *d, const struct up_options *o)
     }
     snprintf(d->net, sizeof d->net, "%s", o->net ? o->net : "auto");
     snprintf(d->capacity, sizeof d->capacity, "%s", o->capacity ? o->capacity : "");
-    snprintf(d->targets_dir, sizeof d->targets_dir, "%s", o->targets_dir ? o->targets_dir : "");
     d->next_mount = 1;
     return ADMIN_OK;
 }
@@ -255,24 +256,29 @@ static int same_shape(const struct demo *d, const struct up_options *o)
     return ADMIN_OK;
 }
 
-static int check_claim(const struct demo *d, const struct up_options *o, bool is_new)
+static int check_claim(struct demo *d, const struct up_options *o, bool *ret_new)
 {
-    int rc = is_new ? ADMIN_OK : same_shape(d, o), saved;
+    int rc = ADMIN_OK, err = demo_load(d);
 
+    if (err != 0 && err != -ENOENT)
+        return admin_fail(err, "demo: %s/demo.json is damaged", d->dir);
+    *ret_new = err == -ENOENT;
+    if (!*ret_new)
+        rc = same_shape(d, o);
     if (rc == ADMIN_OK && o->mount)
         rc = demo_mount_check(d, o->mount, NULL);
-    if (rc != ADMIN_OK || !is_new)
+    if (rc != ADMIN_OK || !*ret_new)
         return rc;
-    saved = demo_save(d);
-    return saved < 0 ? admin_fail(saved, "demo: cannot write into %s", d->dir) : ADMIN_OK;
+    err = demo_save(d);
+    return err < 0 ? admin_fail(err, "demo: cannot write into %s", d->dir) : ADMIN_OK;
 }
 
 /* The folder is locked, and holds a demo of this shape or nothing. A new demo is on record before
  * anything else is made; what is refused leaves nothing. */
-static int claim_dir(struct demo *d, const struct up_options *o, bool *ret_new)
+static int claim_dir(struct demo *d, struct up_options *o, bool *ret_new)
 {
     bool made_dir = false, made_lock = false;
-    int rc = demo_resolve(d, o->dir, &made_dir), found = -ENOENT;
+    int rc = demo_resolve(d, o->dir, &made_dir);
     char path[PATH_MAX];
 
     if (rc != ADMIN_OK)
@@ -281,14 +287,11 @@ static int claim_dir(struct demo *d, const struct up_options *o, bool *ret_new)
         admin_error("demo: %s holds other files; take an empty directory, or a new one", d->dir);
         return ADMIN_CONFLICT;
     }
-    rc = demo_lock(d, &made_lock);
+    rc = absolute_paths(d, o);
     if (rc == ADMIN_OK)
-        found = demo_load(d);
-    if (rc == ADMIN_OK && found != 0 && found != -ENOENT)
-        return admin_fail(found, "demo: %s/demo.json is damaged", d->dir);
-    *ret_new = found == -ENOENT;
+        rc = demo_lock(d, &made_lock);
     if (rc == ADMIN_OK)
-        rc = check_claim(d, o, *ret_new);
+        rc = check_claim(d, o, ret_new);
     if (rc == ADMIN_OK)
         return rc;
     snprintf(path, sizeof path, "%s/lock", d->dir);
@@ -396,9 +399,7 @@ int cmd_demo_up(struct admin *a, int argc, char **argv)
         free(d);
         return n > 0 ? admin_usage("demo", "up", "unexpected argument %s", argv[0]) : ADMIN_USAGE;
     }
-    rc = absolute_paths(&o);
-    if (rc == ADMIN_OK)
-        rc = new_demo(d, &o);
+    rc = new_demo(d, &o);
     if (rc == ADMIN_OK)
         rc = claim_dir(d, &o, &is_new);
     claimed = rc == ADMIN_OK;
