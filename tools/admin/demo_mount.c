@@ -116,18 +116,20 @@ int demo_mounts_answer(const struct demo *d, struct out *o, uint64_t patience_ns
 
     for (unsigned i = 0; i < d->n_mounts; i++) {
         const struct demo_mount *m = &d->mounts[i];
+        bool well;
 
         now = clock_mono_ns(clock_real());
         admin_waits_for("demo: waiting for the mount %s (process %d) to answer; its log is "
                         "%s/mount%u.log",
                         m->path, (int)demo_mount_pid(m->path), d->dir, m->number);
-        if (ask_mount(m->path, MAX(end > now ? end - now : 0, LEAST_NS)) == ANSWERS)
+        well = ask_mount(m->path, MAX(end > now ? end - now : 0, LEAST_NS)) == ANSWERS;
+        admin_waited();
+        if (well)
             continue;
         out_warning(o, "the mount %s (process %d) does not answer: see %s/mount%u.log", m->path,
                     (int)demo_mount_pid(m->path), d->dir, m->number);
         rc = ADMIN_PARTIAL;
     }
-    admin_waited();
     return rc;
 }
 

@@ -98,8 +98,10 @@ static void ask_servers(struct wait *w, struct out *o)
 {
     const struct demo *d = w->d;
 
+    w->end_ns = clock_mono_ns(clock_real()) + demo_patience_ns(w->a);
     for (unsigned i = 0; i < d->oss; i++) {
         char dir[PATH_MAX];
+        bool well;
 
         if (d->started_ns[i])
             continue;
@@ -107,7 +109,9 @@ static void ask_servers(struct wait *w, struct out *o)
         admin_waits_for("demo: waiting for oss%u (process %d), which ran before, to answer; its "
                         "log is %s/log",
                         i + 1, (int)proc_running(dir), dir);
-        if (answers(w, i))
+        well = answers(w, i);
+        admin_waited();
+        if (well)
             continue;
         out_warning(o, "oss%u (process %d) does not answer: see %s/log", i + 1,
                     (int)proc_running(dir), dir);
@@ -132,15 +136,12 @@ static int wait_for_all(struct wait *w, struct out *o, struct demo_count *ret_co
         if (!asked) {
             asked = true;
             cluster_put(&c);
+            admin_waited();
             ask_servers(w, o);
             continue; /* asking may have taken long */
         }
         mute = w->n_silent * w->d->targets;
         *ret_count = count_servers(w, &c);
-        admin_waits_for("demo: %u of %u targets are online; the others are waited for, up to %u s; "
-                        "the logs are %s/oss*/log",
-                        ret_count->online, MAX(want, ret_count->targets), DEMO_START_MS / 1000,
-                        w->d->dir);
         if (!mute && ret_count->online >= want)
             rc = ADMIN_OK;
         else if (ret_count->online + ret_count->refused + mute >= want)
@@ -152,6 +153,10 @@ static int wait_for_all(struct wait *w, struct out *o, struct demo_count *ret_co
         cluster_put(&c);
         if (rc >= 0)
             return rc;
+        admin_waits_for("demo: %u of %u targets are online; the others are waited for, up to %u s; "
+                        "the logs are %s/oss*/log",
+                        ret_count->online, MAX(want, ret_count->targets), DEMO_START_MS / 1000,
+                        w->d->dir);
         poll(NULL, 0, 50);
     }
 }
@@ -159,7 +164,7 @@ static int wait_for_all(struct wait *w, struct out *o, struct demo_count *ret_co
 int demo_wait_online(struct admin *a, const struct demo *d, struct out *o,
                      struct demo_count *ret_count)
 {
-    struct wait w = {.a = a, .d = d, .end_ns = clock_mono_ns(clock_real()) + demo_patience_ns(a)};
+    struct wait w = {.a = a, .d = d};
     char config[PATH_MAX], dir[PATH_MAX];
     int rc;
 
