@@ -301,20 +301,33 @@ int demo_lock(const struct demo *d, bool *ret_made)
     }
 }
 
+static int say_none(const struct demo *d)
+{
+    admin_error("there is no demo in %s (start one with: aifs-admin demo up --dir %s)", d->dir,
+                d->dir);
+    return ADMIN_NOT_FOUND;
+}
+
 int demo_open(struct demo *d, const char *dir)
 {
+    bool made = false;
     int rc = demo_resolve(d, dir, NULL);
 
     if (rc != ADMIN_OK)
         return rc;
-    if (!exists(d)) {
-        admin_error("there is no demo in %s (start one with: aifs-admin demo up --dir %s)", d->dir,
-                    d->dir);
-        return ADMIN_NOT_FOUND;
-    }
-    rc = demo_lock(d, NULL);
+    if (!exists(d))
+        return say_none(d);
+    rc = demo_lock(d, &made);
     if (rc != ADMIN_OK)
         return rc;
     rc = demo_load(d);
+    if (rc == -ENOENT) { /* who had the lock has purged it */
+        char path[PATH_MAX];
+
+        snprintf(path, sizeof path, "%s/lock", d->dir);
+        if (made)
+            unlink(path);
+        return say_none(d);
+    }
     return rc < 0 ? admin_fail(rc, "demo: %s/demo.json is damaged", d->dir) : ADMIN_OK;
 }
