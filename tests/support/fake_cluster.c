@@ -243,10 +243,8 @@ void fake_move_layout(struct fake_cluster *f, struct fake_inode *i)
     i->attr.change = ++f->change;
 }
 
-/* XATTR_SET of a layout: whatever it says, the file has another one. */
-static void set_layout(struct rpc_req *req)
+void fake_set_layout(struct fake_cluster *f, struct rpc_req *req)
 {
-    struct fake_cluster *f = req->handler_arg;
     const struct msg_xattr_req *m = req->msg;
 
     if (m->name.len != 11 || memcmp(m->name.data, "aifs.layout", 11) != 0) {
@@ -286,7 +284,6 @@ void fake_mds_start(struct fake_cluster *f)
     ck_assert_int_eq(rpc_node_create(f->reactor, &n, &f->mds), 0);
     for (k = 0; k < ARRAY_LEN(ops); k++)
         rpc_node_handle(f->mds, ops[k], handle, f);
-    rpc_node_handle(f->mds, RPC_OP_XATTR_SET, set_layout, f);
     rpc_node_on_link(f->mds, NULL, link_down, f);
     ck_assert_int_eq(net_addr_resolve(fake_mds_address(f, text), 1, &a, err, sizeof err), 0);
     ck_assert_int_eq(rpc_node_listen(f->mds, &a, NULL), 0);

@@ -47,16 +47,18 @@ struct fake_inode {
     uint32_t since;      /* MSG_SET_* that came with its creation */
 };
 
+struct fake_slot { /* and its last answer */
+    uint32_t sequence;
+    int status;
+    uint64_t ino, open_id;
+    bool created;
+};
+
 struct fake_session {
     uint64_t id;
     struct rpc_link *link;
     struct uuid client;
-    struct {
-        uint32_t sequence;
-        int status;
-        uint64_t ino, open_id;
-        bool created;
-    } slots[64];
+    struct fake_slot slots[64];
 };
 
 struct fake_chunk {
@@ -196,6 +198,8 @@ void fake_oss_start(struct fake_cluster *f, unsigned index);
 struct fake_session *fake_session_of(struct fake_cluster *f, const struct rpc_req *req);
 bool fake_may_write(const struct fake_inode *i, const struct rpc_req *req, uint64_t open_id);
 void fake_move_layout(struct fake_cluster *f, struct fake_inode *i); /* one chain further on */
+/* XATTR_SET of a layout: whatever it says, the file has another one. */
+void fake_set_layout(struct fake_cluster *f, struct rpc_req *req);
 bool fake_holds_lease(const struct fake_inode *i, uint64_t session, uint64_t seq);
 bool fake_holds_write(const struct fake_inode *i, uint64_t session);
 struct fake_inode *fake_make(struct fake_cluster *f, uint64_t parent, const struct msg_bytes *name,

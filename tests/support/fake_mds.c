@@ -477,9 +477,8 @@ static void do_lock(struct fake_cluster *f, struct rpc_req *req)
 static void do_close(struct fake_cluster *f, struct rpc_req *req)
 {
     const struct msg_close_req *m = req->msg;
-    uint32_t k;
 
-    for (k = 0; k < m->n_items; k++) {
+    for (uint32_t k = 0; k < m->n_items; k++) {
         struct fake_inode *i = fake_by_ino(f, m->items[k].ino);
 
         if (i)
@@ -487,7 +486,7 @@ static void do_close(struct fake_cluster *f, struct rpc_req *req)
     }
     f->open_calls += m->n_items;
     f->reads_told += m->n_reads;
-    for (k = 0; k < m->n_reads; k++)
+    for (uint32_t k = 0; k < m->n_reads; k++)
         fake_by_ino(f, m->reads[k].ino)->attr.atime = m->reads[k].atime;
     rpc_reply(req, 0, &(struct msg_empty){0});
     retry_waiting(f);
@@ -548,6 +547,9 @@ static void execute(struct fake_cluster *f, struct rpc_req *req)
     case RPC_OP_FSYNC:
         rpc_reply(req, 0, &(struct msg_empty){0});
         break;
+    case RPC_OP_XATTR_SET:
+        fake_set_layout(f, req);
+        break;
     default:
         rpc_reply(req, -EOPNOTSUPP, NULL);
     }
@@ -577,20 +579,19 @@ void fake_mds_handle(struct rpc_req *req)
         return;
     }
     if (rpc_op_flags(req->header.op) & OP_SLOT) {
-        ck_assert_uint_ge(slot, 1);
-        ck_assert_uint_le(slot, 64);
-        if (req->header.slot_sequence ==
-            s->slots[slot - 1].sequence) { /* a retry: the kept answer */
-            struct msg_inode_rep rep = {.open_id = s->slots[slot - 1].open_id,
-                                        .created = s->slots[slot - 1].created};
-            struct fake_inode *i = fake_by_ino(f, s->slots[slot - 1].ino);
+        const struct fake_slot *kept = &s->slots[slot - 1];
+
+        ck_assert(slot >= 1 && slot <= ARRAY_LEN(s->slots));
+        if (req->header.slot_sequence == kept->sequence) { /* a retry: the kept answer */
+            struct msg_inode_rep rep = {.open_id = kept->open_id, .created = kept->created};
+            struct fake_inode *i = fake_by_ino(f, kept->ino);
 
             if (i)
                 fill(i, s->id, &rep.inode, true);
-            rpc_reply(req, s->slots[slot - 1].status, s->slots[slot - 1].status ? NULL : &rep);
+            rpc_reply(req, kept->status, kept->status ? NULL : &rep);
             return;
         }
-        ck_assert_int_gt((int32_t)(req->header.slot_sequence - s->slots[slot - 1].sequence), 0);
+        ck_assert_int_gt((int32_t)(req->header.slot_sequence - kept->sequence), 0);
     }
     if (req->header.op == RPC_OP_BATCH)
         fake_batch(f, req, s);
