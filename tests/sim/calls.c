@@ -49,7 +49,7 @@ uint64_t work_known(const struct proc *p, uint64_t ino)
         if (n != p->client && n->up && n->core && states_makes(n->core, ino))
             return sim.history.root;
     }
-    return ino;
+    return work_removals_unsure(ino) ? sim.history.root : ino;
 }
 
 uint64_t work_draw(const struct proc *p, bool any)

@@ -153,22 +153,27 @@ static void mds_crash(struct sim_node *n)
     n->mds = NULL;
 }
 
-static bool is_queued(enum key_type queue, uint64_t ino)
+static bool is_stored(enum key_type what, uint64_t ino)
 {
     struct store_value value = {0};
     struct key k;
 
-    key_number(&k, queue, ino);
+    key_number(&k, what, ino);
     return store_get(shard_store(sim_mds()->mds->shards[0]), NULL, k.b, k.len, &value) >= 0;
+}
+
+bool sim_is_there(uint64_t ino)
+{
+    return sim_mds()->mds && is_stored(KEY_INODE, ino);
 }
 
 bool sim_is_sealing(uint64_t ino)
 {
     if (!sim_mds()->mds)
         return true;
-    if (is_queued(KEY_PUNCH, ino))
+    if (is_stored(KEY_PUNCH, ino))
         sim_hit(SIM_PUNCH_PENDING);
-    return is_queued(KEY_RECOVER, ino);
+    return is_stored(KEY_RECOVER, ino);
 }
 
 /* ---- storage servers ---- */

@@ -31,6 +31,9 @@ struct removal {
 
 static struct removal removals[REMOVALS_MAX];
 static unsigned n_removals;
+/* Creations of clients that have crashed or lost their session: they may still arrive. */
+static uint64_t on_their_way[REMOVALS_MAX];
+static unsigned n_on_their_way;
 
 /* A process that removes one name after the other: it makes some, lists, and takes them away, at
  * once or after a while, and then their directory. In these seeds the other clients seldom look. */
@@ -47,7 +50,7 @@ static struct {
 
 void work_removals_start(void)
 {
-    n_removals = 0;
+    n_removals = n_on_their_way = 0;
     memset(&remover, 0, sizeof remover);
     if (scene.kind != SCENE_ALL && scene.kind != SCENE_NAMES)
         return;
@@ -138,6 +141,8 @@ static void make_files(struct proc *p)
     const unsigned all = (1u << SIM_NAMES) - 1;
     unsigned what = sim_below(20), name;
 
+    if (work_removals_unsure(remover.dir))
+        remover.dir = remover.step = 0;
     if (make_dir(p))
         return;
     p->on = &p->fd[0];
@@ -263,6 +268,14 @@ void work_removals_answered(const struct proc *p, const struct op *o)
     other->next_ns = MIN(other->next_ns, sim_now() + sim_below(3) * 100 * NS_PER_US);
 }
 
+bool work_removals_unsure(uint64_t ino)
+{
+    for (unsigned i = 0; i < MIN(n_on_their_way, REMOVALS_MAX); i++)
+        if (on_their_way[i] == ino)
+            return !sim_is_there(ino);
+    return false;
+}
+
 static void forget(unsigned i)
 {
     removals[i] = removals[--n_removals];
@@ -290,6 +303,8 @@ void work_removals_lost(unsigned client)
 
         if (r->client != client)
             continue;
+        if (r->made)
+            on_their_way[n_on_their_way++ % REMOVALS_MAX] = r->ino;
         o = work_record(client, r->set ? OP_UNSET : r->made ? OP_UNMAKE : OP_RESTORE);
         o->call = r->number;
         o->ino = r->dir;

@@ -121,6 +121,7 @@ void sim_rpc_create(struct sim_node *n, const struct uuid *id, const struct uuid
                     struct rpc_node **ret);
 /* What a dead writer has left of it is not known yet, or the metadata server is down. */
 bool sim_is_sealing(uint64_t ino);
+bool sim_is_there(uint64_t ino); /* in the store of the metadata server */
 
 /* ---- faults.c ---- */
 void sim_faults_start(void);

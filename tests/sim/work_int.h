@@ -102,6 +102,8 @@ uint64_t work_removals_rest(const struct proc *p, uint64_t think_ns);
 void work_removals_answered(const struct proc *p, const struct op *o);
 void work_removals_set(const struct proc *p, const struct op *o); /* a mode was set */
 void work_removals_tick(unsigned client);
+/* What is to have this number may be there later, if it comes to be there at all. */
+bool work_removals_unsure(uint64_t ino);
 void work_removals_lost(unsigned client); /* its session has ended, or it has crashed */
 
 /* ---- together.c ---- */
