@@ -74,7 +74,6 @@
     X(SIM_TRUNCATE, "oss: cut")                                                                    \
     X(SIM_TRUNCATE_AGAIN, "oss: cut repeated")                                                     \
     X(SIM_DESTROY, "oss: destroyed")                                                               \
-    X(SIM_TOMBSTONE, "oss: request for what was destroyed")                                        \
     X(SIM_SEAL_STALE, "oss: seal of an older truncate generation, or of one to come")              \
     X(SIM_OSS_UNREGISTERED, "oss: up, and not registered")                                         \
     X(SIM_OSS_FENCED, "oss: knows a fenced session")                                               \

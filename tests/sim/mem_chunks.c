@@ -159,10 +159,8 @@ static void chunk_cut(struct mem_chunk *c, uint32_t keep, uint64_t gen)
 
 static int gate_check(const struct chunk_op *op, struct mem_inode *i, bool writes)
 {
-    if (i->tombstone) {
-        sim_hit(SIM_TOMBSTONE);
+    if (i->tombstone) /* no client that has it open comes here */
         return -ENOENT;
-    }
     if (op->truncate_gen < i->gen) {
         sim_hit(SIM_STALE_TRUNC);
         return -AIFS_ESTALE_TRUNC;
