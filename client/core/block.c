@@ -316,7 +316,7 @@ void block_cut(struct block *b, uint32_t at)
     clear_dirty(b, at);
     extents_cut(&b->valid, at);
     if (b->fill && b->fill_end > at) /* what comes from behind the cut is of before it */
-        b->fill->len = at > b->fill_start ? at - b->fill_start : 0;
+        b->fill->len = MIN(b->fill->len, at > b->fill_start ? at - b->fill_start : 0);
     if (b->unc_in)
         commit_cut_block(b, at);
     block_settle(b);

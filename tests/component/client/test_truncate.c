@@ -346,6 +346,20 @@ START_TEST(
 }
 END_TEST
 
+START_TEST(nor_when_it_adds_less_than_a_page)
+{
+    struct bed_late late;
+    struct core_file *f = cut_while_fetched(&late);
+
+    ck_assert_int_eq(bed_truncate(&bed, c, f, 6000), 0);
+    bed_spin(&bed, NS_PER_S);
+    ck_assert_uint_ge(late.n, 2);
+    net_loop_set_policy(NULL, NULL);
+    expect_read(f, 0, data, 6000);
+    core_release(c, f);
+}
+END_TEST
+
 START_TEST(nor_when_a_write_behind_its_end_does)
 {
     struct bed_late late;
@@ -392,5 +406,5 @@ SUITE_MAIN(
     nobody_has_a_file_that_an_open_is_cutting_before_that_is_answered,
     an_open_that_waits_for_a_cut_can_be_interrupted,
     what_was_cut_does_not_come_back_with_what_was_read_ahead_when_a_truncate_adds_to_the_file,
-    nor_when_a_write_behind_its_end_does,
+    nor_when_it_adds_less_than_a_page, nor_when_a_write_behind_its_end_does,
     what_a_truncate_has_cut_that_seemed_to_fail_does_not_come_back_from_the_cache)
