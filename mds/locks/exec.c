@@ -17,6 +17,7 @@
 #include "common/base/bytes.h"
 #include "common/base/err.h"
 #include "mds/locks/lock_fmt.h"
+#include "mds/session/exec.h"
 
 struct locks_of {
     struct key key;
@@ -277,8 +278,11 @@ int txn_locks_free(struct txn *t, const struct locks_free *msg, struct locks_fre
 int exec_locks_free(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     struct locks_freed *rep = txn_alloc(t, sizeof *rep);
-    int rc = rep ? txn_locks_free(t, e->msg, rep) : -ENOMEM;
+    const struct locks_free *msg = e->msg;
+    int rc = rep ? txn_locks_free(t, msg, rep) : -ENOMEM;
 
+    if (rc == 0)
+        rc = txn_session_safe(t, msg->session);
     if (rc == 0)
         *ret_rep = rep;
     return rc;

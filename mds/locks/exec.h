@@ -5,8 +5,8 @@
 
 #include "mds/shard/shard.h"
 
-/* SHARD_OP_LOCKS_FREE: all that an evicted session holds, but for those of some files; reply:
- * struct locks_freed */
+/* SHARD_OP_LOCKS_FREE: all that an evicted session holds, but for those of some files. Its client
+ * believes in nothing any more, and the session's record says so. Reply: struct locks_freed */
 struct locks_free {
     uint64_t session;
     uint32_t n_kept;

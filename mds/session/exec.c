@@ -233,6 +233,18 @@ static int evict_fence(struct txn *t, uint64_t session, bool safe, struct sessio
     return txn_record_put(t, &k, &fence, sizeof fence);
 }
 
+int txn_session_safe(struct txn *t, uint64_t session)
+{
+    struct session_rec rec;
+    struct key k;
+    int rc = get_session(t, session, &k, &rec);
+
+    if (rc < 0 || rec.state != SESSION_EVICTED || rec.flags & htole16(SESSION_REC_SAFE))
+        return rc == -ENOENT ? 0 : rc;
+    rec.flags |= htole16(SESSION_REC_SAFE);
+    return txn_record_put(t, &k, &rec, sizeof rec);
+}
+
 int exec_session_evict(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct session_evict *msg = e->msg;

@@ -42,6 +42,9 @@ struct session_evict {
     struct session_unmark spared;
 };
 
+/* From then on its client believes in nothing any more: SESSION_REC_SAFE. */
+int txn_session_safe(struct txn *t, uint64_t session) MUST_USE;
+
 struct session_evicted {
     uint64_t fence;
     uint32_t generation;

@@ -145,6 +145,38 @@ START_TEST(what_an_evicted_session_may_read_from_its_cache_is_not_changed_after_
 }
 END_TEST
 
+/* A storage server that is away keeps its record: it is long known that it believes in nothing. */
+START_TEST(an_evicted_session_whose_file_waits_for_a_server_delays_no_restart_later)
+{
+    const struct msg_inode_rep *rep;
+    uint64_t ino, evicted = rig.client[1].session;
+    struct msg_setattr_req cut = {.set = MSG_SET_SIZE, .size = 7};
+    struct rig_call call = {0};
+
+    rig_oss_start(&rig, 1, 1);
+    rep = rig_create(&rig, 1, "large", O_RDWR);
+    rig_grow(&rig, 1, rep->inode.attr.ino, rep->open_id, 8u << 20);
+    rep = rig_create(&rig, 0, "f", O_RDWR);
+    cut.ino = ino = rep->inode.attr.ino;
+    rig_close_file(&rig, 0, ino, rep->open_id);
+    rig_open_file(&rig, 1, ino, O_RDONLY);
+    rig.oss[1].alive = false;
+    rig_pass(&rig, 3000);
+    rig.client[1].release = false;
+    rig_send(&rig, 0, 1, &call, RPC_OP_SETATTR, &cut);
+    ck_assert(rig_until(&rig, 16000, rig_is_done, &call));
+    ck_ok(call.status);
+    rig_pass(&rig, 1000);
+    ck_assert(rig_has(&rig, KEY_SESSION, evicted));
+    rig.client[1].alive = false;
+    rig_restart(&rig);
+    ck_ok(rig_reclaim(&rig, 0, 0, 0, 0, MSG_LEASE_NONE, 0));
+    ck_assert(session_grace_over(rig.mds));
+    ck_assert(rig_has(&rig, KEY_SESSION, evicted));
+    rig_forget(&call);
+}
+END_TEST
+
 START_TEST(an_orphan_lives_if_it_is_reclaimed_and_dies_if_not)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "kept", O_RDWR);
@@ -527,6 +559,7 @@ static void add(TCase *t)
     tcase_add_test(t, a_session_that_does_not_come_back_ends_the_wait_by_its_eviction);
     tcase_add_test(
         t, what_an_evicted_session_may_read_from_its_cache_is_not_changed_after_a_restart_either);
+    tcase_add_test(t, an_evicted_session_whose_file_waits_for_a_server_delays_no_restart_later);
     tcase_add_test(t, an_orphan_lives_if_it_is_reclaimed_and_dies_if_not);
     tcase_add_test(t, a_reclaim_sent_twice_is_one_reclaim);
     tcase_add_test(t, a_server_whose_disk_is_full_starts_and_lets_files_be_removed);
