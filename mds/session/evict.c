@@ -89,6 +89,8 @@ static void locks_are_free(struct mds_submit *submit)
     else
         LOG_ERROR("session", "%llu: its locks stay until its record goes: %s",
                   (unsigned long long)l->msg.session, err_name(submit->entry.status));
+    if (s)
+        s->locks_busy = false;
     if (s && submit->entry.status == 0) {
         s->locks_left = rep->left;
         if (rep->left && s->phase == PHASE_SEAL && s->n_held < l->msg.n_kept)
@@ -107,16 +109,20 @@ static int compare_inos(const void *a, const void *b)
 }
 
 /* Not of files that are still held: a target that is away has no fence yet, and may take what its
- * holder has sent. */
+ * holder has sent. One at a time: what has changed meanwhile is seen when it ends. */
 static void evict_locks(struct session_module *mod, struct session *s)
 {
-    struct evict_locks *l = mem_zalloc(sizeof *l + s->n_held * sizeof l->kept[0]);
+    struct evict_locks *l;
     struct list *i;
 
+    if (s->locks_busy)
+        return;
+    l = mem_zalloc(sizeof *l + s->n_held * sizeof l->kept[0]);
     if (!l || mod->stopping) { /* they go with the record */
         mem_free(l);
         return;
     }
+    s->locks_busy = true;
     l->mod = mod;
     l->msg.session = s->id;
     l->msg.kept = l->kept;

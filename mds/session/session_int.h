@@ -121,6 +121,7 @@ struct session {
     struct session_mark *spared; /* of the entry under way */
     const char *evict_due;       /* why; waits until others have reclaimed */
     bool evict_safe;
+    bool locks_busy; /* its locks are being freed */
     struct cluster_fence_wait fenced;
     struct rpc_req *closing; /* SESSION_CLOSE to be answered */
 };
