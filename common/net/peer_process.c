@@ -104,5 +104,5 @@ bool peer_process_lives(int process)
 {
     struct pollfd p = {.fd = process, .events = POLLIN};
 
-    return poll(&p, 1, 0) == 0;
+    return poll(&p, 1, 0) <= 0; /* EINTR: a signal is waiting, nothing has happened */
 }

@@ -98,7 +98,7 @@ bool ucx_peer_gone(const struct net_ucx *u)
     struct pollfd p[2] = {{.fd = sock_descriptor(u->conn), .events = POLLRDHUP},
                           {.fd = u->process, .events = POLLIN}};
 
-    return poll(p, ARRAY_LEN(p), 0) != 0;
+    return poll(p, ARRAY_LEN(p), 0) > 0;
 }
 
 static void land_refs(struct net_ucx *u, const struct arrival *a, const struct net_rx *rx)
