@@ -369,6 +369,7 @@ void core_limit_names(struct core *c, uint64_t ns)
 {
     c->o.entry_ns = MIN(c->o.entry_ns, ns);
     c->o.negative_ns = MIN(c->o.negative_ns, ns);
+    c->names_limited = true;
 }
 
 bool core_is_soft(const struct core *c)

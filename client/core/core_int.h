@@ -462,6 +462,7 @@ struct core {
     struct core_session session;
     enum core_state state;
     bool forced;
+    bool names_limited; /* core_limit_names() */
     struct core_req *mount_q, *unmount_q;
     int unmount_status;
     struct reactor_timer tick;

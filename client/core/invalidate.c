@@ -215,11 +215,13 @@ static const struct name_entry *only_name(struct core *c, const struct core_inod
 }
 
 /* The kernel asks for who owns an inode when it looks a name up, not when it checks. With all names
- * goes what is mounted on one of them, so it is told of the one that matters, where it is known. */
+ * goes what is mounted on one of them, so it is told of the one that matters, where it is known.
+ * Kernels that believe a name for a second only unmount what is on one that they are told of. */
 static void owner_changes(struct core *c, struct core_inode *i, struct invalidation *v,
                           const struct msg_invalidate_req *m)
 {
-    const struct name_entry *e = v && !m->whole && !m->name.len ? only_name(c, i) : NULL;
+    bool told = v && !m->whole && !m->name.len && !c->names_limited;
+    const struct name_entry *e = told ? only_name(c, i) : NULL;
 
     if (!e || !c->o.events.inval_entry) {
         kernel_forgets_names(c);

@@ -314,8 +314,9 @@ bool channel_is_mounted(const struct channel *c)
 {
     struct mountinfo info;
 
-    return mountinfo_find(c->mountpoint, &info) == 1 && info.major == c->major &&
-           info.minor == c->minor;
+    return !c->minor || /* it could not be seen when it was mounted */
+           (mountinfo_find(c->mountpoint, &info) == 1 && info.major == c->major &&
+            info.minor == c->minor);
 }
 
 /* The kernel caps read-ahead at 128 KiB in INIT; a mount's own setting may be larger. */
@@ -420,8 +421,9 @@ void channel_close(struct channel *c)
     if (c->watch.added)
         reactor_watch_remove(c->o.reactor, &c->watch);
     c->refusing = c->gone_told = true;
+    c->paused = false;
     if (c->mounted && !c->gone) /* it may have been detached, and another be there by now */
-        c->mounted = !c->minor || channel_is_mounted(c);
+        c->mounted = channel_is_mounted(c);
     if (c->mounted && !c->gone) {
         /* Aborts the connection, so that the notification thread cannot hang in the kernel. */
         if (umount2(c->mountpoint, MNT_FORCE | MNT_DETACH) != 0 && errno != EPERM)

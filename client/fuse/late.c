@@ -6,7 +6,8 @@
  *
  * Happy path: the last answers are remembered for LATE_NS (fs_late_told). A name that is told to be
  * old and was answered so lately is told so once more, LATE_NS later. Who is not run for longer is
- * not seen.
+ * not seen. Kernels that cannot be told that all names are old believe none for longer anyway, and
+ * the oldest of these would also unmount what is mounted on the name by then: not there.
  *
  * Fails: more names than LATE_MAX at a time, or no memory: all names are told to be old then. More
  * answers than FS_TOLD_MAX within that time: the oldest are not remembered.
@@ -37,6 +38,8 @@ void fs_late_told(struct fs *fs, uint64_t parent, const char *name)
 {
     struct fs_told *t = &fs->told[fs->told_next];
 
+    if (!channel_can_expire_names(fs->channel))
+        return;
     fs->told_next = (fs->told_next + 1) % FS_TOLD_MAX;
     *t = (struct fs_told){.parent = parent,
                           .hash = hash_bytes(name, strlen(name), parent),
@@ -64,6 +67,12 @@ static void start_timer(struct fs *fs)
                             list_entry(fs->late.next, struct late_name, link)->due_ns);
 }
 
+static void all_again(struct fs *fs)
+{
+    fs->late_all = false;
+    channel_expire_names(fs->channel);
+}
+
 void fs_late_outdated(struct fs *fs, uint64_t parent, const char *name, uint32_t len)
 {
     uint64_t now = now_ns(fs);
@@ -74,6 +83,8 @@ void fs_late_outdated(struct fs *fs, uint64_t parent, const char *name, uint32_t
     n = fs->n_late < LATE_MAX ? mem_alloc(sizeof(*n) + len) : NULL;
     if (!n) {
         fs->late_all = true;
+        if (list_empty(&fs->late))
+            all_again(fs);
         return;
     }
     *n = (struct late_name){.due_ns = now + LATE_NS, .parent = parent, .len = len};
@@ -104,10 +115,8 @@ static void on_timer(struct reactor_timer *t)
             fs->late_all = true;
         forget_first(fs);
     }
-    if (fs->late_all && list_empty(&fs->late)) {
-        fs->late_all = false;
-        channel_expire_names(fs->channel);
-    }
+    if (fs->late_all && list_empty(&fs->late))
+        all_again(fs);
     start_timer(fs);
 }
 
