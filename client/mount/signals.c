@@ -51,6 +51,7 @@ static void sync_mount(const char *dir)
 static void unmount(const char *dir)
 {
     if (geteuid() != 0) {
+        sync_mount(dir);
         if (run_fusermount(dir) != 0)
             LOG_ERROR(TAG, "fusermount3 cannot unmount %s", dir);
     } else if (umount2(dir, UMOUNT_NOFOLLOW) != 0 && errno == EBUSY) {
