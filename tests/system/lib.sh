@@ -92,11 +92,12 @@ restart_all() { # clean restart of every daemon, mounts stay
 exec {pause}<> <(:) # nothing is ever to be read there: a rest without a process, of which bash may lose one when their numbers come round
 # wait_for SECONDS CMD...: until CMD succeeds; looks again after 20 ms, and more and more rarely, up to 200 ms: a look may be several processes
 wait_for() {
-    local end=$((SECONDS + $1)) rest=20
+    local end=$((SECONDS + $1)) rest=20 seconds
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$SECONDS" -lt "$end" ] || return 1
-        read -rt "0.$(printf %03d "$rest")" -u "$pause" || :
+        printf -v seconds '0.%03d' "$rest"
+        read -rt "$seconds" -u "$pause" || :
         rest=$((rest < 160 ? rest * 5 / 4 : 200))
     done
 }
