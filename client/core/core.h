@@ -45,7 +45,7 @@ struct core_file;
 struct core_inode;
 
 /* An append of one request has one place; others wait for it, and so does the end of a lease. */
-#define CORE_APPEND_MAX (64u << 20)
+#define CORE_APPEND_MAX (16u << 20)
 #define CORE_IO_MAX     (1u << 20) /* largest read or other write of one request */
 #define CORE_IOV_MAX    20u        /* pieces of one read's result */
 #define CORE_MDS_MAX    8u

@@ -95,7 +95,7 @@ struct aifs_file *aifs_create_striped(struct aifs *fs, const char *path, int fla
 int aifs_close(struct aifs_file *f); /* f is gone in any case */
 /* Any length; large ones run on all servers at once. A read is short only at the end of file, a
  * write when the next of its pieces of 1 MiB failed. With O_APPEND offset means nothing, and all of
- * it has one place, up to 64 MiB: nobody else's bytes come between. */
+ * it has one place, up to 16 MiB: nobody else's bytes come between. */
 ssize_t aifs_pread(struct aifs_file *f, void *buf, size_t len, off_t offset);
 ssize_t aifs_pwrite(struct aifs_file *f, const void *buf, size_t len, off_t offset);
 ssize_t aifs_pwritev(struct aifs_file *f, const struct iovec *iov, int n_iov, off_t offset);

@@ -2,7 +2,7 @@
 /*
  * Reads and writes of any length: cut into pieces of at most 1 MiB, up to 32 of them under way at
  * once, on all servers. Reads land in the caller's memory. An append is one piece, so that nobody
- * else's bytes come between its own: up to 64 MiB, and what is longer goes one after the other.
+ * else's bytes come between its own: up to 16 MiB, and what is longer goes one after the other.
  *
  * The first error ends it when the pieces under way are done: a write that has stored what comes
  * before it is short. A short piece of a read is the end of file.
