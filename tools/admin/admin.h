@@ -12,6 +12,7 @@
 #ifndef AIFS_TOOLS_ADMIN_ADMIN_H
 #define AIFS_TOOLS_ADMIN_ADMIN_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -154,6 +155,9 @@ const struct map_target *admin_find_target(const struct cluster_map *map, const 
 /* Around calls on a path, which wait for as long as its mount waits for servers: when they take
  * longer than a->timeout_ns the program ends with ADMIN_UNREACHABLE after saying so. NULL: done. */
 void admin_watch(const struct admin *a, const char *path);
+/* watch.c: a thread that runs to the end of the program; changed is made for it, on the monotonic
+ * clock. false: there is none. */
+bool admin_clock_start(pthread_cond_t *changed, void *(*run)(void *arg)) MUST_USE;
 
 /* Around what may take long: what is waited for is told on standard error, once, when it has taken
  * two seconds (see waits.c), unless with --json or -q. Said again before it is over, it has other

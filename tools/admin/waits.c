@@ -47,18 +47,6 @@ static void *waits_main(void *arg)
     return NULL;
 }
 
-static bool start(void)
-{
-    pthread_condattr_t attr;
-    pthread_t thread;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&waits.changed, &attr);
-    pthread_condattr_destroy(&attr);
-    return pthread_create(&thread, NULL, waits_main, NULL) == 0 && pthread_detach(thread) == 0;
-}
-
 void admin_waits_for(const char *fmt, ...)
 {
     va_list ap;
@@ -75,7 +63,8 @@ void admin_waits_for(const char *fmt, ...)
         waits.due_ns = clock_mono_ns(clock_real()) + SAID_AFTER_NS;
     }
     if (!waits.started)
-        waits.started = start(); /* without it that is said when it is over */
+        waits.started = admin_clock_start(&waits.changed,
+                                          waits_main); /* without it that is said when it is over */
     if (waits.started)
         pthread_cond_signal(&waits.changed);
     pthread_mutex_unlock(&waits.lock);

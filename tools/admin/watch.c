@@ -43,16 +43,16 @@ static void *watch_main(void *arg)
     return NULL;
 }
 
-static bool start(void)
+bool admin_clock_start(pthread_cond_t *changed, void *(*run)(void *arg))
 {
     pthread_condattr_t attr;
     pthread_t thread;
 
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&watch.changed, &attr);
+    pthread_cond_init(changed, &attr);
     pthread_condattr_destroy(&attr);
-    return pthread_create(&thread, NULL, watch_main, NULL) == 0 && pthread_detach(thread) == 0;
+    return pthread_create(&thread, NULL, run, NULL) == 0 && pthread_detach(thread) == 0;
 }
 
 void admin_watch(const struct admin *a, const char *path)
@@ -64,7 +64,8 @@ void admin_watch(const struct admin *a, const char *path)
     watch.end =
         (struct timespec){.tv_sec = (time_t)(end / NS_PER_S), .tv_nsec = (long)(end % NS_PER_S)};
     if (!watch.started)
-        watch.started = start(); /* without it the command waits like every program */
+        watch.started = admin_clock_start(
+            &watch.changed, watch_main); /* without it the command waits like every program */
     if (watch.started)
         pthread_cond_signal(&watch.changed);
     pthread_mutex_unlock(&watch.lock);
