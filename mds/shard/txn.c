@@ -75,30 +75,18 @@ int txn_inode_new(struct txn *t, uint64_t ino, struct mds_inode **ret_inode)
 
 int txn_inodes_unused(struct txn *t, uint64_t first, uint64_t n)
 {
-    const uint8_t prefix = KEY_INODE;
-    struct store_iter *it;
-    struct key k;
-    int rc = store_iter_create(t->overlay->store, NULL, &prefix, 1, &it);
+    struct key from, to, found = {0};
+    int rc;
 
-    if (rc < 0)
-        return rc;
-    key_number(&k, KEY_INODE, first);
-    store_iter_seek(it, k.b, k.len);
-    if (store_iter_valid(it)) {
-        size_t len;
-        const uint8_t *key = store_iter_key(it, &len);
-        const uint64_t next = len == k.len ? be64_load(key + 1) : first;
-
-        if (next - first < n) {
-            LOG_ERROR("shard", "inode %llu exists before its number has been given away",
-                      (unsigned long long)next);
-            rc = -AIFS_ECORRUPT;
-        }
-    } else {
-        rc = store_iter_error(it);
+    key_number(&from, KEY_INODE, first);
+    key_number(&to, KEY_INODE, first + n);
+    rc = store_first(t->overlay->store, &from, &to, &found);
+    if (rc == 0) {
+        LOG_ERROR("shard", "inode %llu exists before its number has been given away",
+                  (unsigned long long)be64_load(found.b + 1));
+        rc = -AIFS_ECORRUPT;
     }
-    store_iter_destroy(it);
-    return rc;
+    return rc == -ENOENT ? 0 : rc;
 }
 
 int txn_inode_delete(struct txn *t, uint64_t ino)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scans of a key prefix.
+ * Scans of a key prefix, and the first key of a range.
  *
  * Happy path: an iterator bounded above by the prefix's successor, so that RocksDB never walks over
  * deleted keys behind it, and placed once, so that it does not walk over those before it; a scan of
@@ -134,4 +134,36 @@ void store_iter_destroy(struct store_iter *it)
     rocksdb_iter_destroy(it->it);
     rocksdb_readoptions_destroy(it->read);
     mem_free(it);
+}
+
+int store_first(struct store *s, const struct key *from, const struct key *to, struct key *ret_key)
+{
+    rocksdb_readoptions_t *read = rocksdb_readoptions_create();
+    rocksdb_iterator_t *it;
+    char *err = NULL;
+    int rc = -ENOENT;
+
+    rocksdb_readoptions_set_ignore_range_deletions(read, 1);
+    rocksdb_readoptions_set_total_order_seek(read, 1);
+    rocksdb_readoptions_set_iterate_upper_bound(read, (const char *)to->b, to->len);
+    store_uncounted();
+    it = rocksdb_create_iterator(s->db, read);
+    rocksdb_iter_seek(it, (const char *)from->b, from->len);
+    if (rocksdb_iter_valid(it)) {
+        size_t len;
+        const char *key = rocksdb_iter_key(it, &len);
+
+        rc = len <= KEY_MAX_BYTES ? 0 : -AIFS_ECORRUPT;
+        if (rc == 0) {
+            memcpy(ret_key->b, key, len);
+            ret_key->len = (uint16_t)len;
+        }
+    } else {
+        rocksdb_iter_get_error(it, &err);
+        if (err)
+            rc = store_error("look for the first key", err);
+    }
+    rocksdb_iter_destroy(it);
+    rocksdb_readoptions_destroy(read);
+    return rc;
 }

@@ -60,6 +60,10 @@ const void *store_iter_key(struct store_iter *it, size_t *ret_len);
 const void *store_iter_value(struct store_iter *it, size_t *ret_len);
 int store_iter_error(struct store_iter *it) MUST_USE; /* 0, or why it is not valid */
 void store_iter_destroy(struct store_iter *it);
+/* The first key of [from, to), as of now, without a walk over what was deleted from `to` on.
+ * -ENOENT: there is none. */
+int store_first(struct store *s, const struct key *from, const struct key *to,
+                struct key *ret_key) MUST_USE;
 
 int store_batch_create(struct store *s, struct store_batch **ret_batch) MUST_USE;
 void store_batch_destroy(struct store_batch *b);

@@ -274,6 +274,22 @@ void store_iter_destroy(struct store_iter *it)
     free(it);
 }
 
+int store_first(struct store *s, const struct key *from, const struct key *to, struct key *ret_key)
+{
+    for (size_t i = find(s, from->b, from->len); i < s->n; i++) {
+        const struct record *r = s->records[i];
+
+        if (key_compare(r->key, r->len, to->b, to->len) >= 0)
+            break;
+        if (!version_at(r, s->seq))
+            continue;
+        memcpy(ret_key->b, r->key, r->len);
+        ret_key->len = (uint16_t)r->len;
+        return 0;
+    }
+    return -ENOENT;
+}
+
 /* ---- writing ---- */
 
 int store_batch_create(struct store *s, struct store_batch **ret_batch)
