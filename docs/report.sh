@@ -56,7 +56,7 @@ for ((i = 0; i < runs; i++)); do
     for workload in cosmoflow retinanet; do
         run --demo "$place/demo" train --workload $workload --scale "$scale" --steps "$steps" --cold "$place/mnt"
     done
-    run train --workload unet3d --scale "$scale" --accelerators 2 "${sized[@]}"
+    run train --workload unet3d --scale "$((scale * 2))" --accelerators 2 "${sized[@]}" # 200 MB/s: two cores carry that over links
     run train --workload resnet50 --scale "$((scale > 100 ? scale : 1))" "${sized[@]}"
     run scale --servers "$servers" --clients "$clients" --link "$link" --seconds "$seconds"
 done

@@ -175,6 +175,7 @@ int core_create(struct reactor *r, const struct core_options *o, struct core **r
     }
     list_init(&c->dirty_inodes);
     list_init(&c->files);
+    list_init(&c->streams);
     list_init(&c->mem.waiters);
     reactor_timer_init(&c->tick, tick);
     reactor_timer_init(&c->close_timer, send_closes);

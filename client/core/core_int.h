@@ -270,6 +270,8 @@ struct core_file {
     int flags;
     uint32_t error_seen;
     struct readahead ra;
+    struct list streaming; /* core.streams, since streamed_ns */
+    uint64_t streamed_ns;
     struct msg_cred cred;                      /* groups point behind the struct */
     unsigned busy;                             /* requests */
     bool released, wrote, reopening, creating; /* creating: the server has not heard of it */
@@ -398,6 +400,7 @@ void inline_read(struct core_req *q);
 void inline_write_direct(struct core_req *q);
 /* Asks for a write lease that lasts for this request; then resume. */
 void inline_lease(struct core_req *q, void (*resume)(struct core_req *q));
+void read_stream_end(struct core_file *f);                                    /* closed */
 void read_will_need(const struct core_file *f, uint64_t start, uint64_t end); /* advice */
 void preread_opened(struct core_file *f, struct core_opened *opened);         /* opened.whole */
 void preread_released(const struct core_file *f);
@@ -504,6 +507,8 @@ struct core {
     struct core_mem mem;
     uint64_t dirty_bytes, uncommitted_bytes, max_dirty;
     uint64_t ahead_bytes, max_ahead; /* sum of block.ahead */
+    struct list streams;             /* files that are read as streams now, the last one last */
+    uint32_t n_streams;
 
     struct msg_close_item closes[CORE_CLOSE_BATCH];
     uint32_t n_closes;

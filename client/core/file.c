@@ -75,6 +75,7 @@ struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode
         f->cred.groups = (const uint32_t *)(f + 1);
     }
     list_init(&f->lock_holders);
+    list_init(&f->streaming);
     list_push_back(&i->files, &f->link);
     list_push_back(&c->files, &f->all);
     c->stats.open_files++;
@@ -149,6 +150,7 @@ static void file_free(struct core_file *f)
 
     if (f->open_id && f->session_epoch == c->session.epoch && c->session.id && !c->forced)
         file_close_later(c, i->ino, f->open_id);
+    read_stream_end(f);
     list_remove(&f->link);
     list_remove(&f->all);
     c->stats.open_files--;

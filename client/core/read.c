@@ -17,6 +17,7 @@
 #define READ_SEQUENTIAL 0x2u
 #define READ_REFRESHED  0x4u
 #define READ_ALONE      0x8u
+#define STREAM_RESTS_NS NS_PER_S /* without a read it is none any more */
 
 static void unpin(struct core_req *q)
 {
@@ -223,6 +224,36 @@ static bool any_cached(struct core_req *q, uint64_t end)
     return false;
 }
 
+void read_stream_end(struct core_file *f)
+{
+    f->inode->core->n_streams -= !list_empty(&f->streaming);
+    list_remove(&f->streaming);
+}
+
+static void stream_goes_on(struct core_file *f)
+{
+    struct core *c = f->inode->core;
+
+    read_stream_end(f);
+    f->streamed_ns = reactor_now_ns(c->reactor);
+    list_push_back(&c->streams, &f->streaming);
+    c->n_streams++;
+}
+
+static uint32_t streams_alive(const struct core *c)
+{
+    const uint64_t now = reactor_now_ns(c->reactor);
+
+    while (c->n_streams) {
+        struct core_file *first = list_entry(c->streams.next, struct core_file, streaming);
+
+        if (now - first->streamed_ns <= STREAM_RESTS_NS)
+            break;
+        read_stream_end(first);
+    }
+    return c->n_streams;
+}
+
 /* Enough for all stripes, and of what all files together may have fetched and not read yet no more
  * than is left: one that begins while others hold everything gets a block. */
 static uint64_t readahead_max(const struct core_inode *i)
@@ -237,6 +268,17 @@ static uint64_t readahead_max(const struct core_inode *i)
     return MAX(MIN(max, left), stripe_block_bytes(&i->layout));
 }
 
+/* Streams that are read at the same time share what one alone would have: together they keep the
+ * stripes busy, and what comes early for one comes late for another. Two blocks are left to each.
+ */
+static uint64_t stream_max(const struct core_file *f)
+{
+    const uint64_t max = readahead_max(f->inode), block = stripe_block_bytes(&f->inode->layout);
+    const uint32_t n = streams_alive(f->inode->core) + list_empty(&f->streaming);
+
+    return MIN(max, MAX(max / n, 2 * block));
+}
+
 /* Takes what is cached, and brings nothing there but what it needs. */
 static bool passes_cache(const struct core_req *q)
 {
@@ -247,8 +289,11 @@ static void plan(struct core_req *q)
 {
     struct core_inode *i = q->p.inode;
 
-    q->p.ahead = readahead_next(&q->p.file->ra, q->p.offset, q->p.len, i->attr.size,
-                                stripe_block_bytes(&i->layout), i->lease ? readahead_max(i) : 0);
+    q->p.ahead =
+        readahead_next(&q->p.file->ra, q->p.offset, q->p.len, i->attr.size,
+                       stripe_block_bytes(&i->layout), i->lease ? stream_max(q->p.file) : 0);
+    if (q->p.ahead.sequential && i->lease)
+        stream_goes_on(q->p.file);
     q->p.flags |= READ_PLANNED | (q->p.ahead.sequential ? READ_SEQUENTIAL : 0);
 }
 

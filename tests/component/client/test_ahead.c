@@ -9,7 +9,7 @@
 #include "tests/support/client_bed.h"
 #include "tests/support/suite.h"
 
-#define ROOM   (6u * MIB)
+#define ROOM   (12u * MIB)
 #define FILES  8u
 #define BUDGET (12u * MIB) /* of 96 MiB, what may be fetched and not read yet; rounded up */
 
@@ -127,16 +127,38 @@ START_TEST(what_was_said_to_be_needed_is_there_and_what_is_not_is_forgotten)
 }
 END_TEST
 
-START_TEST(many_streams_share_the_budget_and_what_a_closed_one_left_is_free)
+/* The most that was fetched and not yet read while n files were read side by side. */
+static uint64_t most_ahead(unsigned first, unsigned n)
 {
     uint64_t most = 0;
 
-    for (uint64_t at = 0; at < 5 * MIB; at += 128 * KIB) {
-        for (unsigned k = 0; k < FILES; k++) {
+    for (uint64_t at = 0; at < ROOM - MIB; at += 128 * KIB) {
+        for (unsigned k = first; k < first + n; k++) {
             expect(k, at, 128 * KIB);
             most = MAX(most, stats().ahead_bytes);
         }
     }
+    return most;
+}
+
+START_TEST(streams_at_the_same_time_share_what_one_alone_has_in_advance)
+{
+    const uint64_t alone = most_ahead(0, 1);
+    uint64_t left = stats().ahead_bytes;
+
+    ck_assert_uint_gt(alone, 3 * MIB);
+    bed_spin(&bed, NS_PER_S + NS_PER_S / 10); /* it rests */
+    ck_assert_uint_le(most_ahead(1, 2) - left, alone + MIB / 2);
+    left = stats().ahead_bytes;
+    bed_spin(&bed, NS_PER_S + NS_PER_S / 10);
+    ck_assert_uint_ge(most_ahead(3, 1) - left, 3 * MIB);
+}
+END_TEST
+
+START_TEST(many_streams_share_the_budget_and_what_a_closed_one_left_is_free)
+{
+    const uint64_t most = most_ahead(0, FILES);
+
     ck_assert_uint_gt(most, 2 * MIB);
     ck_assert_uint_le(most, BUDGET + FILES * MIB); /* each may have its next block */
     ck_assert_uint_gt(stats().ahead_bytes, 0);
@@ -153,4 +175,5 @@ SUITE_MAIN("client-ahead", setup, teardown,
            a_file_read_backwards_is_right_and_comes_in_advance,
            random_readers_fetch_nothing_in_advance,
            what_was_said_to_be_needed_is_there_and_what_is_not_is_forgotten,
+           streams_at_the_same_time_share_what_one_alone_has_in_advance,
            many_streams_share_the_budget_and_what_a_closed_one_left_is_free)
