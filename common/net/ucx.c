@@ -14,10 +14,12 @@
  *            overtakes what was sent before.
  *
  * Failures on the way: STAY, and the socket it is, unless an end insists: then the connection is
- * closed with a line that says why. After it: the control channel, and only it, tells that the peer
- * is dead; the worker is then destroyed as a whole, after which nothing touches the memory of any
- * message, and all are failed.
+ * closed with a line that says why. Where the other end has hung up meanwhile, the channel tells
+ * whether that was its refusal (STAY) or its death, which says nothing of transports. After it: the
+ * control channel, and only it, tells that the peer is dead; the worker is then destroyed as a
+ * whole, after which nothing touches the memory of any message, and all are failed.
  */
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/epoll.h>
@@ -39,7 +41,8 @@
 #define MAX_HEADER_BYTES 8192u
 #define CLOSE_NS         NS_PER_S /* RDMA: how long tearing down an endpoint may take */
 
-static const char the_other[] = "the other end cannot"; /* which has said so, or hung up */
+static const char the_other[] = "the other end cannot"; /* which has said so */
+static const char its_end[] = "the other process has ended";
 
 static const char *choice_name(enum offer_choice c)
 {
@@ -203,6 +206,13 @@ static void worker_close(struct net_ucx *u)
 
 /* ---- moving over ---- */
 
+static bool hung_up(const struct net_ucx *u)
+{
+    struct pollfd p = {.fd = sock_descriptor(u->conn), .events = POLLRDHUP};
+
+    return poll(&p, 1, 0) > 0;
+}
+
 static void stay(struct net_ucx *u, const char *why, bool tell)
 {
     struct net_conn *c = u->conn;
@@ -210,6 +220,10 @@ static void stay(struct net_ucx *u, const char *why, bool tell)
 
     if (u->state == UCX_SENDING || u->receiving) { /* too late to stay */
         net_conn_close(c, -AIFS_ECONN);
+        return;
+    }
+    if (tell && (why == its_end || hung_up(u))) { /* the channel's last word is yet to be read */
+        reactor_timer_start(c->reactor, &u->give_up, reactor_now_ns(c->reactor) + GIVE_UP_NS);
         return;
     }
     if (tell)
@@ -302,7 +316,8 @@ static void switch_over(struct net_ucx *u)
     LOG_INFO("net", "%s: %s", c->describe, u->why);
 }
 
-static bool cookie_readable(const struct net_ucx *u)
+/* NULL: it can be read, as far as its cookie tells. */
+static const char *why_no_cookie(const struct net_ucx *u)
 {
     uint8_t got[OFFER_COOKIE_BYTES];
     struct iovec local = {got, sizeof got};
@@ -312,7 +327,11 @@ static bool cookie_readable(const struct net_ucx *u)
     if (rc < 0)
         LOG_DEBUG("net", "%s: cannot read process %u: %s", u->conn->describe, u->theirs.pid,
                   err_text(rc));
-    return rc == 0 && memcmp(got, u->theirs.cookie, sizeof got) == 0;
+    if (rc == -ESRCH)
+        return its_end; /* on its way out it loses its memory before its connections */
+    return rc == 0 && memcmp(got, u->theirs.cookie, sizeof got) == 0
+               ? NULL
+               : "the other process's memory cannot be read";
 }
 
 /* What the peer lets us map. */
@@ -330,16 +349,18 @@ static const char *why_unreadable(struct net_ucx *u)
 {
     int process = peer_process_open(sock_descriptor(u->conn), (pid_t)u->theirs.pid,
                                     u->theirs.socket, u->theirs.uid);
+    const char *why;
 
     if (process < 0) {
         LOG_DEBUG("net", "%s: process %u: %s", u->conn->describe, u->theirs.pid, err_text(process));
-        return ucx_peer_gone(u) ? the_other : "it cannot be seen which process is at the other end";
+        return "it cannot be seen which process is at the other end";
     }
     u->process = process;
-    if (!cookie_readable(u))
-        return "the other process's memory cannot be read";
+    why = why_no_cookie(u);
+    if (why)
+        return why;
     map_share(u);
-    return peer_process_lives(process) ? NULL : "the other process has ended";
+    return peer_process_lives(process) ? NULL : its_end;
 }
 
 static int send_address(struct net_ucx *u)
@@ -499,7 +520,7 @@ static void on_address(struct net_ucx *u, const void *data, uint32_t len)
         net_conn_close(u->conn, -ENOMEM);
         return;
     }
-    if (u->state == UCX_TRYING)
+    if (u->state == UCX_TRYING && u->worker)
         connect_endpoint(u);
 }
 

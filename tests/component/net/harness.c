@@ -163,8 +163,13 @@ static void check_msg(const struct msg *m)
 
 static void on_hello(struct end *e, struct msg *m)
 {
-    int rc = net_conn_upgrade(e->conn, m->head + HEAD_MIN, m->head_len - HEAD_MIN);
+    int rc;
 
+    if (e->before_upgrade)
+        e->before_upgrade(e);
+    rc = net_conn_upgrade(e->conn, m->head + HEAD_MIN, m->head_len - HEAD_MIN);
+    if (e->after_upgrade)
+        e->after_upgrade(e);
     msg_put(m);
     if (rc < 0) {
         net_conn_close(e->conn, rc);

@@ -74,8 +74,10 @@ struct end {
     bool ipv6;
     bool scatter;
     bool pump_after_hello;
-    void (*forge)(uint8_t *offer); /* tells something else than the truth in its offer */
-    bool share_buf;                /* send one buffer again and again: fresh memory takes long */
+    void (*forge)(uint8_t *offer);         /* tells something else than the truth in its offer */
+    void (*before_upgrade)(struct end *e); /* both offers are known */
+    void (*after_upgrade)(struct end *e);
+    bool share_buf; /* send one buffer again and again: fresh memory takes long */
     struct buf *shared;
     uint64_t seed;
 };

@@ -3,6 +3,7 @@
  * the RDMA code (over a stand-in for a device). */
 #include <check.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,6 +378,43 @@ START_TEST(shared_memory_by_force_where_it_does_not_work_is_an_error)
 }
 END_TEST
 
+static struct child doomed;
+
+static void it_dies(struct end *e)
+{
+    (void)e;
+    child_kill(&doomed);
+}
+
+/* Not before it has told us its address. */
+static void it_dies_later(struct end *e)
+{
+    struct pollfd p = {.fd = sock_descriptor(e->conn), .events = POLLIN};
+
+    (void)poll(&p, 1, END_SOON_MS);
+    child_kill(&doomed);
+}
+
+/* Who waits for it to come back must not take that for a transport that cannot be. */
+START_TEST(a_server_that_dies_before_the_change_over_by_force_is_lost_and_not_unfit)
+{
+    struct net_options o = options(1);
+    struct child_options co = {.mode = END_ECHO, .n_bufs = 2, .buf_bytes = 4096};
+    struct end e;
+
+    doomed = child_start(&co);
+    end_init(&e, &o, END_LOAD, 4096, 2);
+    if (_i == 0)
+        e.before_upgrade = it_dies;
+    else
+        e.after_upgrade = it_dies_later;
+    end_connect(&e, doomed.port);
+    ck_assert(end_turn_until(&e, end_is_closed, END_SOON_MS));
+    ck_assert_int_eq(e.closed_status, -AIFS_ECONN);
+    end_fini(&e);
+}
+END_TEST
+
 static pid_t victim;
 
 /* A process with the same memory, the cookie included, and without the connection. */
@@ -503,6 +541,8 @@ int main(int argc, char **argv)
     tcase_add_test(t, memory_that_cannot_be_mapped_is_read_as_ever);
     tcase_add_test(t, memory_that_cannot_be_read_means_tcp_and_the_connection_lives);
     tcase_add_test(t, shared_memory_by_force_where_it_does_not_work_is_an_error);
+    tcase_add_loop_test(t, a_server_that_dies_before_the_change_over_by_force_is_lost_and_not_unfit,
+                        0, 2);
     tcase_add_test(t, a_process_that_is_not_at_the_other_end_is_not_read);
     tcase_add_test(t, over_rdma_nobody_reads_a_process_because_a_peer_says_so);
     tcase_add_test(t, memory_that_cannot_be_read_any_more_ends_the_connection);
