@@ -297,8 +297,6 @@ static void deliver_control(struct net_conn *c, const struct parcel *p)
         net_conn_close(c, -AIFS_ECONN);
     else if (p->frame == FRAME_PING)
         post_plain(p->loop, !p->to, PARCEL_FRAME, FRAME_PONG);
-    else if (p->frame == FRAME_GO)
-        conn_kick(c, KICK_FLUSH);
 }
 
 static void on_timer(struct reactor_timer *t)
@@ -510,12 +508,14 @@ static void on_parcel(struct reactor_work *w)
     pthread_mutex_lock(&k->mutex);
     e = k->end[p->to];
     pthread_mutex_unlock(&k->mutex);
-    if (e) {
+    if (e && p->type == PARCEL_FRAME && p->frame == FRAME_GO) {
+        conn_kick(e->conn, KICK_FLUSH); /* not behind messages: an end that is stalled may send */
+    } else if (e) {
         hold(e, p);
         return;
-    }
-    if (p->type == PARCEL_FRAME)
+    } else if (p->type == PARCEL_FRAME) {
         post_plain(k, !p->to, PARCEL_CLOSED, FRAME_PONG);
+    }
     parcel_consumed(p);
 }
 

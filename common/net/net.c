@@ -60,6 +60,7 @@ static uint64_t tx_cost(const struct net_tx *tx)
 void conn_tx_done(struct net_conn *c, struct net_tx *tx, int status)
 {
     c->pending_bytes -= tx_cost(tx);
+    c->takes++;
     if (status == 0) {
         stat_inc(&net_counters.sent[c->kind]);
         stat_add(&net_counters.sent_bytes[c->kind], tx->head_len + tx_bulk_bytes(tx));
@@ -138,6 +139,27 @@ void conn_heard(struct net_conn *c)
     c->pinged_ns = 0;
 }
 
+/* Stalled because the peer does not take its answers, it is not heard: what it takes tells that it
+ * is alive, and nothing for the time of a ping that it is not. */
+static bool takes_nothing(struct net_conn *c, uint64_t now)
+{
+    bool stuck = c->stalled && !net_conn_writable(c);
+
+    if (!stuck || !c->stuck_ns || c->stuck_takes != c->takes) {
+        c->stuck_ns = stuck ? now : 0;
+        c->stuck_takes = c->takes;
+    }
+    return stuck && now - c->stuck_ns >= c->options.ping_timeout_ns;
+}
+
+static void close_silent(struct net_conn *c, const char *what, uint64_t ns)
+{
+    stat_inc(&net_counters.silent);
+    LOG_WARN("net", "%s: %s for %.1f s: closing the connection", c->describe, what,
+             (double)ns / (double)NS_PER_S);
+    net_conn_close(c, -AIFS_ECONN);
+}
+
 /*
  * Nothing heard for an interval: ping. A ping older than the time-out with nothing heard since:
  * dead. Counting from our own ping, not from what was last heard, keeps a process that was stopped
@@ -154,15 +176,16 @@ static void on_ping(struct reactor_timer *t)
     uint64_t next = now + o->ping_interval_ns;
 
     if (now > t->deadline_ns + o->ping_interval_ns)
-        c->pinged_ns = 0; /* we ourselves did not run */
+        c->pinged_ns = c->stuck_ns = 0; /* we ourselves did not run */
+    if (takes_nothing(c, now)) {
+        close_silent(c, "takes no answers", now - c->stuck_ns);
+        return;
+    }
     if (c->stalled) {
         c->pinged_ns = 0;
         c->transport->ping(c, FRAME_PONG);
     } else if (c->pinged_ns && now - c->pinged_ns >= grace) {
-        stat_inc(&net_counters.silent);
-        LOG_WARN("net", "%s: no sign of life for %.1f s: closing the connection", c->describe,
-                 (double)(now - c->heard_ns) / (double)NS_PER_S);
-        net_conn_close(c, -AIFS_ECONN);
+        close_silent(c, "no sign of life", now - c->heard_ns);
         return;
     } else if (c->pinged_ns || now - c->heard_ns >= o->ping_interval_ns) {
         if (!c->pinged_ns)

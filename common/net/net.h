@@ -156,6 +156,8 @@ void net_conn_set_max_head(struct net_conn *c, uint32_t max_bytes);
 void *net_conn_arg(const struct net_conn *c);
 void net_send(struct net_conn *c,
               struct net_tx *tx); /* on a dying connection done() runs later with -AIFS_ECONN */
+/* False: the peer takes less than it is sent. Who stops reading it therefore (-EAGAIN from head())
+ * hears it no more, and has it closed as dead when it takes nothing for ping_timeout_ns. */
 bool net_conn_writable(const struct net_conn *c);
 void net_conn_resume(struct net_conn *c);
 void net_conn_close(

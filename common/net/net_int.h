@@ -56,7 +56,9 @@ struct net_conn {
     uint32_t max_head;         /* net_conn_set_max_head() */
     uint64_t heard_ns;
     uint64_t pinged_ns; /* first ping since we heard something; 0: none */
-    bool stalled;       /* head() said -EAGAIN: the socket, or the loop, is not read */
+    uint64_t takes;     /* changes whenever the peer takes something of what is pending */
+    uint64_t stuck_takes, stuck_ns; /* takes_nothing(): since when it has been the same; 0: not */
+    bool stalled;                   /* head() said -EAGAIN: the socket, or the loop, is not read */
     struct reactor_work work;
     bool work_queued;
     bool freed; /* net_conn_free() came while work was queued */

@@ -6,8 +6,7 @@
  * later in the turn, or behind the first of several that came. What the kernel does not take waits
  * for EPOLLOUT. Receiving: a read-ahead buffer collects prefixes and heads, so that small messages
  * cost one read for many; bulk is read straight into the owner's iov, with the read-ahead buffer
- * behind it for what follows. Only what of a bulk was already read ahead is copied. A head longer
- * than the buffer gets memory of its own.
+ * behind it for what follows. Only what was read ahead is copied. A long head has its own memory.
  *
  * Failure: end of file, an error or a frame that is none of ours closes this connection with one
  * log line. While the owner has no room (stalled) nothing is read; the kernel still tells us when
@@ -130,6 +129,7 @@ static void took(struct net_conn *c, uint64_t bytes)
     struct net_sock *s = c->sock;
     struct list gone, *e;
 
+    c->takes++;
     list_init(&gone);
     while (bytes > 0) {
         struct net_tx *tx = list_entry(s->tx_queue.next, struct net_tx, link);

@@ -8,8 +8,9 @@
  * goes back.
  *
  * Failure: a request that is not allowed or malformed is answered with an error, its payload thrown
- * away; without a buffer for the payload, or with too many requests in service, the link stops
- * reading. Replies on dead links go nowhere, but give everything back all the same.
+ * away; without a buffer for the payload, with too many requests in service, or with too many bytes
+ * of replies that the peer does not take, the link stops reading. Replies on dead links go nowhere,
+ * but give everything back all the same.
  */
 #include <stdio.h>
 #include <string.h>
@@ -192,6 +193,18 @@ static void req_land(struct req *r, struct net_rx *rx)
     r->parts = bulk;
 }
 
+/*
+ * No more of this link for now: too much is being served, or the peer does not take its answers.
+ * The latter only of who has connected to us, and whose answers we read always: two ends that both
+ * waited for the other to read would wait for ever. One of its requests is there to wake us up
+ * (req_put()).
+ */
+static bool link_is_full(const struct rpc_link *l)
+{
+    return l->n_requests >= l->node->options.max_requests ||
+           (l->accepted && l->n_requests && !net_conn_writable(l->conn));
+}
+
 int req_head(struct rpc_link *l, const struct rpc_header *h, const void *body, struct net_rx *rx)
 {
     struct rpc_node *n = l->node;
@@ -199,7 +212,7 @@ int req_head(struct rpc_link *l, const struct rpc_header *h, const void *body, s
     struct req *r;
     int refused, rc = 0;
 
-    if (l->n_requests >= n->options.max_requests) {
+    if (link_is_full(l)) {
         l->stalled = true;
         return -EAGAIN;
     }

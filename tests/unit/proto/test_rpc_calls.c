@@ -318,6 +318,90 @@ START_TEST(a_server_can_call_its_client)
 }
 END_TEST
 
+/* What the client is recalled for, kept until the test answers. */
+static void keep_recall(struct rpc_req *req)
+{
+    list_push_back(req->handler_arg, &req->link);
+}
+
+static void answer_recalls(struct list *kept)
+{
+    while (!list_empty(kept))
+        rpc_reply(list_entry(list_pop_front(kept), struct rpc_req, link), 0, NULL);
+}
+
+/* A client that reads nothing for as long as it serves a request: its second one waits unread. */
+static void start_deaf_client(struct list *kept, struct pair_call recalls[2])
+{
+    static struct msg_recall_req recall = {.ino = 1, .keep = MSG_LEASE_READ};
+
+    pair_stop(&p);
+    pair_init(&p, false);
+    p.client_options.max_requests = 1;
+    p.server_options.net.max_pending_bytes = p.client_options.net.max_pending_bytes = 256 * KIB;
+    pair_start(&p);
+    pair_connect(&p, NULL, NULL);
+    list_init(kept);
+    rpc_node_handle(p.client, RPC_OP_RECALL, keep_recall, kept);
+    ck_assert(pair_wait_count(&p, &p.ups, 1, 1000));
+    for (unsigned i = 0; i < 2; i++) {
+        pair_call_init(&recalls[i], RPC_OP_RECALL, &recall);
+        recalls[i].call.timeout_ns = 0;
+        rpc_link_call(p.server_link, &recalls[i].call);
+    }
+    pair_pass(&p, 5);
+}
+
+/* Nothing for so long; what it gets in the end is all it has asked for. */
+static void ask_much_and_take_nothing(uint64_t ms, bool survives)
+{
+    struct msg_range range = {0, 0, 64 * KIB};
+    struct msg_read_req read = {.target = 1, .n_ranges = 1, .ranges = &range};
+    uint8_t *back = malloc(64 * KIB);
+    struct iovec in = {back, 64 * KIB};
+    struct pair_call c[64], recalls[2];
+    struct list kept;
+
+    start_deaf_client(&kept, recalls);
+    for (unsigned i = 0; i < 64; i++) {
+        pair_call_init(&c[i], RPC_OP_OSS_READ, &read);
+        c[i].call.bulk_in = &in;
+        c[i].call.n_bulk_in = 1;
+        c[i].call.timeout_ns = 0;
+        rpc_peer_call(p.peer, &c[i].call);
+    }
+    pair_pass(&p, ms);
+    ck_assert_uint_ge(p.n_notes, 4); /* 256 KiB on their way, and as much that waits for it */
+    ck_assert_uint_le(p.n_notes, 10);
+    ck_assert_uint_eq(p.downs, !survives);
+    answer_recalls(&kept);
+    for (unsigned i = 0; i < 64; i++) {
+        ck_assert(pair_wait(&p, &c[i].done, 1000));
+        ck_assert_int_eq(c[i].status, 0);
+        rpc_call_fini(&c[i].call);
+        answer_recalls(&kept);
+    }
+    ck_assert_uint_eq(p.ups, survives ? 1 : 2);
+    ck_assert(pair_wait_count(&p, &p.released, p.n_notes, 1000)); /* nothing is kept */
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert(pair_wait(&p, &recalls[i].done, 1000));
+        rpc_call_fini(&recalls[i].call);
+    }
+    free(back);
+}
+
+START_TEST(a_peer_that_takes_no_answers_is_not_read_from)
+{
+    ask_much_and_take_nothing(4000, true);
+}
+END_TEST
+
+START_TEST(a_peer_that_takes_no_answers_for_long_is_dead)
+{
+    ask_much_and_take_nothing(7500, false);
+}
+END_TEST
+
 START_TEST(calls_in_flight_can_be_listed)
 {
     struct pair_call c;
@@ -436,5 +520,6 @@ SUITE_MAIN("calls", start, stop, a_call_is_answered, requests_and_replies_carry_
            who_may_call_what_is_checked, a_deadline_ends_a_call_and_the_late_reply_is_thrown_away,
            a_cancelled_call_ends_once, calls_beyond_the_limit_wait_in_order_but_urgent_ones_do_not,
            a_link_with_too_many_requests_in_service_stops_reading, payloads_wait_for_buffers,
-           a_server_can_call_its_client, calls_in_flight_can_be_listed,
+           a_server_can_call_its_client, a_peer_that_takes_no_answers_is_not_read_from,
+           a_peer_that_takes_no_answers_for_long_is_dead, calls_in_flight_can_be_listed,
            what_came_over_a_link_is_counted, a_client_may_not_ask_for_the_load)
