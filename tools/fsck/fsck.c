@@ -308,6 +308,19 @@ static bool is_later(struct fsck *f, uint64_t ino)
     return g ? !given_is_used(&g->used, number_count(ino)) : number_session(ino) > f->sessions;
 }
 
+/* What the metadata server cannot work on either: it leaves the item where it is. */
+static void see_item(struct fsck *f, const uint8_t *key, size_t key_len, const void *value,
+                     size_t value_len)
+{
+    struct mds_queue_item item;
+    uint64_t ino = key_len >= 9 ? be64_load(key + 1) : 0;
+
+    if (key_len != 9 || rec_queue_decode(value, value_len, &item) < 0)
+        finding(f, FSCK_DAMAGE, "queue-unreadable", ino,
+                "the item of inode %llu in queue %#x cannot be decoded", (unsigned long long)ino,
+                key[0]);
+}
+
 int fsck_record(struct fsck *f, const void *key_data, size_t key_len, const void *value,
                 size_t value_len)
 {
@@ -322,6 +335,8 @@ int fsck_record(struct fsck *f, const void *key_data, size_t key_len, const void
         return see_session(f, key, key_len, value, value_len);
     if (key[0] == KEY_COUNTER && key_len == 2 && key[1] == COUNTER_SESSION && value_len == 8)
         f->sessions = le64_load(value);
+    if (key[0] == KEY_DESTROY || key[0] == KEY_PUNCH || key[0] == KEY_RECOVER)
+        see_item(f, key, key_len, value, value_len);
     if (key[0] < KEY_INODE ||
         (key[0] > KEY_ORPHAN && key[0] != KEY_DESTROY && key[0] != KEY_PUNCH &&
          key[0] != KEY_TRASH) ||

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fsck: which chunks without a file are lost, and which belong to files that came later. */
+/* fsck: which chunks without a file are lost, and which belong to files that came later; records
+ * that cannot be read. */
 #include <check.h>
 #include <endian.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "common/base/bytes.h"
 #include "mds/session/given.h"
 #include "mds/store/key_fmt.h"
+#include "mds/store/rec.h"
 #include "proto/number.h"
 #include "tools/fsck/fsck.h"
 
@@ -100,6 +102,27 @@ START_TEST(a_record_of_used_numbers_that_cannot_be_read_is_damage)
 }
 END_TEST
 
+START_TEST(an_item_of_a_queue_that_cannot_be_read_is_damage)
+{
+    static const enum key_type queues[] = {KEY_DESTROY, KEY_PUNCH, KEY_RECOVER};
+    struct mds_queue_item item = {.index = 7};
+    struct queue_rec rec;
+    struct key k;
+
+    rec_queue_encode(&item, &rec);
+    key_number(&k, queues[_i], 9);
+    record(&k, &rec, sizeof rec);
+    ck_assert_ptr_null(found);
+    record(&k, &rec, sizeof rec - 1);
+    ck_assert_str_eq(found, "queue-unreadable");
+    ck_assert_int_eq(found_level, FSCK_DAMAGE);
+    found = NULL;
+    k.b[k.len++] = 1;
+    record(&k, &rec, sizeof rec);
+    ck_assert_str_eq(found, "queue-unreadable");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fsck");
@@ -111,6 +134,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, chunks_of_numbers_that_came_later_are_not_damage);
     tcase_add_test(t, a_record_of_used_numbers_that_cannot_be_read_is_damage);
+    tcase_add_loop_test(t, an_item_of_a_queue_that_cannot_be_read_is_damage, 0, 3);
     srunner_run_all(r, CK_NORMAL);
     failed = srunner_ntests_failed(r);
     srunner_free(r);
