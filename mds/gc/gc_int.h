@@ -29,6 +29,7 @@
 #define GC_TRASH_SLOTS 4u    /* directories of removed trees at a time */
 #define GC_ACTIVE_MAX  64u   /* items of one queue under way */
 #define GC_RESTING_MAX 4096u /* failed ones that are remembered */
+#define GC_DAMAGED_MAX 256u  /* those that cannot be read, of one queue, that are told of */
 #define GC_CALLS_MAX   16u   /* of one item or page under way */
 #define GC_CALL_NS     (5 * NS_PER_S)
 #define GC_REST_NS     (5 * NS_PER_S)
@@ -75,7 +76,9 @@ struct gc_queue {
     struct hmap items; /* struct gc_item: under way or resting */
     uint32_t n_active;
     struct gc_batch *batch; /* KEY_DESTROY */
-    struct stat_counter done, failed;
+    uint32_t n_damaged;     /* told of so far: more than GC_DAMAGED_MAX when that was said too */
+    uint64_t damaged[GC_DAMAGED_MAX]; /* begins of their keys, behind the type */
+    struct stat_counter done, failed, unreadable;
 };
 
 struct gc_trash_slot;

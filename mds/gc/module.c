@@ -149,12 +149,15 @@ static void queue_init(struct gc *gc, struct gc_queue *q, enum key_type type, co
     stat_counter_register(&q->done, "aifs_mds_gc_items_total", labels, "queue items done");
     stat_counter_register(&q->failed, "aifs_mds_gc_failures_total", labels,
                           "queue items that have to be tried again");
+    stat_counter_register(&q->unreadable, "aifs_mds_gc_damaged_total", labels,
+                          "queue items that cannot be read, each once since the start");
 }
 
 static void queue_fini(struct gc_queue *q)
 {
     stat_unregister(&q->done.stat);
     stat_unregister(&q->failed.stat);
+    stat_unregister(&q->unreadable.stat);
     gc_items_fini(q);
 }
 

@@ -7,11 +7,50 @@
  * during a scan makes it start over, from the smallest inode that was kicked for. Kicks for
  * destruction wait for company and for a pause (gc_destroy_kick()). Failure modes:
  * items whose targets are down are skipped and found again by the next scan (a registration, or the
- * timer with growing distance).
+ * timer with growing distance). An item that cannot be read is said once, stays for who examines
+ * the store, and does not keep the scan from those behind it.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mds/gc/gc_int.h"
+
+static void say_damaged(const struct gc_queue *q, const uint8_t *key, size_t len, int rc)
+{
+    char hex[2 * KEY_MAX_BYTES + 1] = "";
+
+    for (size_t i = 0; i < len && i < KEY_MAX_BYTES; i++)
+        snprintf(hex + 2 * i, 3, "%02x", key[i]);
+    if (q->n_damaged < GC_DAMAGED_MAX)
+        LOG_ERROR("gc", "queue %#x: the item with key %s cannot be read and is left out: %s",
+                  q->type, hex, err_name(rc));
+    else
+        LOG_ERROR("gc", "queue %#x: more than %u items cannot be read, the next has key %s",
+                  q->type, GC_DAMAGED_MAX, hex);
+}
+
+/* On the worker that scans. */
+static void scan_damaged(struct gc_queue *q, const uint8_t *key, size_t len, int rc)
+{
+    uint8_t begin[8] = {0};
+    uint64_t known_by;
+
+    memcpy(begin, key + 1, MIN(len - 1, sizeof begin));
+    known_by = be64_load(begin);
+    for (uint32_t i = 0; i < q->n_damaged && i < GC_DAMAGED_MAX; i++) {
+        if (q->damaged[i] == known_by)
+            return;
+    }
+    if (q->n_damaged > GC_DAMAGED_MAX)
+        return;
+    say_damaged(q, key, len, rc);
+    if (q->n_damaged < GC_DAMAGED_MAX) {
+        q->damaged[q->n_damaged] = known_by;
+        stat_inc(&q->unreadable);
+    }
+    q->n_damaged++;
+}
 
 static int scan_seen(void *arg, const void *key, size_t key_len, const void *value, size_t len)
 {
@@ -19,8 +58,10 @@ static int scan_seen(void *arg, const void *key, size_t key_len, const void *val
     struct gc_seen *seen = &q->seen[q->n_seen];
     int rc = key_len == 9 ? rec_queue_decode(value, len, &seen->item) : -AIFS_ECORRUPT;
 
-    if (rc < 0)
-        return rc;
+    if (rc < 0) {
+        scan_damaged(q, key, key_len, rc);
+        return 0;
+    }
     seen->ino = key_number_of(key);
     return ++q->n_seen == GC_PAGE;
 }

@@ -56,30 +56,59 @@ static int load_session(void *arg, const void *key, size_t key_len, const void *
     return 0;
 }
 
+static int hold(struct session_module *mod, struct session *s, enum key_type queue, uint64_t ino)
+{
+    struct session_file *f;
+    struct session_use *u;
+    int rc = session_file_get(mod, ino, &f);
+
+    if (rc == 0)
+        rc = session_use_get(mod, s, f, &u);
+    if (rc < 0)
+        return rc;
+    session_use_hold(u, queue);
+    session_lease_set(mod, u, MSG_LEASE_WRITE, 0);
+    u->told = u->lease;
+    return 0;
+}
+
+/* The item does not say whose file it is, and is never done: each dead session holds the file,
+ * until that is removed. */
+static int hold_unreadable(struct session_module *mod, const uint8_t *key, size_t key_len, int why)
+{
+    struct hmap_node *n, *next;
+    size_t pos;
+    int rc = 0;
+
+    if (key_len != 9)
+        return 0; /* of no file; mds/gc says it */
+    LOG_ERROR("session",
+              "inode %llu: its item in queue %#x cannot be read, dead sessions keep it: %s",
+              (unsigned long long)key_number_of(key), key[0], err_name(why));
+    hmap_for_each (n, next, pos, &mod->sessions) {
+        struct session *s = container_of(n, struct session, by_id);
+
+        if (s->phase != PHASE_LIVE && rc == 0)
+            rc = hold(mod, s, (enum key_type)key[0], key_number_of(key));
+    }
+    return rc;
+}
+
 /* What a dead writer holds, as long as its file is not put right. */
 static int load_recovery(void *arg, const void *key, size_t key_len, const void *value, size_t len)
 {
     struct load *load = arg;
+    enum key_type queue = (enum key_type)((const uint8_t *)key)[0];
     struct mds_queue_item item;
-    struct session_file *f;
-    struct session_use *u;
     struct session *s;
     int rc = key_len == 9 ? rec_queue_decode(value, len, &item) : -AIFS_ECORRUPT;
 
     if (rc < 0)
-        return rc;
+        return hold_unreadable(load->mod, key, key_len, rc);
     s = session_find(load->mod, item.session);
     if (!s || s->phase == PHASE_LIVE)
         return 0;
-    rc = session_file_get(load->mod, key_number_of(key), &f);
-    if (rc == 0)
-        rc = session_use_get(load->mod, s, f, &u);
-    if (rc < 0)
-        return rc;
-    session_use_hold(u, (enum key_type)((const uint8_t *)key)[0]);
-    session_lease_set(load->mod, u, MSG_LEASE_WRITE, 0);
-    u->told = u->lease;
-    return 0;
+    return hold(load->mod, s, queue, key_number_of(key));
 }
 
 /* What sessions may have been writing. */
