@@ -53,6 +53,7 @@ struct cluster_node {
     uint32_t id;
     bool up;         /* registered with this process, heard of since */
     bool waited_for; /* silent since this process started, but online when the last one ended */
+    uint64_t say_again_ns; /* not 0: offline, but the change of the map failed: tried again then */
     struct uuid boot;
     uint64_t seen_ns;
     struct rpc_link *link; /* counted: it was heard of over it last; NULL: not yet */

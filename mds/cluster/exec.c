@@ -3,6 +3,10 @@
  * so that the newest is simply the last. */
 #include "mds/cluster/exec.h"
 
+#include <errno.h>
+
+#include "common/fault/fault.h"
+
 int exec_map_set(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct cluster_map_set *msg = e->msg;
@@ -10,5 +14,5 @@ int exec_map_set(struct txn *t, struct shard_entry *e, const void **ret_rep)
 
     (void)ret_rep;
     key_single(&k, KEY_MAP);
-    return txn_record_put(t, &k, msg->data, msg->len);
+    return FAULT("mds.map.entry") ? -ENOMEM : txn_record_put(t, &k, msg->data, msg->len);
 }

@@ -5,6 +5,7 @@
  * Happy path: an OSS registers (its targets get their ids, are online, and their chains exist when
  * the answer leaves), then sends a heartbeat every second. Silent for CLUSTER_OFFLINE_NS it is
  * offline: its targets are marked so in the map, and nobody waits for it any more. Failure modes: a
+ * change of the map that fails is tried again until the map says it or the server is back. A
  * heartbeat of somebody unknown, restarted or declared offline is told to register again, which
  * gives it the fences it may have missed. A server that was up when the last metadata server ended
  * gets the same time to come back to this one.
@@ -16,6 +17,7 @@
 
 /* After a start servers have to notice and connect first. */
 #define FIRST_CONTACT_NS (CLUSTER_OFFLINE_NS + 2 * NS_PER_S)
+#define SAY_AGAIN_NS     NS_PER_S
 #define NODES_MAX        4096u
 #define TARGETS_MAX      1024u /* of one server */
 
@@ -205,6 +207,7 @@ static int registration_node(struct map_change *r, struct cluster_node **ret_nod
         stat_gauge_add(&r->c->stats.nodes_up, !n->up);
         n->up = true;
         n->waited_for = false;
+        n->say_again_ns = 0;
         n->boot = msg->boot;
         heard_over(n, r->req->from);
         n->acked = 0; /* until its next heartbeat: it may have lost this answer */
@@ -346,9 +349,13 @@ static int offline_apply(struct map_change *change, struct cluster_map *m)
 
 static void offline_done(struct map_change *change, int status)
 {
-    if (status < 0)
-        LOG_WARN("cluster", "node %u is offline, but the map does not say so: %s", change->node,
-                 err_name(status));
+    struct cluster_node *n = cluster_node(change->c, change->node);
+
+    if (status == 0 || !n || n->up)
+        return;
+    LOG_WARN("cluster", "node %u is offline, but the map does not say so yet: %s", change->node,
+             err_name(status));
+    n->say_again_ns = cluster_now_ns(change->c) + SAY_AGAIN_NS;
 }
 
 static const struct map_change_ops offline = {offline_apply, offline_done};
@@ -360,14 +367,26 @@ static void node_offline(struct cluster *c, struct cluster_node *n)
 
     if (!change)
         return; /* the tick comes again */
-    LOG_WARN("cluster", "node %u (%s) is silent: offline", n->id, mn ? mn->alias : "?");
-    stat_inc(&c->stats.offline);
+    if (!n->say_again_ns) {
+        LOG_WARN("cluster", "node %u (%s) is silent: offline", n->id, mn ? mn->alias : "?");
+        stat_inc(&c->stats.offline);
+    }
     stat_gauge_add(&c->stats.nodes_up, -(int64_t)n->up);
     n->up = false;
     n->waited_for = false;
+    n->say_again_ns = 0;
     change->node = n->id;
     cluster_change(change);
     cluster_fence_check(c);
+}
+
+static bool is_due(const struct cluster_node *n, uint64_t now_ns)
+{
+    uint64_t limit_ns = n->up ? CLUSTER_OFFLINE_NS : FIRST_CONTACT_NS;
+
+    if (n->up || n->waited_for)
+        return now_ns > n->seen_ns + limit_ns;
+    return n->say_again_ns && now_ns >= n->say_again_ns;
 }
 
 void cluster_node_tick(struct cluster *c, uint64_t now_ns)
@@ -376,9 +395,8 @@ void cluster_node_tick(struct cluster *c, uint64_t now_ns)
 
     list_for_each (l, &c->node_list) {
         struct cluster_node *n = list_entry(l, struct cluster_node, all);
-        uint64_t limit_ns = n->up ? CLUSTER_OFFLINE_NS : FIRST_CONTACT_NS;
 
-        if ((n->up || n->waited_for) && now_ns > n->seen_ns + limit_ns)
+        if (is_due(n, now_ns))
             node_offline(c, n);
         else if (n->up && !n->pushing)
             cluster_fence_send(n);
