@@ -340,11 +340,32 @@ void cluster_serve_heartbeat(struct rpc_req *req)
 
 /* ---- silence ---- */
 
-static int offline_apply(struct map_change *change, struct cluster_map *m)
+/* Already, or with a change before this one. */
+static bool is_back(const struct map_change *change, const struct cluster_map *m)
 {
     const struct cluster_node *n = cluster_node(change->c, change->node);
+    struct list *l;
 
-    return n && n->up ? CHANGE_NONE : change_offline(m, change->node); /* is it back already? */
+    if (n && n->up)
+        return true;
+    list_for_each (l, &change->c->committing) {
+        const struct map_change *e = list_entry(l, struct map_change, link);
+        const struct msg_register_req *msg;
+
+        if (e == change)
+            break;
+        if (e->ops != &registration || e->status != 0)
+            continue;
+        msg = e->req->msg;
+        if (change_node_id(m, &msg->node) == change->node)
+            return true;
+    }
+    return false;
+}
+
+static int offline_apply(struct map_change *change, struct cluster_map *m)
+{
+    return is_back(change, m) ? CHANGE_NONE : change_offline(m, change->node);
 }
 
 static void offline_done(struct map_change *change, int status)

@@ -166,6 +166,9 @@ void rig_call_done(struct rpc_call *c, int status);
 int rig_oss_try(struct rig *r, unsigned i, uint32_t n_targets); /* may be refused */
 /* These, with a target each, at the same moment. */
 void rig_oss_try_together(struct rig *r, const unsigned *which, unsigned n, int *ret_status);
+/* So, but this time passes at once when the condition holds. */
+void rig_oss_try_slowly(struct rig *r, const unsigned *which, unsigned n, uint64_t ms,
+                        bool (*until)(void *arg), void *arg, int *ret_status);
 void rig_forget(struct rig_call *call);
 /* Sends and waits (time passes if it must); the reply is good until the next one. */
 int rig_do(struct rig *r, unsigned client, unsigned op, const void *req, const void **ret_rep);

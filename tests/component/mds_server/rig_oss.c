@@ -215,6 +215,19 @@ void rig_oss_try_together(struct rig *r, const unsigned *which, unsigned n, int 
         ret_status[i] = register_end(&g[i]);
 }
 
+void rig_oss_try_slowly(struct rig *r, const unsigned *which, unsigned n, uint64_t ms,
+                        bool (*until)(void *arg), void *arg, int *ret_status)
+{
+    struct registration g[RIG_OSS];
+
+    for (unsigned i = 0; i < n; i++)
+        register_begin(&r->oss[which[i]], 1, &g[i]);
+    (void)rig_run(r, until, arg);
+    clock_virtual_advance(&r->clock, ms * NS_PER_MS);
+    for (unsigned i = 0; i < n; i++)
+        ret_status[i] = register_end(&g[i]);
+}
+
 void rig_oss_start(struct rig *r, unsigned i, uint32_t n_targets)
 {
     ck_ok(rig_oss_try(r, i, n_targets));

@@ -77,11 +77,35 @@ START_TEST(a_server_that_is_back_before_the_map_says_it_was_offline_stays_online
 }
 END_TEST
 
+static bool one_waits_for_the_map(void *arg)
+{
+    (void)arg;
+    return !list_empty(&cluster_of(rig.mds)->waiting);
+}
+
+/* It registers while the map is being changed, and counts as silent before its turn has come. */
+START_TEST(a_server_that_has_just_asked_to_register_does_not_go_offline_after_it)
+{
+    static const unsigned which[] = {2, 1};
+    int status[2];
+
+    rig_pass(&rig, 2000);
+    rig.oss[1].alive = false;
+    rig_pass(&rig, 2700);
+    rig_oss_try_slowly(&rig, which, 2, 800, one_waits_for_the_map, NULL, status);
+    ck_ok(status[0]);
+    ck_ok(status[1]);
+    rig_pass(&rig, 5000);
+    ck_assert_int_eq(state(), MAP_TARGET_ONLINE);
+}
+END_TEST
+
 static void add(TCase *t)
 {
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, that_a_server_is_offline_comes_to_the_map_though_the_change_fails_at_first);
     tcase_add_test(t, that_a_server_is_offline_is_tried_until_the_map_says_it);
+    tcase_add_test(t, a_server_that_has_just_asked_to_register_does_not_go_offline_after_it);
     tcase_add_test(t, a_server_that_is_back_before_the_map_says_it_was_offline_stays_online);
 }
 
