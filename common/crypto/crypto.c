@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Random numbers, HMAC-SHA-256 (RFC 2104, RFC 4231) and derived keys, all by libcrypto. Randomness
- * can fail (-EIO) and is checked; an HMAC fails only when the library is broken or memory is gone,
- * and then the process must not go on with an unset proof.
+ * Random numbers of the kernel's, HMAC-SHA-256 (RFC 2104, RFC 4231) and derived keys. Drawing a
+ * number can fail (-EIO) and is checked; an HMAC cannot.
+ *
+ * Of libcrypto only what keeps nothing in the library is used: its SHA-256 proper. All else ends
+ * with exit(3) if the program began the library before we could object, while a thread of ours
+ * connects again or a handler that comes later asks for a file; and it takes 2 ms to begin.
  */
+#define OPENSSL_SUPPRESS_DEPRECATED /* what replaces it there keeps tables */
 #include "common/crypto/crypto.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
-#include <pthread.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
-#include "common/base/assert.h"
 #include "common/base/err.h"
 
 static const char *const role_names[] = {[CRYPTO_ROLE_SERVER] = "server",
@@ -51,37 +53,49 @@ int crypto_role_parse(const char *name, enum crypto_role *ret_role)
     return -EINVAL;
 }
 
-/* libcrypto would take itself down with exit(3), while a thread of ours connects again or a handler
- * that comes later asks for a file. */
-static void stay(void)
-{
-    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
-}
-
-static void begin(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    (void)pthread_once(&once, stay);
-}
-
 int crypto_random(void *out, size_t len)
 {
-    begin();
     if (len > INT_MAX)
         return -EINVAL;
-    return RAND_bytes(out, (int)len) == 1 ? 0 : -EIO;
+    for (size_t got = 0; got < len;) {
+        ssize_t n = getrandom((uint8_t *)out + got, len - got, 0);
+
+        if (n > 0)
+            got += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            return -EIO;
+    }
+    return 0;
+}
+
+/* The hash of the key, in each byte of which pad is mixed, and of what follows it. */
+static void padded_hash(const uint8_t key[CRYPTO_KEY_BYTES], uint8_t pad, const void *data,
+                        size_t len, uint8_t out[CRYPTO_MAC_BYTES])
+{
+    uint8_t block[SHA256_CBLOCK];
+    SHA256_CTX sha;
+
+    static_assert(CRYPTO_KEY_BYTES <= SHA256_CBLOCK, "the key as it is");
+    static_assert(CRYPTO_MAC_BYTES == SHA256_DIGEST_LENGTH, "the whole hash");
+    memset(block, pad, sizeof block);
+    for (unsigned i = 0; i < CRYPTO_KEY_BYTES; i++)
+        block[i] ^= key[i];
+    SHA256_Init(&sha);
+    SHA256_Update(&sha, block, sizeof block);
+    SHA256_Update(&sha, data, len);
+    SHA256_Final(out, &sha);
+    OPENSSL_cleanse(block, sizeof block);
+    OPENSSL_cleanse(&sha, sizeof sha);
 }
 
 void crypto_hmac(const uint8_t key[CRYPTO_KEY_BYTES], const void *data, size_t len,
                  uint8_t mac[CRYPTO_MAC_BYTES])
 {
-    unsigned int mac_len = 0;
-    const unsigned char *made;
+    uint8_t inner[CRYPTO_MAC_BYTES];
 
-    begin();
-    made = HMAC(EVP_sha256(), key, CRYPTO_KEY_BYTES, data, len, mac, &mac_len);
-    ASSERT(made && mac_len == CRYPTO_MAC_BYTES);
+    padded_hash(key, 0x36, data, len, inner);
+    padded_hash(key, 0x5c, inner, sizeof inner, mac);
+    OPENSSL_cleanse(inner, sizeof inner);
 }
 
 int crypto_equal(const void *a, const void *b, size_t len)

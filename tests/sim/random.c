@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everything that is random comes from one generator: the simulator's own choices, and what the
- * code under test draws from the kernel and from OpenSSL, whose functions are replaced here for the
- * whole program.
+ * code under test draws from the kernel, whose function is replaced here for the whole program.
  */
-#include <openssl/rand.h>
 #include <sys/random.h>
 #include <sys/types.h>
 
@@ -64,10 +62,4 @@ ssize_t getrandom(void *buf, size_t len, unsigned flags)
     (void)flags;
     fill(buf, len);
     return (ssize_t)len;
-}
-
-int RAND_bytes(unsigned char *buf, int num)
-{
-    fill(buf, (size_t)num);
-    return 1;
 }

@@ -3,6 +3,7 @@
 #include "common/crypto/crypto.h"
 
 #include <limits.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -190,8 +191,31 @@ START_TEST(proofs_are_made_until_the_process_is_gone)
 }
 END_TEST
 
+/* Whoever begins libcrypto first has it end itself with exit(3): then what comes later has to do
+ * without. */
+START_TEST(proofs_are_made_when_the_program_has_begun_the_library_itself)
+{
+    uint8_t mac[CRYPTO_MAC_BYTES], key[CRYPTO_KEY_BYTES] = {1};
+    pid_t pid = fork();
+    int status;
+
+    ck_assert_int_ge(pid, 0);
+    if (!pid) {
+        if (atexit(prove_once_more) || !OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG, NULL))
+            _exit(1);
+        crypto_hmac(key, "x", 1, mac);
+        if (crypto_random(mac, sizeof mac))
+            _exit(1);
+        exit(1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 SUITE_MAIN("crypto", NULL, NULL, rfc_4231_vectors_of_keys_up_to_32_bytes,
            rfc_4231_vectors_of_the_long_key, comparison_sees_every_byte, random_bytes_differ,
            a_server_key_gives_the_key_of_every_role, no_other_key_gives_more_than_itself,
            a_fingerprint_is_that_of_one_key_and_shows_nothing_of_it, role_names_go_both_ways,
-           proofs_are_made_until_the_process_is_gone)
+           proofs_are_made_until_the_process_is_gone,
+           proofs_are_made_when_the_program_has_begun_the_library_itself)
