@@ -131,9 +131,13 @@ static void cancel_turn(struct core_req *q, int status)
     copy_over(y);
 }
 
+/* The time-out of a soft mount counts from here: what it waited for was no server of its own, and
+ * each piece that is copied shows that servers answer. */
 static void copy_go(struct core_req *q)
 {
     q->p.core->mem.copies++;
+    q->p.patient = false;
+    q->p.timed_ns = reactor_now_ns(q->p.core->reactor);
     req_wait(q, "copies", cancel_copy);
     copy_read((struct copy *)(uintptr_t)q->p.n1);
 }
@@ -157,6 +161,7 @@ static void copy_turn(struct copy *y)
         copy_go(q);
         return;
     }
+    q->p.patient = true;
     req_wait(q, "waits for other copies", cancel_turn);
     list_push_back(&m->copiers, &q->p.wait);
     copy_wake(q->p.core);

@@ -256,7 +256,7 @@ struct core_req {
         struct readahead_plan ahead; /* a read's: what is still to be fetched in advance */
         uint64_t flush[16];          /* struct flush_wait, or struct inval_wait */
         uint64_t timed_ns;           /* what the time-out of a soft mount counts from */
-        bool patient; /* waits for another client: may take for ever, and ends at once */
+        bool patient;                /* waits for no server, maybe for ever, and ends at once */
         bool lock_woken, lock_held;
         uint64_t lock_wait; /* its name for the server; 0: does not wait */
         struct msg_lock lock;
