@@ -2,12 +2,15 @@
 /*
  * Opening, closing, syncing. O_CREAT without O_EXCL creates straight away (one call when the parent
  * is known) and only walks to the end, links and all, when the name turns out to be something that
- * cannot be created over.
+ * cannot be created over; what is not there at the end of links is made there. Failure: where
+ * others put and take away links all the time, EEXIST after a few tries.
  */
 #include "client/lib/lib_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
+
+#define OPEN_TRIES 8
 
 struct open_args {
     int flags;
@@ -28,9 +31,24 @@ static void opened(struct core_req *q, int status)
     lib_call_done(c, status);
 }
 
+static void create_walked(struct lib_call *c)
+{
+    const struct open_args *a = c->arg;
+
+    lib_req(c->fs, &c->q, opened, c);
+    core_create_file(c->fs->core, &c->q, c->walk->parent, c->walk->name, c->walk->name_len, a->mode,
+                     a->flags, a->stripe);
+}
+
 static void name_opened(struct core_req *q, int status)
 {
-    opened(q, status == -EEXIST ? -ESTALE : status); /* a link by now */
+    struct lib_call *c = q->arg;
+    const struct open_args *a = c->arg;
+
+    if (status == -ENOENT && a->flags & O_CREAT)
+        create_walked(c); /* removed since */
+    else
+        opened(q, status == -EEXIST ? -ESTALE : status); /* a link by now */
 }
 
 /* Somebody may have replaced the name since it was looked up: what it names now is opened by the
@@ -53,6 +71,10 @@ static void open_walked(struct lib_call *c)
     const struct open_args *a = c->arg;
     uint32_t mode = c->walk->entry.attr.mode;
 
+    if (!c->walk->entry.ino) { /* by O_CREAT, at the end of links */
+        create_walked(c);
+        return;
+    }
     if (S_ISDIR(mode) || S_ISLNK(mode) || !S_ISREG(mode) || a->flags & O_DIRECTORY) {
         lib_call_done(c, S_ISDIR(mode)            ? -EISDIR
                          : a->flags & O_DIRECTORY ? -ENOTDIR
@@ -64,44 +86,48 @@ static void open_walked(struct lib_call *c)
     core_open(c->fs->core, &c->q, c->walk->entry.ino, a->flags);
 }
 
-static void create_walked(struct lib_call *c)
-{
-    const struct open_args *a = c->arg;
-
-    lib_req(c->fs, &c->q, opened, c);
-    core_create_file(c->fs->core, &c->q, c->walk->parent, c->walk->name, c->walk->name_len, a->mode,
-                     a->flags, a->stripe);
-}
-
 /* Opened neither to read nor to write, or made and wanted to be a directory. */
 static bool is_odd(int flags)
 {
     return (flags & O_ACCMODE) == O_ACCMODE || (flags & O_CREAT && flags & O_DIRECTORY);
 }
 
+static int open_call(struct aifs_file *f, const char *path, const struct open_args *a,
+                     unsigned walk_flags, void (*then)(struct lib_call *c))
+{
+    struct lib_call c;
+
+    lib_call_init(&c, f->fs, NULL);
+    c.arg = a;
+    c.out = f;
+    return lib_path_call(f->fs, path, walk_flags, then, &c);
+}
+
+static int open_path(struct aifs_file *f, const char *path, const struct open_args *a)
+{
+    bool create = a->flags & O_CREAT;
+    unsigned follow = (a->flags & O_NOFOLLOW ? 0 : LIB_FOLLOW) | (create ? LIB_CREATE : 0);
+    int err = -EEXIST;
+
+    if (create)
+        err = open_call(f, path, a, LIB_PARENT | LIB_CREATE, create_walked);
+    if (create && a->flags & O_EXCL)
+        return err;
+    for (unsigned k = 0; k < OPEN_TRIES && err == -EEXIST; k++)
+        err = open_call(f, path, a, follow, open_walked);
+    return err;
+}
+
 static struct aifs_file *open_with(struct aifs *fs, const char *path, const struct open_args *a)
 {
     struct aifs_file *f = mem_zalloc(sizeof *f);
-    struct lib_call c;
     int err = -ENOMEM;
 
     if (is_odd(a->flags)) {
         err = -EINVAL;
     } else if (f) {
         f->fs = fs;
-        err = -EEXIST;
-        if (a->flags & O_CREAT) {
-            lib_call_init(&c, fs, NULL);
-            c.arg = a;
-            c.out = f;
-            err = lib_path_call(fs, path, LIB_PARENT | LIB_CREATE, create_walked, &c);
-        }
-        if (err == -EEXIST && !(a->flags & O_CREAT && a->flags & O_EXCL)) {
-            lib_call_init(&c, fs, NULL);
-            c.arg = a;
-            c.out = f;
-            err = lib_path_call(fs, path, a->flags & O_NOFOLLOW ? 0 : LIB_FOLLOW, open_walked, &c);
-        }
+        err = open_path(f, path, a);
     }
     if (!err) {
         f->generation = lib_generation();

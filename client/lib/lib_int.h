@@ -105,7 +105,9 @@ struct lib_walk {
     uint32_t name_len;
 };
 
-#define LIB_FOLLOW 0x1u /* a symbolic link at the end is followed */
+/* A symbolic link at the end is followed. With LIB_CREATE it may lead to a name that is not there:
+ * entry.ino is 0 then, parent and name tell it. */
+#define LIB_FOLLOW 0x1u
 #define LIB_PARENT 0x2u /* stop at the last name, */
 /* which is to be (and each decides what a slash behind it means, and "." and ".."): */
 #define LIB_UNLINK 0x4u

@@ -11,6 +11,7 @@
  */
 #include "client/lib/lib_int.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -121,6 +122,11 @@ static void looked_up(struct core_req *q, int status)
     bool slash = has_slash(w);
     uint32_t mode = status ? 0 : q->entry.attr.mode;
 
+    if (status == -ENOENT && last && w->flags & LIB_CREATE) {
+        w->entry.ino = 0;
+        w->done(w, slash ? -EISDIR : 0);
+        return;
+    }
     if (status) {
         w->done(w, status);
         return;

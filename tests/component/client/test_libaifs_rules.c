@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/xattr.h>
@@ -237,6 +238,101 @@ START_TEST(a_slash_behind_a_name_wants_a_directory)
 }
 END_TEST
 
+/* ---- opening by way of a link ---- */
+
+static void link_to(const char *target)
+{
+    (void)aifs_unlink(fs, "/link");
+    ck_assert_int_eq(aifs_symlink(fs, target, "/link"), 0);
+}
+
+/* Opened and made by way of the link, the file is there under its own name, and is the same. */
+static void expect_made(const char *path, int flags)
+{
+    struct aifs_file *f = aifs_open(fs, "/link", O_RDWR | O_CREAT | flags, 0640);
+    struct stat st, opened;
+
+    ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
+    ck_assert_int_eq(aifs_pwrite(f, "made", 4, 0), 4);
+    ck_assert_int_eq(aifs_fstat(f, &opened), 0);
+    ck_assert_int_eq(aifs_close(f), 0);
+    ck_assert_int_eq(aifs_lstat(fs, path, &st), 0);
+    ck_assert(S_ISREG(st.st_mode) && st.st_ino == opened.st_ino && st.st_size == 4);
+    ck_assert_uint_eq(st.st_mode & 07777, 0640);
+    ck_assert_int_eq(aifs_lstat(fs, "/link", &st), 0);
+    ck_assert(S_ISLNK(st.st_mode));
+}
+
+START_TEST(a_file_is_made_where_a_link_leads)
+{
+    make_some();
+    ck_assert_int_eq(aifs_symlink(fs, "dir/../dir/./deep", "/to-link"), 0);
+    link_to("new");
+    expect_made("/new", 0);
+    expect_made("/new", O_TRUNC); /* which is there now */
+    link_to("/to-dir/new");
+    expect_made("/dir/new", 0);
+    link_to("to-link");
+    expect_made("/dir/deep", O_APPEND);
+    check_some();
+}
+END_TEST
+
+static void *remove_all_the_time(void *arg)
+{
+    struct aifs *other;
+
+    ck_assert_int_eq(aifs_mount(cluster.source, cluster.options, &other), 0);
+    while (!*(atomic_bool *)arg)
+        (void)aifs_unlink(other, "/new");
+    ck_assert_int_eq(aifs_unmount(other), 0);
+    return NULL;
+}
+
+START_TEST(a_file_that_others_remove_is_made_again_where_a_link_leads)
+{
+    atomic_bool over = false;
+    pthread_t thread;
+
+    link_to("new");
+    ck_assert_int_eq(pthread_create(&thread, NULL, remove_all_the_time, &over), 0);
+    for (unsigned k = 0; k < 100; k++) {
+        struct aifs_file *f = aifs_open(fs, "/link", O_RDWR | O_CREAT, 0640);
+
+        ck_assert_msg(f != NULL, "%u: %s", k, strerror(errno));
+        (void)aifs_close(f);
+    }
+    over = true;
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+START_TEST(nothing_is_made_where_a_link_leads_when_that_is_not_asked_for)
+{
+    struct stat st;
+
+    make_some();
+    link_to("new");
+    NOT_OPENED(aifs_open(fs, "/link", O_RDWR, 0), ENOENT);
+    NOT_OPENED(aifs_open(fs, "/link", O_RDWR | O_CREAT | O_EXCL, 0644), EEXIST);
+    NOT_OPENED(aifs_open(fs, "/link", O_RDWR | O_CREAT | O_NOFOLLOW, 0644), ELOOP);
+    NOT_OPENED(aifs_open(fs, "/link/", O_RDWR | O_CREAT, 0644), EISDIR);
+    NOT_OPENED(aifs_create_striped(fs, "/link", O_RDWR, 0644, 0, 1, NULL), EEXIST);
+    link_to("new/");
+    NOT_OPENED(aifs_open(fs, "/link", O_RDWR | O_CREAT, 0644), EISDIR);
+    link_to("none/new");
+    NOT_OPENED(aifs_open(fs, "/link", O_RDWR | O_CREAT, 0644), ENOENT);
+    link_to("file/new");
+    NOT_OPENED(aifs_open(fs, "/link", O_RDWR | O_CREAT, 0644), ENOTDIR);
+    link_to("dir");
+    NOT_OPENED(aifs_open(fs, "/link", O_RDWR | O_CREAT, 0644), EISDIR);
+    link_to("link");
+    NOT_OPENED(aifs_open(fs, "/link", O_RDWR | O_CREAT, 0644), ELOOP);
+    REFUSED(aifs_lstat(fs, "/new", &st), ENOENT);
+    check_some();
+}
+END_TEST
+
 START_TEST(a_slash_behind_a_name_that_is_removed_or_made_is_as_linux_takes_it)
 {
     struct stat st;
@@ -439,7 +535,9 @@ END_TEST
 CLUSTER_SUITE_MAIN("libaifs: rules", setup, teardown, large_appends_of_two_mounts_are_not_mixed,
                    large_appends_that_are_under_way_together_are_not_mixed,
                    an_append_longer_than_one_place_is_whole_when_nobody_else_writes,
-                   a_slash_behind_a_name_wants_a_directory,
+                   a_slash_behind_a_name_wants_a_directory, a_file_is_made_where_a_link_leads,
+                   a_file_that_others_remove_is_made_again_where_a_link_leads,
+                   nothing_is_made_where_a_link_leads_when_that_is_not_asked_for,
                    a_slash_behind_a_name_that_is_removed_or_made_is_as_linux_takes_it,
                    a_slash_behind_a_name_that_is_renamed_wants_a_directory,
                    a_batch_takes_slashes_as_single_calls_do,
