@@ -63,6 +63,8 @@ const char *aifs_version(void); /* "0.1.0" */
  *   rails=N              addresses of a storage server used at once, 1 to 4 (default 4)
  *   net.devices=NAME[:PORT]+...  the RDMA devices that may be used, one list per process
  *   mount_timeout=TIME   how long aifs_mount() waits for servers that do not answer (default 30s)
+ *   umount_timeout=TIME  how long aifs_unmount() writes back when servers do not answer (default
+ *                        120s; 0: for ever)
  *   drive=caller|own     who does the file system's work while a thread waits: that thread
  *                        (default), or always the file system's own
  *   spin=TIME            how long that thread polls before it sleeps (default 200us, on one core 0)
@@ -73,8 +75,10 @@ const char *aifs_version(void); /* "0.1.0" */
  */
 int aifs_mount(const char *source, const char *options, struct aifs **ret_fs);
 const char *aifs_mount_error(void);
-/* Writes back what is dirty. -1 with the first error of doing so; fs is gone in any case. All its
- * files, streams and queues must be closed. */
+/* Writes back what is dirty. -1 with the first error of doing so, EIO when umount_timeout has
+ * passed and not all is written; fs is gone in any case. All its files, streams and queues must be
+ * closed.
+ */
 int aifs_unmount(struct aifs *fs);
 int aifs_statvfs(struct aifs *fs, struct statvfs *st);
 

@@ -75,7 +75,7 @@ struct aifs {
     struct msg_cred cred;
     uint32_t pid;
     uint32_t *groups;
-    uint64_t mount_timeout_ns;
+    uint64_t mount_timeout_ns, umount_timeout_ns; /* the latter 0: none */
 };
 
 struct aifs_file {

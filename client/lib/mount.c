@@ -29,7 +29,7 @@ struct mount_args {
     char text[1024];
     const char *key_file;
     const char *devices;
-    uint64_t timeout_ns, spin_ns;
+    uint64_t timeout_ns, umount_ns, spin_ns;
     bool shy; /* drive=own */
 };
 
@@ -135,6 +135,7 @@ static int set_option(struct mount_args *m, const char *name, const char *value)
         {"negative_timeout", &m->core.negative_ns, text_parse_duration},
         {"hung_log", &m->core.hung_log_ns, text_parse_duration},
         {"mount_timeout", &m->timeout_ns, text_parse_duration},
+        {"umount_timeout", &m->umount_ns, text_parse_duration},
         {"spin", &m->spin_ns, text_parse_duration},
     };
     unsigned k;
@@ -218,14 +219,12 @@ static int take_rights(struct aifs *fs)
 struct mount_call {
     struct lib_call call;
     struct reactor_timer timer;
-    bool ended;
 };
 
 static void mount_over(struct core_req *q, int status)
 {
     struct mount_call *m = container_of(q, struct mount_call, call.q);
 
-    m->ended = true;
     reactor_timer_cancel(m->call.fs->reactor, &m->timer);
     lib_call_done(&m->call, status == -EINTR ? -ETIMEDOUT : status);
 }
@@ -240,15 +239,45 @@ static void mount_begin(struct lib_call *c)
     struct mount_call *m = container_of(c, struct mount_call, call);
 
     reactor_timer_init(&m->timer, mount_timer);
-    core_mount(c->fs->core, &c->q);
-    if (!m->ended)
-        reactor_timer_start(c->fs->reactor, &m->timer,
-                            reactor_now_ns(c->fs->reactor) + c->fs->mount_timeout_ns);
+    reactor_timer_start(c->fs->reactor, &m->timer,
+                        reactor_now_ns(c->fs->reactor) + c->fs->mount_timeout_ns);
+    core_mount(c->fs->core, &c->q); /* which may end at once, and m with it */
+}
+
+/* It writes back for so long. Where nothing was left to be written, but only to be told, it is no
+ * error that the servers did not hear it. */
+struct unmount_call {
+    struct lib_call call;
+    struct reactor_timer timer;
+    bool force, in_vain;
+};
+
+static void unmount_over(struct core_req *q, int status)
+{
+    struct unmount_call *u = container_of(q, struct unmount_call, call.q);
+
+    reactor_timer_cancel(u->call.fs->reactor, &u->timer);
+    lib_call_done(&u->call, u->in_vain ? 0 : status);
+}
+
+static void unmount_timer(struct reactor_timer *t)
+{
+    struct unmount_call *u = container_of(t, struct unmount_call, timer);
+    const struct core *c = u->call.fs->core;
+
+    u->in_vain = !core_holds_writes(c) && !core_holds_changes(c) && !core_bytes_under_way(c);
+    core_give_up(&u->call.q);
 }
 
 static void unmount_begin(struct lib_call *c)
 {
-    core_unmount(c->fs->core, &c->q, c->n1 != 0);
+    struct unmount_call *u = container_of(c, struct unmount_call, call);
+
+    reactor_timer_init(&u->timer, unmount_timer);
+    if (c->fs->umount_timeout_ns)
+        reactor_timer_start(c->fs->reactor, &u->timer,
+                            reactor_now_ns(c->fs->reactor) + c->fs->umount_timeout_ns);
+    core_unmount(c->fs->core, &c->q, u->force); /* and so may this */
 }
 
 static void engine_free(struct aifs *fs)
@@ -278,13 +307,13 @@ static void fs_free(struct aifs *fs)
 /* The core is taken down on its thread, which then ends. */
 static int take_down(struct aifs *fs, bool force)
 {
+    struct unmount_call u = {.force = force};
     struct lib_fork_hold hold;
-    struct lib_call c;
     int err;
 
-    lib_call_init(&c, fs, unmount_begin);
-    c.n1 = force;
-    err = lib_call_begin(&c);
+    lib_call_init(&u.call, fs, unmount_begin);
+    u.call.q.done = unmount_over;
+    err = lib_call_begin(&u.call);
     lib_fork_hold(&hold);
     lib_drive_stop(fs);
     pthread_join(fs->thread, NULL);
@@ -330,6 +359,7 @@ static int engine_start(struct aifs *fs, struct mount_args *m)
     if (err)
         return fail(err, "cannot start: %s", err_text(err));
     fs->mount_timeout_ns = m->timeout_ns;
+    fs->umount_timeout_ns = m->umount_ns;
     lib_call_init(&call.call, fs, mount_begin);
     call.call.q.done = mount_over;
     err = lib_call_begin(&call.call);
@@ -349,6 +379,7 @@ static int args_prepare(struct mount_args *m, const char *source, const char *op
     core_options_default(&m->core);
     m->key_file = KEY_FILE;
     m->timeout_ns = 30 * NS_PER_S;
+    m->umount_ns = 120 * NS_PER_S;
     m->spin_ns = reactor_spin_watches_ns();
     m->core.mount = "libaifs";
     m->core.memory_threads = 1;

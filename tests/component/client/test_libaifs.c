@@ -469,6 +469,62 @@ START_TEST(two_mounts_see_each_others_writes)
 }
 END_TEST
 
+static struct aifs *mount_with(const char *more)
+{
+    char options[PATH_MAX + 128];
+    struct aifs *other;
+
+    snprintf(options, sizeof options, "%s,%s", cluster.options, more);
+    ck_assert_msg(aifs_mount(cluster.source, options, &other) == 0, "%s", aifs_mount_error());
+    return other;
+}
+
+#define LEFT 100000
+
+static struct aifs *mount_with_a_file(const char *options)
+{
+    struct aifs *other = mount_with(options);
+    struct aifs_file *f = aifs_open(other, "/left", O_RDWR | O_CREAT, 0644);
+
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(aifs_pwrite(f, data, LEFT, 0), LEFT);
+    ck_assert_int_eq(aifs_close(f), 0);
+    return other;
+}
+
+START_TEST(unmounting_does_not_wait_for_ever_for_a_server_that_is_away)
+{
+    struct aifs *other = mount_with_a_file("umount_timeout=300ms");
+
+    cluster_kill_mds(&cluster, SIGKILL);
+    ck_assert_int_eq(aifs_unmount(other), 0); /* all that was written is with the others */
+    cluster_start_mds(&cluster);
+}
+END_TEST
+
+static void *unmount(void *arg)
+{
+    ck_assert_int_eq(aifs_unmount(arg), 0);
+    return NULL;
+}
+
+START_TEST(unmounting_waits_for_servers_that_come_back)
+{
+    struct aifs *other = mount_with_a_file("umount_timeout=60s");
+    pthread_t thread;
+
+    cluster_kill_mds(&cluster, SIGKILL);
+    for (unsigned k = 0; k < 3; k++)
+        cluster_kill_oss(&cluster, k, SIGKILL);
+    ck_assert_int_eq(pthread_create(&thread, NULL, unmount, other), 0);
+    for (unsigned k = 0; k < 3; k++)
+        cluster_start_oss(&cluster, k);
+    cluster_start_mds(&cluster);
+    pthread_join(thread, NULL);
+    check_file("/left", LEFT);
+}
+END_TEST
+
 START_TEST(wrong_input_says_what_is_wrong)
 {
     struct aifs *none;
@@ -497,4 +553,5 @@ CLUSTER_SUITE_MAIN("libaifs", setup, teardown, advice_changes_no_bytes_and_nonse
                    a_batch_of_reads_and_writes_runs_at_once, open_files_lock_each_other_out,
                    data_that_was_synced_survives_the_kill_of_every_daemon,
                    writes_go_on_over_the_kill_of_a_data_server, two_mounts_see_each_others_writes,
-                   wrong_input_says_what_is_wrong)
+                   unmounting_does_not_wait_for_ever_for_a_server_that_is_away,
+                   unmounting_waits_for_servers_that_come_back, wrong_input_says_what_is_wrong)

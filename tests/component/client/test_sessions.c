@@ -429,6 +429,27 @@ START_TEST(a_lock_is_looked_for_when_the_file_is_open_again)
 }
 END_TEST
 
+START_TEST(unmounting_that_is_given_up_says_that_not_all_is_written)
+{
+    struct core_file *f = stored_file("left", ROOM);
+    struct bed_op op;
+
+    fake_targets_hold(&bed.cluster);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, ROOM), 0);
+    core_release(c, f);
+    bed_op_init(&op);
+    core_unmount(c, &op.q, false);
+    bed_spin(&bed, 20 * NS_PER_S);
+    ck_assert(!op.done);
+    ck_assert_uint_gt(core_bytes_under_way(c), 0);
+    core_give_up(&op.q);
+    ck_assert_int_eq(bed_wait(&bed, &op), -EIO);
+    fake_targets_release(&bed.cluster);
+    core_destroy(c);
+    c = NULL;
+}
+END_TEST
+
 SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            what_needs_nothing_of_it_is_done_in_the_next_one,
            what_may_have_been_done_in_it_is_not_done_again,
@@ -447,4 +468,5 @@ SUITE_MAIN("client-sessions", setup, file_bed_teardown,
            a_cut_of_before_that_has_not_left_is_an_io_error,
            a_report_of_before_is_no_error_of_what_is_written_in_it,
            a_growth_of_before_ends_none_that_is_under_way_in_it,
-           what_was_asked_by_an_open_of_before_is_an_io_error)
+           what_was_asked_by_an_open_of_before_is_an_io_error,
+           unmounting_that_is_given_up_says_that_not_all_is_written)
