@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -469,6 +470,33 @@ START_TEST(a_process_ends_while_a_server_is_away)
 }
 END_TEST
 
+/* Where nothing may be stored libaifs would crash: the kernel tells it. */
+START_TEST(reads_into_memory_that_is_not_there_are_the_kernels)
+{
+    uint8_t *room = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int fd = file_open();
+
+    ck_assert_ptr_ne(room, MAP_FAILED);
+    ck_assert_int_eq(munmap(room + 2 * MIB, MIB), 0);
+    ck_assert_int_eq(mprotect(room + 3 * MIB, MIB, PROT_READ), 0);
+    for (unsigned k = 2; k < 4; k++) {
+        errno = 0;
+        ck_assert_int_eq(read(fd, room + k * MIB, MIB), -1);
+        ck_assert_int_eq(errno, EFAULT);
+        ck_assert_int_eq(position(fd), 0);
+        ck_assert_int_eq(pread(fd, room + k * MIB, MIB, MIB), -1);
+        ck_assert_int_eq(errno, EFAULT);
+    }
+    read_piece(fd, room, 0, 's');
+    ck_assert_int_lt(read(fd, room + MIB + 100, MIB), MIB); /* what there is room for, if any */
+    ck_assert_int_eq(lseek(fd, MIB, SEEK_SET), MIB);
+    read_piece(fd, room + MIB, 1, 's'); /* to its last byte */
+    close(fd);
+    munmap(room, 2 * MIB);
+    munmap(room + 3 * MIB, MIB);
+}
+END_TEST
+
 static bool has_attributes(void)
 {
     const char *base = getenv("TMPDIR");
@@ -497,6 +525,7 @@ int main(void)
                                   what_libaifs_has_open_is_not_the_programs_to_close,
                                   a_number_of_libaifs_that_the_program_wants_is_its_own,
                                   at_exit_mounts_end_before_what_was_there_before_them,
+                                  reads_into_memory_that_is_not_there_are_the_kernels,
                                   a_process_ends_while_a_server_is_away};
 
     if (!has_attributes()) {
