@@ -117,6 +117,29 @@ static int copy_once(struct copy_args *a, uint64_t *ret_copied)
     return err;
 }
 
+static bool overlaps(const struct copy_args *a)
+{
+    return a->from->ino == a->to->ino && a->from_offset < a->to_offset + a->len &&
+           a->to_offset < a->from_offset + a->len;
+}
+
+/* len may be more than there is, as large as it gets: who copies all the rest says so. What is
+ * behind the end overlaps with nothing. */
+static int copy_bound(struct copy_args *a)
+{
+    uint64_t most = SSIZE_MAX - MAX(a->from_offset, a->to_offset);
+    struct stat st;
+
+    if (most)
+        a->len = MIN(a->len, most);
+    if (!overlaps(a))
+        return 0;
+    if (aifs_fstat(a->from, &st))
+        return -1;
+    a->len = MIN(a->len, (uint64_t)st.st_size - MIN((uint64_t)st.st_size, a->from_offset));
+    return 0;
+}
+
 ssize_t aifs_copy_file_range(struct aifs_file *from, off_t from_offset, struct aifs_file *to,
                              off_t to_offset, size_t len)
 {
@@ -124,8 +147,10 @@ ssize_t aifs_copy_file_range(struct aifs_file *from, off_t from_offset, struct a
     uint64_t n = 0, sum = 0;
     int err;
 
-    if (from_offset < 0 || to_offset < 0 || len > SSIZE_MAX || from->fs != to->fs)
+    if (from_offset < 0 || to_offset < 0 || from->fs != to->fs)
         return lib_errno(from->fs != to->fs ? -EXDEV : -EINVAL);
+    if (copy_bound(&a))
+        return -1;
     do {
         err = copy_once(&a, &n);
         sum += n;

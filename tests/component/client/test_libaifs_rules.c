@@ -454,6 +454,29 @@ END_TEST
 
 /* ---- arguments ---- */
 
+START_TEST(a_copy_of_more_than_there_is_ends_at_the_end)
+{
+    struct aifs_file *f, *g;
+    char back[16];
+
+    make("/from", "0123456789");
+    make("/to", "");
+    f = aifs_open(fs, "/from", O_RDWR, 0);
+    g = aifs_open(fs, "/to", O_RDWR, 0);
+    ck_assert(f && g);
+    ck_assert_int_eq(aifs_copy_file_range(f, 3, g, 0, SSIZE_MAX), 7);
+    ck_assert_int_eq(aifs_copy_file_range(f, 0, g, 6, SIZE_MAX), 10);
+    ck_assert_int_eq(aifs_pread(g, back, sizeof back, 0), 16);
+    ck_assert_mem_eq(back, "3456780123456789", 16);
+    ck_assert_int_eq(aifs_copy_file_range(f, 99, g, 0, SSIZE_MAX), 0);
+    ck_assert_int_eq(aifs_copy_file_range(f, 2, f, 10, SSIZE_MAX), 8); /* behind the end */
+    REFUSED(aifs_copy_file_range(f, 2, f, 10, SSIZE_MAX), EINVAL);     /* which is there now */
+    REFUSED(aifs_copy_file_range(f, 0, g, INT64_MAX, 100), EFBIG);
+    ck_assert_int_eq(aifs_close(f), 0);
+    ck_assert_int_eq(aifs_close(g), 0);
+}
+END_TEST
+
 START_TEST(arguments_of_files_that_make_no_sense_are_refused)
 {
     struct aifs_file *r, *w;
@@ -542,5 +565,6 @@ CLUSTER_SUITE_MAIN("libaifs: rules", setup, teardown, large_appends_of_two_mount
                    a_slash_behind_a_name_that_is_renamed_wants_a_directory,
                    a_batch_takes_slashes_as_single_calls_do,
                    a_directory_that_is_open_is_listed_to_its_end_whatever_its_mode,
+                   a_copy_of_more_than_there_is_ends_at_the_end,
                    arguments_of_files_that_make_no_sense_are_refused,
                    arguments_of_names_that_make_no_sense_are_refused)
