@@ -293,15 +293,12 @@ static void evict_failed(struct session_module *mod, struct session *s, int stat
  * mark is there, so it will be cut; nobody has it before. */
 void session_evict_created(struct session_module *mod, struct session *s, uint64_t ino)
 {
-    struct session_file *f;
     struct session_use *u;
     int rc;
 
     if (s->phase != PHASE_ENTRY)
         return;
-    rc = session_file_get(mod, ino, &f);
-    if (rc == 0)
-        rc = session_use_get(mod, s, f, &u);
+    rc = session_use_get(mod, s, ino, &u);
     if (rc == 0)
         session_use_hold(u, KEY_PUNCH);
     else

@@ -126,26 +126,20 @@ bool session_may_be_creating(struct session_module *mod, const struct session_fi
 static int attach_created(struct session_module *mod, struct session *s, struct session_open *o,
                           uint64_t ino)
 {
-    struct session_file *f;
     struct session_use *u;
     bool alone;
-    int rc = session_file_get(mod, ino, &f);
+    int rc = session_use_get(mod, s, ino, &u);
 
     if (rc < 0)
         return rc;
-    rc = session_use_get(mod, s, f, &u);
-    if (rc < 0) {
-        session_file_put(mod, f);
-        return rc;
-    }
-    alone = f->n_open_uses == (u->n_opens != 0);
+    alone = u->f->n_open_uses == (u->n_opens != 0);
     list_remove(&o->of_use);
     session_open_attach(o, u);
     if (alone && u->lease.kind == MSG_LEASE_NONE)
         session_lease_set(mod, u, lease_writes(o->flags) ? MSG_LEASE_WRITE : MSG_LEASE_READ,
                           o->lease_seq);
     else
-        (void)session_recall_conflicts(mod, f, s->id, MDS_ACCESS_OPEN, o->flags);
+        (void)session_recall_conflicts(mod, u->f, s->id, MDS_ACCESS_OPEN, o->flags);
     return 0;
 }
 
@@ -155,7 +149,6 @@ static void finish_duplicate(struct session_module *mod, struct session *s, stru
                              struct mds_outcome *o, uint32_t flags)
 {
     struct session_open *old = session_open_find(mod, o->open_id);
-    struct session_file *f;
     struct session_use *u;
 
     if (old && old->use && old->session == p->session) {
@@ -164,12 +157,8 @@ static void finish_duplicate(struct session_module *mod, struct session *s, stru
         return;
     }
     no_lease(o);
-    if (old || !s || session_file_get(mod, o->open_ino, &f) < 0)
+    if (old || !s || session_use_get(mod, s, o->open_ino, &u) < 0)
         return;
-    if (session_use_get(mod, s, f, &u) < 0) {
-        session_file_put(mod, f);
-        return;
-    }
     if (!session_mark_needed(u, flags))
         old = session_open_new(mod, s, o->open_id, flags);
     if (old) {

@@ -58,12 +58,9 @@ static int load_session(void *arg, const void *key, size_t key_len, const void *
 
 static int hold(struct session_module *mod, struct session *s, enum key_type queue, uint64_t ino)
 {
-    struct session_file *f;
     struct session_use *u;
-    int rc = session_file_get(mod, ino, &f);
+    int rc = session_use_get(mod, s, ino, &u);
 
-    if (rc == 0)
-        rc = session_use_get(mod, s, f, &u);
     if (rc < 0)
         return rc;
     session_use_hold(u, queue);
@@ -331,7 +328,6 @@ static int reclaim_open(struct session_module *mod, struct session *s,
                         const struct msg_reclaim_item *item, uint32_t inode_flags)
 {
     struct session_open *o = session_open_find(mod, item->open_id);
-    struct session_file *f;
     struct session_use *u;
     int rc;
 
@@ -339,14 +335,9 @@ static int reclaim_open(struct session_module *mod, struct session *s,
         return -AIFS_EPROTO;
     if (!s->reclaiming || (!o && !reclaim_believed(mod, s, item)))
         return 0; /* it has said all it had; its operations will say so */
-    rc = session_file_get(mod, item->ino, &f);
+    rc = session_use_get(mod, s, item->ino, &u);
     if (rc < 0)
         return rc;
-    rc = session_use_get(mod, s, f, &u);
-    if (rc < 0) {
-        session_file_put(mod, f);
-        return rc;
-    }
     if (!o) {
         o = session_open_new(mod, s, item->open_id, item->open_flags);
         rc = o ? 0 : -AIFS_EBUSY_SERVER;
@@ -357,7 +348,7 @@ static int reclaim_open(struct session_module *mod, struct session *s,
         u->mark_unclaimed &= !lease_writes(o->flags);
         stat_inc(&mod->stats.reclaimed);
     }
-    f->orphan |= (inode_flags & INODE_ORPHAN) != 0;
+    u->f->orphan |= (inode_flags & INODE_ORPHAN) != 0;
     if (rc == 0)
         reclaim_lease(mod, u, item);
     session_use_put(mod, u);

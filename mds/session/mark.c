@@ -179,7 +179,6 @@ int session_mark_load(struct session_module *mod, uint64_t session, uint64_t ino
 {
     struct session *s = session_find(mod, session);
     struct writer_rec rec;
-    struct session_file *f;
     struct session_use *u;
     int rc;
 
@@ -190,16 +189,11 @@ int session_mark_load(struct session_module *mod, uint64_t session, uint64_t ino
         return -AIFS_EFORMAT;
     if (!s || s->phase != PHASE_LIVE)
         return 0; /* an eviction takes them all with it */
-    rc = session_file_get(mod, ino, &f);
+    rc = session_use_get(mod, s, ino, &u);
     if (rc == -AIFS_EBUSY_SERVER)
         return 0; /* too many: the store still has it for an eviction */
     if (rc < 0)
         return rc;
-    rc = session_use_get(mod, s, f, &u);
-    if (rc < 0) {
-        session_file_put(mod, f);
-        return rc;
-    }
     session_mark_set(mod, u, le64toh(rec.id));
     u->mark_unclaimed = true;
     session_mark_check(mod, u);

@@ -175,7 +175,6 @@ static int touch_open(struct session_module *mod, struct session *s, struct mds_
                       struct mds_touch *t)
 {
     struct session_open *o = open_of_retry(mod, s, p, t);
-    struct session_file *f;
     struct session_use *u;
     int rc;
 
@@ -186,9 +185,7 @@ static int touch_open(struct session_module *mod, struct session *s, struct mds_
         if (t->ino == 0) {
             creating_begin(mod, o, t);
         } else {
-            rc = session_file_get(mod, t->ino, &f);
-            if (rc == 0)
-                rc = session_use_get(mod, s, f, &u);
+            rc = session_use_get(mod, s, t->ino, &u);
             if (rc < 0) {
                 session_open_free(mod, o);
                 return rc;

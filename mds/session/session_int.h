@@ -349,7 +349,8 @@ int session_file_get(struct session_module *mod, uint64_t ino,
 void session_file_put(struct session_module *mod, struct session_file *f); /* frees it if unused */
 
 struct session_use *session_use_find(struct session_module *mod, struct session *s, uint64_t ino);
-int session_use_get(struct session_module *mod, struct session *s, struct session_file *f,
+/* With its file. */
+int session_use_get(struct session_module *mod, struct session *s, uint64_t ino,
                     struct session_use **ret_use) MUST_USE;
 void session_use_put(struct session_module *mod, struct session_use *u);  /* frees it if unused */
 void session_use_drop(struct session_module *mod, struct session_use *u); /* opens and lease too */

@@ -231,23 +231,40 @@ struct session_use *session_use_find(struct session_module *mod, struct session 
     return NULL;
 }
 
-int session_use_get(struct session_module *mod, struct session *s, struct session_file *f,
+static struct session_use *use_new(struct session_module *mod, struct session *s,
+                                   struct session_file *f)
+{
+    struct session_use *u = mem_zalloc(sizeof *u);
+
+    if (!u)
+        return NULL;
+    u->s = s;
+    u->f = f;
+    list_init(&u->opens);
+    list_init(&u->recalled);
+    list_init(&u->unmark);
+    list_push_back(&s->uses, &u->of_session);
+    list_push_back(&f->uses, &u->of_file);
+    hmap_insert(&mod->uses, &u->by_key, use_hash(s->id, f->ino));
+    return u;
+}
+
+int session_use_get(struct session_module *mod, struct session *s, uint64_t ino,
                     struct session_use **ret_use)
 {
-    struct session_use *u = session_use_find(mod, s, f->ino);
+    struct session_use *u = session_use_find(mod, s, ino);
+    struct session_file *f;
+    int rc;
 
     if (!u) {
-        u = mem_zalloc(sizeof *u);
-        if (!u)
+        rc = session_file_get(mod, ino, &f);
+        if (rc < 0)
+            return rc;
+        u = use_new(mod, s, f);
+        if (!u) {
+            session_file_put(mod, f);
             return -ENOMEM;
-        u->s = s;
-        u->f = f;
-        list_init(&u->opens);
-        list_init(&u->recalled);
-        list_init(&u->unmark);
-        list_push_back(&s->uses, &u->of_session);
-        list_push_back(&f->uses, &u->of_file);
-        hmap_insert(&mod->uses, &u->by_key, use_hash(s->id, f->ino));
+        }
     }
     *ret_use = u;
     return 0;
