@@ -188,17 +188,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("client-memory");
     TCase *tc = tcase_create("client-memory");
-    SRunner *runner = srunner_create(s);
-    int n_bad;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, memory_that_runs_out_anywhere_costs_an_error_at_most, 0, 8);
-    suite_add_tcase(s, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    n_bad = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_bad ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run_case("client-memory", tc);
 }

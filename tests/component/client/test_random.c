@@ -233,19 +233,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("client-random");
     TCase *tc = tcase_create("client-random");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, a_file_system_in_memory_agrees, 0,
                         getenv("AIFS_SEED")    ? 1
                         : getenv("AIFS_SEEDS") ? atoi(getenv("AIFS_SEEDS"))
                                                : 12);
-    suite_add_tcase(s, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run_case("client-random", tc);
 }

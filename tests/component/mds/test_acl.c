@@ -2,13 +2,13 @@
 /* Access lists in a shard: set, enforced, inherited, kept over a restart, gone with their inode. */
 #include <fcntl.h>
 #include <linux/posix_acl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "common/base/bytes.h"
 #include "common/base/err.h"
 #include "mds/ns/acl.h"
 #include "tests/component/mds/bed.h"
+#include "tests/support/suite.h"
 
 #define ROOT KEY_ROOT_INO
 static struct bed bed;
@@ -258,27 +258,10 @@ START_TEST(a_lease_that_is_given_back_takes_capabilities_away_if_there_was_a_wri
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("acl");
-    TCase *t = tcase_create("acl");
-    SRunner *r = srunner_create(s);
-    int failed;
-
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_list_is_kept_and_lets_in_whom_it_names);
-    tcase_add_test(t, chmod_changes_the_mask);
-    tcase_add_test(t, a_list_that_says_no_more_than_a_mode_becomes_one);
-    tcase_add_test(t, removing_a_list_leaves_the_mode);
-    tcase_add_test(t, what_is_no_list_or_not_for_the_caller_changes_nothing);
-    tcase_add_test(t, what_is_made_in_a_directory_gets_its_default_list);
-    tcase_add_test(t, the_list_of_a_directory_decides_what_is_made_moved_and_removed_in_it);
-    tcase_add_test(t, a_write_a_truncate_and_a_chown_take_capabilities_away);
-    tcase_add_test(t, a_lease_that_is_given_back_takes_capabilities_away_if_there_was_a_write);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE_MAIN("acl", setup, teardown, a_list_is_kept_and_lets_in_whom_it_names, chmod_changes_the_mask,
+           a_list_that_says_no_more_than_a_mode_becomes_one, removing_a_list_leaves_the_mode,
+           what_is_no_list_or_not_for_the_caller_changes_nothing,
+           what_is_made_in_a_directory_gets_its_default_list,
+           the_list_of_a_directory_decides_what_is_made_moved_and_removed_in_it,
+           a_write_a_truncate_and_a_chown_take_capabilities_away,
+           a_lease_that_is_given_back_takes_capabilities_away_if_there_was_a_write)

@@ -19,6 +19,7 @@
 #include "mds/session/exec.h"
 #include "proto/number.h"
 #include "tests/component/mds/bed.h"
+#include "tests/support/suite.h"
 
 #define ROOT      KEY_ROOT_INO
 #define SWEEP_MAX 500u /* no operation makes so many allocations */
@@ -563,15 +564,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("mds-allocations");
     TCase *t = tcase_create("mds-allocations");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
     swept = mmap(NULL, SHARD_OP_LIMIT, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (swept == MAP_FAILED)
         return 1;
-    suite_add_tcase(s, t);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_set_timeout(t, 120);
     tcase_add_test(t, names_that_are_made);
@@ -588,8 +585,5 @@ int main(void)
     tcase_add_test(t, an_operation_and_its_kept_reply_fail_together);
     tcase_add_test(t, each_change_of_a_batch_has_happened_or_has_not);
     tcase_add_test(t, there_is_no_operation_without_such_a_test);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run_case("mds-allocations", t);
 }

@@ -15,6 +15,7 @@
 #include "common/fault/fault.h"
 #include "proto/number.h"
 #include "tests/component/mds/bed.h"
+#include "tests/support/suite.h"
 
 #define ROOT KEY_ROOT_INO
 enum { NAMES = 40, DIRS = 4, SESSION = 7 };
@@ -226,26 +227,13 @@ START_TEST(dying_at_any_time)
 }
 END_TEST
 
-static Suite *crash_suite(void)
+int main(void)
 {
-    Suite *s = suite_create("crash");
     TCase *t = tcase_create("crash");
 
     tcase_set_timeout(t, 100);
     tcase_add_test(t, dying_before_the_commit_loses_nothing_acknowledged);
     tcase_add_test(t, dying_after_the_commit_answers_the_retry);
     tcase_add_test(t, dying_at_any_time);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *r = srunner_create(crash_suite());
-    int failed;
-
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run_case("crash", t);
 }

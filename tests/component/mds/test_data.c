@@ -2,7 +2,6 @@
 /* Attributes, small files, sizes, truncation and its queue, extended attributes. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -10,6 +9,7 @@
 #include "common/fault/fault.h"
 #include "mds/ns/ns.h"
 #include "tests/component/mds/bed.h"
+#include "tests/support/suite.h"
 
 static struct bed bed;
 static uint64_t file;
@@ -515,43 +515,18 @@ START_TEST(a_layout_is_for_files_without_content)
 }
 END_TEST
 
-static Suite *data_suite(void)
-{
-    Suite *s = suite_create("data");
-    TCase *t = tcase_create("data");
-
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, inline_writes_are_merged);
-    tcase_add_test(t, an_inline_file_has_a_limit);
-    tcase_add_test(t, writers_with_old_ideas_are_told);
-    tcase_add_test(t, truncate_of_an_inline_file_cuts_its_bytes);
-    tcase_add_test(t, a_file_grows_once_and_its_generation_tells);
-    tcase_add_test(t, the_store_is_not_asked_for_what_cannot_be_there);
-    tcase_add_test(t, a_cut_of_chunks_is_pending_until_the_targets_have_it);
-    tcase_add_test(t, a_cut_that_is_under_way_is_replaced_by_no_later_place);
-    tcase_add_test(t, a_cut_that_takes_the_place_of_a_recovery_is_of_the_same_dead_session);
-    tcase_add_test(t, a_growth_that_is_given_up_is_cut_off_the_targets);
-    tcase_add_test(t, an_old_confirmation_does_not_remove_a_newer_cut);
-    tcase_add_test(t, the_size_of_a_dead_writers_file_is_found_again);
-    tcase_add_test(t, appends_without_a_lease_get_ranges_of_their_own);
-    tcase_add_test(t, times_never_run_backwards_and_explicit_ones_pass);
-    tcase_add_test(t, each_write_without_a_lease_has_an_mtime_that_no_other_had);
-    tcase_add_test(t, who_has_the_lease_may_tell_the_same_mtime_again);
-    tcase_add_test(t, open_with_truncate_and_its_permissions);
-    tcase_add_test(t, extended_attributes);
-    tcase_add_test(t, a_layout_is_for_files_without_content);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *r = srunner_create(data_suite());
-    int failed;
-
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
-}
+SUITE_MAIN("data", setup, teardown, inline_writes_are_merged, an_inline_file_has_a_limit,
+           writers_with_old_ideas_are_told, truncate_of_an_inline_file_cuts_its_bytes,
+           a_file_grows_once_and_its_generation_tells,
+           the_store_is_not_asked_for_what_cannot_be_there,
+           a_cut_of_chunks_is_pending_until_the_targets_have_it,
+           a_cut_that_is_under_way_is_replaced_by_no_later_place,
+           a_cut_that_takes_the_place_of_a_recovery_is_of_the_same_dead_session,
+           a_growth_that_is_given_up_is_cut_off_the_targets,
+           an_old_confirmation_does_not_remove_a_newer_cut,
+           the_size_of_a_dead_writers_file_is_found_again,
+           appends_without_a_lease_get_ranges_of_their_own,
+           times_never_run_backwards_and_explicit_ones_pass,
+           each_write_without_a_lease_has_an_mtime_that_no_other_had,
+           who_has_the_lease_may_tell_the_same_mtime_again, open_with_truncate_and_its_permissions,
+           extended_attributes, a_layout_is_for_files_without_content)

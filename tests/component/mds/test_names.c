@@ -2,11 +2,11 @@
 /* Names: create, mkdir, mknod, symlink, unlink, rmdir, link, and what they do to directories. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "common/base/err.h"
 #include "tests/component/mds/bed.h"
+#include "tests/support/suite.h"
 
 static struct bed bed;
 #define ROOT KEY_ROOT_INO
@@ -306,39 +306,12 @@ START_TEST(inode_numbers_of_a_directory_are_neighbours_and_never_come_again)
 }
 END_TEST
 
-static Suite *names_suite(void)
-{
-    Suite *s = suite_create("names");
-    TCase *t = tcase_create("names");
-
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, who_removes_a_directory_is_told_which_it_was);
-    tcase_add_test(t, a_new_file_is_inline_and_empty_and_its_directory_knows_it);
-    tcase_add_test(t, names_that_cannot_be);
-    tcase_add_test(t, a_name_exists_once);
-    tcase_add_test(t, create_needs_a_directory_and_the_right_to_write_it);
-    tcase_add_test(t, devices_are_for_root);
-    tcase_add_test(t, unlink_of_the_last_name_removes_the_inode_and_all_that_hangs_on_it);
-    tcase_add_test(t, an_open_file_outlives_its_name_as_an_orphan);
-    tcase_add_test(t, a_file_made_without_a_name_gets_one_by_link);
-    tcase_add_test(t, a_file_made_without_a_name_may_stay_without);
-    tcase_add_test(t, rmdir_wants_an_empty_directory);
-    tcase_add_test(t, the_sticky_bit_protects_names_of_others);
-    tcase_add_test(t, hard_links_are_not_for_directories);
-    tcase_add_test(t, what_the_leader_resolved_must_still_be_so);
-    tcase_add_test(t, inode_numbers_of_a_directory_are_neighbours_and_never_come_again);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *r = srunner_create(names_suite());
-    int failed;
-
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
-}
+SUITE_MAIN("names", setup, teardown, who_removes_a_directory_is_told_which_it_was,
+           a_new_file_is_inline_and_empty_and_its_directory_knows_it, names_that_cannot_be,
+           a_name_exists_once, create_needs_a_directory_and_the_right_to_write_it,
+           devices_are_for_root, unlink_of_the_last_name_removes_the_inode_and_all_that_hangs_on_it,
+           an_open_file_outlives_its_name_as_an_orphan, a_file_made_without_a_name_gets_one_by_link,
+           a_file_made_without_a_name_may_stay_without, rmdir_wants_an_empty_directory,
+           the_sticky_bit_protects_names_of_others, hard_links_are_not_for_directories,
+           what_the_leader_resolved_must_still_be_so,
+           inode_numbers_of_a_directory_are_neighbours_and_never_come_again)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exactly once: slots, kept replies, sessions; and undoing what fails. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "common/base/err.h"
 #include "common/fault/fault.h"
 #include "tests/component/mds/bed.h"
+#include "tests/support/suite.h"
 
 static struct bed bed;
 #define ROOT KEY_ROOT_INO
@@ -182,33 +182,8 @@ START_TEST(a_failed_commit_stops_the_shard_and_says_so)
 }
 END_TEST
 
-static Suite *once_suite(void)
-{
-    Suite *s = suite_create("once");
-    TCase *t = tcase_create("once");
-
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, the_same_sequence_gets_the_same_answer_and_has_no_second_effect);
-    tcase_add_test(t, a_restart_remembers);
-    tcase_add_test(t, a_failure_is_an_answer_too);
-    tcase_add_test(t, an_old_sequence_or_another_operation_is_refused);
-    tcase_add_test(t, retry_is_not_kept);
-    tcase_add_test(t, a_session_that_is_unknown_or_evicted_executes_nothing);
-    tcase_add_test(t, slots_are_apart);
-    tcase_add_test(t, a_failed_operation_leaves_nothing_behind);
-    tcase_add_test(t, a_failed_commit_stops_the_shard_and_says_so);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *r = srunner_create(once_suite());
-    int failed;
-
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
-}
+SUITE_MAIN("once", setup, teardown, the_same_sequence_gets_the_same_answer_and_has_no_second_effect,
+           a_restart_remembers, a_failure_is_an_answer_too,
+           an_old_sequence_or_another_operation_is_refused, retry_is_not_kept,
+           a_session_that_is_unknown_or_evicted_executes_nothing, slots_are_apart,
+           a_failed_operation_leaves_nothing_behind, a_failed_commit_stops_the_shard_and_says_so)

@@ -10,6 +10,7 @@
 #include "mds/ops/readdir.h"
 #include "proto/dirent_fmt.h"
 #include "tests/component/mds/bed.h"
+#include "tests/support/suite.h"
 
 static struct bed bed;
 #define ROOT KEY_ROOT_INO
@@ -416,9 +417,8 @@ START_TEST(attributes_are_of_the_state_that_is_listed_though_the_cache_knows_new
 }
 END_TEST
 
-static Suite *readdir_suite(void)
+int main(void)
 {
-    Suite *s = suite_create("readdir");
     TCase *t = tcase_create("readdir");
 
     tcase_set_timeout(t, 100);
@@ -433,17 +433,5 @@ static Suite *readdir_suite(void)
     tcase_add_test(t, names_with_one_hash_come_in_the_order_of_their_ordinals);
     tcase_add_test(t, attributes_are_of_the_state_that_is_listed_though_the_cache_knows_newer);
     tcase_add_test(t, a_hundred_thousand_entries_in_one_directory);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *r = srunner_create(readdir_suite());
-    int failed;
-
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run_case("readdir", t);
 }

@@ -6,6 +6,7 @@
 
 #include "common/base/err.h"
 #include "tests/component/mds/bed.h"
+#include "tests/support/suite.h"
 
 static struct bed bed;
 #define ROOT KEY_ROOT_INO
@@ -185,33 +186,9 @@ START_TEST(a_thousand_random_renames_leave_a_tree)
 }
 END_TEST
 
-static Suite *rename_suite(void)
-{
-    Suite *s = suite_create("rename");
-    TCase *t = tcase_create("rename");
-
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_file_moves_with_its_inode);
-    tcase_add_test(t, a_replaced_file_is_gone_or_an_orphan_when_open);
-    tcase_add_test(t, kinds_must_match);
-    tcase_add_test(t, two_names_of_one_file_stay);
-    tcase_add_test(t, noreplace_and_flags);
-    tcase_add_test(t, exchange_of_a_file_and_a_directory_of_different_parents);
-    tcase_add_test(t, a_directory_never_moves_below_itself);
-    tcase_add_test(t, moving_a_directory_needs_the_right_to_change_it);
-    tcase_add_test(t, a_thousand_random_renames_leave_a_tree);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *r = srunner_create(rename_suite());
-    int failed;
-
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
-}
+SUITE_MAIN("rename", setup, teardown, a_file_moves_with_its_inode,
+           a_replaced_file_is_gone_or_an_orphan_when_open, kinds_must_match,
+           two_names_of_one_file_stay, noreplace_and_flags,
+           exchange_of_a_file_and_a_directory_of_different_parents,
+           a_directory_never_moves_below_itself, moving_a_directory_needs_the_right_to_change_it,
+           a_thousand_random_renames_leave_a_tree)

@@ -2,12 +2,12 @@
 /* Requests over the wire: reads, the life of a mutation, repeated requests, races. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "common/base/err.h"
 #include "proto/dirent_fmt.h"
 #include "tests/component/mds/serve.h"
+#include "tests/support/suite.h"
 
 static struct serve srv;
 #define ROOT KEY_ROOT_INO
@@ -487,41 +487,15 @@ START_TEST(statfs_counts_inodes)
 }
 END_TEST
 
-static Suite *serve_suite(void)
-{
-    Suite *s = suite_create("serve");
-    TCase *t = tcase_create("serve");
-
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, create_opens_and_lookup_finds);
-    tcase_add_test(t, files_start_on_one_chain_after_the_other);
-    tcase_add_test(t, a_closed_directory_keeps_its_names);
-    tcase_add_test(t, small_files_come_back_with_open);
-    tcase_add_test(t, a_repeated_create_keeps_its_open);
-    tcase_add_test(t, unlink_of_an_open_file_leaves_an_orphan);
-    tcase_add_test(t, what_changes_between_resolve_and_execution_is_resolved_again);
-    tcase_add_test(t, new_names_that_only_the_store_knows_of_are_found_by_execution);
-    tcase_add_test(t, a_truncate_is_answered_when_the_targets_have_it);
-    tcase_add_test(t, a_slow_truncate_is_answered_with_its_flag_and_growing_waits);
-    tcase_add_test(t, a_writers_size_is_asked_for);
-    tcase_add_test(t, symlinks_bring_their_target);
-    tcase_add_test(t, layouts_are_asked_for_in_words);
-    tcase_add_test(t, a_directory_without_a_wish_tells_of_the_default_pool_even_when_that_is_empty);
-    tcase_add_test(t, lists_of_attributes_hide_what_is_not_for_all);
-    tcase_add_test(t, requests_without_session_or_slot_are_refused);
-    tcase_add_test(t, statfs_counts_inodes);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *r = srunner_create(serve_suite());
-    int failed;
-
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
-}
+SUITE_MAIN("serve", setup, teardown, create_opens_and_lookup_finds,
+           files_start_on_one_chain_after_the_other, a_closed_directory_keeps_its_names,
+           small_files_come_back_with_open, a_repeated_create_keeps_its_open,
+           unlink_of_an_open_file_leaves_an_orphan,
+           what_changes_between_resolve_and_execution_is_resolved_again,
+           new_names_that_only_the_store_knows_of_are_found_by_execution,
+           a_truncate_is_answered_when_the_targets_have_it,
+           a_slow_truncate_is_answered_with_its_flag_and_growing_waits, a_writers_size_is_asked_for,
+           symlinks_bring_their_target, layouts_are_asked_for_in_words,
+           a_directory_without_a_wish_tells_of_the_default_pool_even_when_that_is_empty,
+           lists_of_attributes_hide_what_is_not_for_all,
+           requests_without_session_or_slot_are_refused, statfs_counts_inodes)

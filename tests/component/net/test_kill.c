@@ -3,7 +3,6 @@
  * a device. */
 #include <check.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "tests/component/net/harness.h"
+#include "tests/support/suite.h"
 
 #define IN_FLIGHT   64u
 #define KILL_ROUNDS 100
@@ -96,20 +96,12 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    Suite *s = suite_create("net-kill");
-    TCase *t = tcase_create("kill");
-    SRunner *r;
-    int failed;
+    TCase *t = tcase_create("net-kill");
 
     if (child_main(argc, argv) >= 0)
         return 0;
     log_set_level(LOG_LEVEL_ERROR);
     tcase_set_timeout(t, 115);
     tcase_add_test(t, a_peer_killed_with_64_messages_in_flight_each_way_costs_nothing_100_times);
-    suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run_case("net-kill", t);
 }

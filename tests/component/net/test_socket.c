@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -15,6 +14,7 @@
 #include "common/base/log.h"
 #include "common/net/frame_fmt.h"
 #include "tests/component/net/harness.h"
+#include "tests/support/suite.h"
 
 #define HEAD 24u
 
@@ -424,10 +424,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    Suite *s = suite_create("net-socket");
-    TCase *t = tcase_create("socket");
-    SRunner *r;
-    int failed;
+    TCase *t = tcase_create("net-socket");
 
     if (child_main(argc, argv) >= 0)
         return 0;
@@ -442,10 +439,5 @@ int main(int argc, char **argv)
     tcase_add_test(t, a_killed_peer_gives_everything_back);
     tcase_add_test(t, ipv6_works);
     tcase_add_test(t, running_out_of_descriptors_costs_a_caller_not_the_listener);
-    suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run_case("net-socket", t);
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include "common/fault/fault.h"
 #include "common/net/ucx_int.h"
 #include "tests/component/net/harness.h"
+#include "tests/support/suite.h"
 
 #define BIG (1u << 20)
 
@@ -518,10 +518,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    Suite *s = suite_create("net-transports");
-    TCase *t = tcase_create("transports");
-    SRunner *r;
-    int failed;
+    TCase *t = tcase_create("net-transports");
 
     if (child_main(argc, argv) >= 0)
         return 0;
@@ -546,10 +543,5 @@ int main(int argc, char **argv)
     tcase_add_test(t, a_process_that_is_not_at_the_other_end_is_not_read);
     tcase_add_test(t, over_rdma_nobody_reads_a_process_because_a_peer_says_so);
     tcase_add_test(t, memory_that_cannot_be_read_any_more_ends_the_connection);
-    suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run_case("net-transports", t);
 }

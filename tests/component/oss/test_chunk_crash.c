@@ -25,6 +25,7 @@
 #include "common/base/log.h"
 #include "common/fault/fault.h"
 #include "tests/component/oss/rig.h"
+#include "tests/support/suite.h"
 
 #define INO         7
 #define CHUNKS      4u
@@ -497,23 +498,15 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    Suite *s = suite_create("chunk crash");
-    TCase *t = tcase_create("crash");
-    SRunner *r;
-    int failed;
+    TCase *t = tcase_create("chunk crash");
 
     if (argc == 6 && !strcmp(argv[1], "worker"))
         return worker_main(argv + 1);
-    r = srunner_create(s);
     log_set_level(LOG_LEVEL_WARN);
     tcase_set_timeout(t, 110);
     tcase_add_test(t, a_killed_store_holds_what_was_durable_and_no_garbage);
     tcase_add_test(t, a_crash_at_each_step_of_the_commit_is_survived);
     tcase_add_test(t, a_power_cut_loses_nothing_that_was_durable);
     tcase_add_test(t, a_store_without_syncs_fails_the_power_cut_test);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run_case("chunk crash", t);
 }

@@ -12,6 +12,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "tests/component/oss/rig.h"
+#include "tests/support/suite.h"
 
 #define INOS        3
 #define CHUNKS      3
@@ -253,19 +254,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("chunk model");
-    TCase *t = tcase_create("model");
-    SRunner *r = srunner_create(s);
-    int failed;
+    TCase *t = tcase_create("chunk model");
 
     log_set_level(LOG_LEVEL_WARN);
     tcase_set_timeout(t, 100);
     tcase_add_loop_test(t, random_operations_agree_with_the_model_in_memory, 0, 4);
     tcase_add_loop_test(t, random_operations_agree_when_the_log_is_tiny, 0, 4);
     tcase_add_loop_test(t, random_operations_agree_on_a_disk, 0, 2);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run_case("chunk model", t);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/component/uring/fio_bench.h"
+#include "tests/support/suite.h"
 
 static struct fio_bench bench;
 
@@ -277,10 +278,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("fio");
     TCase *tc = tcase_create("fio");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     if (access("/dev/shm", W_OK) < 0 || access("/var/tmp", W_OK) < 0) {
         fprintf(stderr, "needs /dev/shm and /var/tmp\n");
@@ -298,9 +296,5 @@ int main(void)
     tcase_add_loop_test(tc, errors_of_the_kernel_reach_done, 0, FIO_PLACES);
     tcase_add_loop_test(tc, done_may_submit_the_same_operation_again, 0, FIO_PLACES);
     tcase_add_loop_test(tc, only_files_and_known_engines_are_opened, 0, FIO_PLACES);
-    suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
+    return suite_run_case("fio", tc);
 }

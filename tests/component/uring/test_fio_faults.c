@@ -9,6 +9,7 @@
 
 #include "common/fault/fault.h"
 #include "tests/component/uring/fio_bench.h"
+#include "tests/support/suite.h"
 
 static struct fio_bench bench;
 
@@ -168,10 +169,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("fio faults");
     TCase *tc = tcase_create("fio faults");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     if (access("/dev/shm", W_OK) < 0 || access("/var/tmp", W_OK) < 0) {
         fprintf(stderr, "needs /dev/shm and /var/tmp\n");
@@ -187,9 +185,5 @@ int main(void)
     tcase_add_loop_test(tc, with_io_uring_done_never_runs_inside_submit, 0, FIO_PLACES);
     tcase_add_loop_test(tc, a_kernel_that_takes_no_requests_is_asked_again, 0, FIO_PLACES);
     tcase_add_loop_test(tc, without_io_uring_everything_runs_plain, 0, FIO_PLACES);
-    suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
+    return suite_run_case("fio faults", tc);
 }

@@ -3,7 +3,6 @@
  * that cannot be read. */
 #include <check.h>
 #include <endian.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/bytes.h"
@@ -11,6 +10,7 @@
 #include "mds/store/key_fmt.h"
 #include "mds/store/rec.h"
 #include "proto/number.h"
+#include "tests/support/suite.h"
 #include "tools/fsck/fsck.h"
 
 static struct fsck *f;
@@ -107,36 +107,26 @@ START_TEST(an_item_of_a_queue_that_cannot_be_read_is_damage)
     static const enum key_type queues[] = {KEY_DESTROY, KEY_PUNCH, KEY_RECOVER};
     struct mds_queue_item item = {.index = 7};
     struct queue_rec rec;
-    struct key k;
 
     rec_queue_encode(&item, &rec);
-    key_number(&k, queues[_i], 9);
-    record(&k, &rec, sizeof rec);
-    ck_assert_ptr_null(found);
-    record(&k, &rec, sizeof rec - 1);
-    ck_assert_str_eq(found, "queue-unreadable");
-    ck_assert_int_eq(found_level, FSCK_DAMAGE);
-    found = NULL;
-    k.b[k.len++] = 1;
-    record(&k, &rec, sizeof rec);
-    ck_assert_str_eq(found, "queue-unreadable");
+    for (unsigned i = 0; i < ARRAY_LEN(queues); i++) {
+        struct key k;
+
+        found = NULL;
+        key_number(&k, queues[i], 9);
+        record(&k, &rec, sizeof rec);
+        ck_assert_ptr_null(found);
+        record(&k, &rec, sizeof rec - 1);
+        ck_assert_str_eq(found, "queue-unreadable");
+        ck_assert_int_eq(found_level, FSCK_DAMAGE);
+        found = NULL;
+        k.b[k.len++] = 1;
+        record(&k, &rec, sizeof rec);
+        ck_assert_str_eq(found, "queue-unreadable");
+    }
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("fsck");
-    TCase *t = tcase_create("fsck");
-    SRunner *r = srunner_create(s);
-    int failed;
-
-    suite_add_tcase(s, t);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, chunks_of_numbers_that_came_later_are_not_damage);
-    tcase_add_test(t, a_record_of_used_numbers_that_cannot_be_read_is_damage);
-    tcase_add_loop_test(t, an_item_of_a_queue_that_cannot_be_read_is_damage, 0, 3);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
-}
+SUITE_MAIN("fsck", setup, teardown, chunks_of_numbers_that_came_later_are_not_damage,
+           a_record_of_used_numbers_that_cannot_be_read_is_damage,
+           an_item_of_a_queue_that_cannot_be_read_is_damage)

@@ -12,6 +12,7 @@
 #include "common/base/compiler.h"
 #include "mds/ns/acl.h"
 #include "mds/ns/ns.h"
+#include "tests/support/suite.h"
 
 /* "u::rw-,u:7:rwx,m::r--,...", as setfacl(1) writes it. */
 static struct msg_bytes acl(const char *text)
@@ -200,10 +201,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("acl");
     TCase *t = tcase_create("acl");
-    SRunner *r = srunner_create(s);
-    int failed;
 
     tcase_set_timeout(t, 60);
     LOOP(t, a_list_is_checked_before_it_is_believed, check_cases);
@@ -213,9 +211,5 @@ int main(void)
     tcase_add_test(t, a_list_shows_what_the_mode_says);
     tcase_add_test(t, ids_of_entries_without_one_have_one_form);
     LOOP(t, a_default_list_counts_instead_of_the_umask, inherit_cases);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run_case("acl", t);
 }

@@ -2,12 +2,12 @@
 /* Changes of the cluster map. */
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/err.h"
 #include "mds/cluster/change.h"
 #include "proto/layout.h"
+#include "tests/support/suite.h"
 
 static struct cluster_map *map;
 static struct msg_target_stat targets[4];
@@ -479,42 +479,22 @@ START_TEST(a_target_in_no_pool_can_be_taken)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("mds-change");
-    TCase *t = tcase_create("changes");
-    SRunner *r;
-    int failed;
-
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_new_map_has_this_server_a_shard_and_the_default_pool);
-    tcase_add_test(t, a_new_server_gets_ids_and_its_targets_get_chains);
-    tcase_add_test(t, silence_and_return_change_states_and_nothing_else);
-    tcase_add_test(t, a_target_that_is_found_in_another_server_keeps_its_id_and_chain);
-    tcase_add_test(t, a_new_target_where_a_missing_one_lived_is_left_out);
-    tcase_add_test(t, disks_may_change_places_and_a_new_one_be_where_one_was);
-    tcase_add_test(t, one_path_on_several_servers_is_several_places);
-    tcase_add_test(t,
-                   new_files_do_not_use_a_target_that_is_given_up_and_old_ones_stay_where_they_are);
-    tcase_add_test(t, a_start_counts_among_the_chains_that_new_files_use);
-    tcase_add_test(t, a_pool_that_has_lost_everything_has_no_room_until_it_gets_a_target);
-    tcase_add_test(t, a_target_that_was_given_up_never_serves_again);
-    tcase_add_test(t, a_target_that_asks_for_a_pool_that_is_none_does_not_keep_the_others_away);
-    tcase_add_test(
-        t, a_server_is_removed_when_all_its_targets_are_given_up_and_its_number_stays_theirs);
-    tcase_add_test(t, a_server_that_has_lost_all_its_targets_comes_back_as_itself);
-    tcase_add_test(t, a_server_that_comes_with_another_disk_is_known_by_name_and_address);
-    tcase_add_test(t, a_server_whose_lost_targets_are_given_up_one_by_one_stays_one_server);
-    tcase_add_test(t, an_unknown_pool_is_refused);
-    tcase_add_test(t, nonsense_from_a_server_is_refused);
-    tcase_add_test(t, a_new_pool_gets_the_targets_that_ask_for_it);
-    tcase_add_test(t, a_target_that_files_could_name_does_not_move);
-    tcase_add_test(t, a_target_in_no_pool_can_be_taken);
-    suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE_MAIN("mds-change", setup, teardown, a_new_map_has_this_server_a_shard_and_the_default_pool,
+           a_new_server_gets_ids_and_its_targets_get_chains,
+           silence_and_return_change_states_and_nothing_else,
+           a_target_that_is_found_in_another_server_keeps_its_id_and_chain,
+           a_new_target_where_a_missing_one_lived_is_left_out,
+           disks_may_change_places_and_a_new_one_be_where_one_was,
+           one_path_on_several_servers_is_several_places,
+           new_files_do_not_use_a_target_that_is_given_up_and_old_ones_stay_where_they_are,
+           a_start_counts_among_the_chains_that_new_files_use,
+           a_pool_that_has_lost_everything_has_no_room_until_it_gets_a_target,
+           a_target_that_was_given_up_never_serves_again,
+           a_target_that_asks_for_a_pool_that_is_none_does_not_keep_the_others_away,
+           a_server_is_removed_when_all_its_targets_are_given_up_and_its_number_stays_theirs,
+           a_server_that_has_lost_all_its_targets_comes_back_as_itself,
+           a_server_that_comes_with_another_disk_is_known_by_name_and_address,
+           a_server_whose_lost_targets_are_given_up_one_by_one_stays_one_server,
+           an_unknown_pool_is_refused, nonsense_from_a_server_is_refused,
+           a_new_pool_gets_the_targets_that_ask_for_it,
+           a_target_that_files_could_name_does_not_move, a_target_in_no_pool_can_be_taken)

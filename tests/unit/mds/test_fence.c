@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The list of fences. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "mds/cluster/fence.h"
+#include "tests/support/suite.h"
 
 static struct fence_list list;
 
@@ -73,22 +73,6 @@ START_TEST(only_what_every_server_has_is_forgotten_and_the_newest_stay)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("mds-fence");
-    TCase *t = tcase_create("list");
-    SRunner *r;
-    int failed;
-
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, an_empty_list_knows_everything_a_server_knows);
-    tcase_add_test(t, fences_are_given_in_order_and_page_by_page);
-    tcase_add_test(t, only_what_every_server_has_is_forgotten_and_the_newest_stay);
-    suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE_MAIN("mds-fence", setup, teardown, an_empty_list_knows_everything_a_server_knows,
+           fences_are_given_in_order_and_page_by_page,
+           only_what_every_server_has_is_forgotten_and_the_newest_stay)

@@ -2,9 +2,9 @@
 /* Decisions about data leases. */
 #include <check.h>
 #include <fcntl.h>
-#include <stdlib.h>
 
 #include "mds/session/lease.h"
+#include "tests/support/suite.h"
 
 static enum msg_lease opened(bool others, bool others_write, bool mine_write, enum msg_lease held)
 {
@@ -117,24 +117,8 @@ START_TEST(every_access_has_its_group)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("mds-lease");
-    TCase *t = tcase_create("decisions");
-    SRunner *r;
-    int failed;
-
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, the_only_opener_gets_what_it_opened_for);
-    tcase_add_test(t, readers_share_and_a_writer_among_others_gets_nothing);
-    tcase_add_test(t, a_lease_asked_for_to_grow_is_marked_when_others_have_the_file_open);
-    tcase_add_test(t, conflicts_follow_the_table);
-    tcase_add_test(t, members_of_one_group_are_inside_together_and_no_others);
-    tcase_add_test(t, every_access_has_its_group);
-    suite_add_tcase(s, t);
-    r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE_MAIN("mds-lease", NULL, NULL, the_only_opener_gets_what_it_opened_for,
+           readers_share_and_a_writer_among_others_gets_nothing,
+           a_lease_asked_for_to_grow_is_marked_when_others_have_the_file_open,
+           conflicts_follow_the_table, members_of_one_group_are_inside_together_and_no_others,
+           every_access_has_its_group)

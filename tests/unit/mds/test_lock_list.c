@@ -4,11 +4,11 @@
  * any sequence of changes both say the same about every byte, and about every conflict.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/err.h"
 #include "mds/locks/lock_fmt.h"
+#include "tests/support/suite.h"
 
 #define BYTES  12u /* of the model; the last one stands for everything behind it */
 #define OWNERS 3u
@@ -195,24 +195,8 @@ START_TEST(a_damaged_record_is_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("mds-lock-list");
-    TCase *t = tcase_create("lists");
-    SRunner *r = srunner_create(s);
-    int failed;
-
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, a_list_says_of_every_byte_what_the_model_says);
-    tcase_add_test(t, an_unlock_in_the_middle_splits_a_lock_in_two);
-    tcase_add_test(t, a_lock_up_to_the_last_byte_does_not_wrap);
-    tcase_add_test(t, flocks_and_record_locks_do_not_see_each_other);
-    tcase_add_test(t, the_locks_of_a_session_can_be_dropped_together);
-    tcase_add_test(t, a_record_brings_back_what_was_stored);
-    tcase_add_test(t, a_damaged_record_is_refused);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE_MAIN("mds-lock-list", NULL, NULL, a_list_says_of_every_byte_what_the_model_says,
+           an_unlock_in_the_middle_splits_a_lock_in_two, a_lock_up_to_the_last_byte_does_not_wrap,
+           flocks_and_record_locks_do_not_see_each_other,
+           the_locks_of_a_session_can_be_dropped_together, a_record_brings_back_what_was_stored,
+           a_damaged_record_is_refused)

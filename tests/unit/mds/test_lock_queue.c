@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mds/locks/queue.h"
+#include "tests/support/suite.h"
 
 #define FILES 5u
 #define R     MSG_LOCK_READ
@@ -297,31 +298,12 @@ START_TEST(with_circles_refused_everybody_is_served)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("mds-lock-queue");
-    TCase *t = tcase_create("queue");
-    SRunner *r = srunner_create(s);
-    int failed;
-
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, two_owners_that_wait_for_each_other_are_a_circle);
-    tcase_add_test(t, a_circle_of_many_is_found_and_a_chain_is_none);
-    tcase_add_test(t, two_readers_that_both_want_to_write_are_a_circle);
-    tcase_add_test(t, flocks_are_never_a_circle);
-    tcase_add_test(t, owners_of_different_sessions_are_different);
-    tcase_add_test(t, waits_are_served_in_the_order_they_came);
-    tcase_add_test(t, readers_do_not_pass_a_writer_that_came_first);
-    tcase_add_test(t, readers_are_served_together);
-    tcase_add_test(t, a_reader_that_keeps_a_writer_out_may_read_more);
-    tcase_add_test(t, nor_is_it_kept_out_by_one_that_waits_for_it_elsewhere);
-    tcase_add_test(t, what_is_offered_is_kept_for_its_wait);
-    tcase_add_test(t, a_wait_is_found_by_session_and_name);
-    tcase_add_test(t, with_circles_refused_everybody_is_served);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE_MAIN("mds-lock-queue", setup, teardown, two_owners_that_wait_for_each_other_are_a_circle,
+           a_circle_of_many_is_found_and_a_chain_is_none,
+           two_readers_that_both_want_to_write_are_a_circle, flocks_are_never_a_circle,
+           owners_of_different_sessions_are_different, waits_are_served_in_the_order_they_came,
+           readers_do_not_pass_a_writer_that_came_first, readers_are_served_together,
+           a_reader_that_keeps_a_writer_out_may_read_more,
+           nor_is_it_kept_out_by_one_that_waits_for_it_elsewhere,
+           what_is_offered_is_kept_for_its_wait, a_wait_is_found_by_session_and_name,
+           with_circles_refused_everybody_is_served)

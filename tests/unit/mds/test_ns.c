@@ -4,13 +4,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/base/compiler.h"
 #include "common/base/err.h"
 #include "mds/ns/ns.h"
+#include "tests/support/suite.h"
 
 static const uint32_t extra[] = {300, 400};
 static const struct msg_cred root = {0}, owner = {.uid = 10, .gid = 20},
@@ -397,10 +397,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("ns");
     TCase *t = tcase_create("ns");
-    SRunner *r = srunner_create(s);
-    int failed;
 
     tcase_set_timeout(t, 60);
     LOOP(t, mode_bits_decide, access_cases);
@@ -417,9 +414,5 @@ int main(void)
     LOOP(t, opening, open_cases);
     LOOP(t, renames, rename_cases);
     LOOP(t, extended_attributes, xattr_cases);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return suite_run_case("ns", t);
 }

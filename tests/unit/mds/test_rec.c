@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys and records: fixed bytes, and nothing decoded that cannot be. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/base/err.h"
 #include "mds/store/key_fmt.h"
 #include "mds/store/rec.h"
+#include "tests/support/suite.h"
 
 /* On disk for ever: if this fails, the hash has changed and every directory is lost. */
 START_TEST(the_hash_of_names_never_changes)
@@ -133,22 +133,5 @@ START_TEST(clients_see_no_inner_flags)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("rec");
-    TCase *t = tcase_create("rec");
-    SRunner *r = srunner_create(s);
-    int failed;
-
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, the_hash_of_names_never_changes);
-    tcase_add_test(t, keys_sort_as_their_numbers);
-    tcase_add_test(t, an_inode_comes_back_as_it_went);
-    tcase_add_test(t, what_cannot_be_is_refused);
-    tcase_add_test(t, clients_see_no_inner_flags);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
-}
+SUITE_MAIN("rec", NULL, NULL, the_hash_of_names_never_changes, keys_sort_as_their_numbers,
+           an_inode_comes_back_as_it_went, what_cannot_be_is_refused, clients_see_no_inner_flags)

@@ -3,11 +3,11 @@
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/bytes.h"
 #include "common/net/device.h"
+#include "tests/support/suite.h"
 
 /* Two adapters, one of them with two ports, and one that may not be opened. */
 static const struct net_device_port ports[] = {
@@ -160,25 +160,7 @@ START_TEST(a_process_is_limited_once)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("net-devices");
-    TCase *t = tcase_create("lists");
-    SRunner *sr;
-    int failed;
-
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, a_list_names_devices_and_ports);
-    tcase_add_test(t, a_list_that_is_none_is_refused_with_the_place);
-    tcase_add_test(t, a_list_has_an_end);
-    tcase_add_test(t, what_a_list_names_must_be_there);
-    tcase_add_test(t, who_insists_on_rdma_is_told_what_is_missing);
-    tcase_add_test(t, only_ports_that_are_active_and_named_are_used);
-    tcase_add_test(t, a_process_is_limited_once);
-    suite_add_tcase(s, t);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE_MAIN("net-devices", NULL, NULL, a_list_names_devices_and_ports,
+           a_list_that_is_none_is_refused_with_the_place, a_list_has_an_end,
+           what_a_list_names_must_be_there, who_insists_on_rdma_is_told_what_is_missing,
+           only_ports_that_are_active_and_named_are_used, a_process_is_limited_once)

@@ -4,12 +4,12 @@
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/net/net.h"
+#include "tests/support/suite.h"
 
 #define N_MAX 400
 
@@ -524,39 +524,17 @@ START_TEST(a_receiver_that_takes_nothing_stops_the_sender)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("net-loop");
-    TCase *t = tcase_create("loop");
-    SRunner *sr;
-    int failed;
-
-    tcase_set_timeout(t, 60);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, messages_arrive_in_order_with_their_bulk);
-    tcase_add_test(t, what_is_urgent_goes_ahead_of_what_waits);
-    tcase_add_test(t, a_delay_takes_its_time_and_keeps_the_order);
-    tcase_add_test(t, a_policy_decides_about_every_message_and_ends_the_connection);
-    tcase_add_test(t, the_same_seed_gives_the_same_faults);
-    tcase_add_test(t, dropped_messages_are_done_and_do_not_arrive);
-    tcase_add_test(t, duplicated_messages_arrive_twice);
-    tcase_add_test(t, reordered_messages_arrive_later_than_the_next);
-    tcase_add_test(t, a_short_partition_loses_messages_and_not_the_connection);
-    tcase_add_test(t, a_long_partition_is_found_by_ping_at_both_ends);
-    tcase_add_test(t, an_idle_connection_lives_with_a_time_out_that_is_no_longer_than_the_interval);
-    tcase_add_test(t, an_idle_connection_lives_for_ever);
-    tcase_add_test(t, a_process_that_was_stopped_itself_does_not_blame_its_peer);
-    tcase_add_test(t, a_closed_end_closes_the_other);
-    tcase_add_test(t, sending_on_a_dying_connection_fails_later);
-    tcase_add_test(t, a_refused_head_waits_for_resume_and_keeps_its_place);
-    tcase_add_test(t, connecting_to_nobody_is_refused);
-    tcase_add_test(t, connecting_through_a_partition_times_out);
-    tcase_add_test(t, a_cancelled_connect_tells_nobody);
-    tcase_add_test(t, a_receiver_that_takes_nothing_stops_the_sender);
-    suite_add_tcase(s, t);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE_MAIN("net-loop", setup, teardown, messages_arrive_in_order_with_their_bulk,
+           what_is_urgent_goes_ahead_of_what_waits, a_delay_takes_its_time_and_keeps_the_order,
+           a_policy_decides_about_every_message_and_ends_the_connection,
+           the_same_seed_gives_the_same_faults, dropped_messages_are_done_and_do_not_arrive,
+           duplicated_messages_arrive_twice, reordered_messages_arrive_later_than_the_next,
+           a_short_partition_loses_messages_and_not_the_connection,
+           a_long_partition_is_found_by_ping_at_both_ends,
+           an_idle_connection_lives_with_a_time_out_that_is_no_longer_than_the_interval,
+           an_idle_connection_lives_for_ever,
+           a_process_that_was_stopped_itself_does_not_blame_its_peer, a_closed_end_closes_the_other,
+           sending_on_a_dying_connection_fails_later,
+           a_refused_head_waits_for_resume_and_keeps_its_place, connecting_to_nobody_is_refused,
+           connecting_through_a_partition_times_out, a_cancelled_connect_tells_nobody,
+           a_receiver_that_takes_nothing_stops_the_sender)

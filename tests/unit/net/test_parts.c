@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "common/net/cma.h"
 #include "common/net/frame_fmt.h"
 #include "common/net/offer.h"
+#include "tests/support/suite.h"
 
 /* ---- buffers ---- */
 
@@ -414,34 +414,15 @@ START_TEST(the_rate_of_a_port_is_lanes_times_speed)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("net-parts");
-    TCase *t = tcase_create("parts");
-    SRunner *sr;
-    int failed;
-
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, a_pool_hands_out_the_buffer_that_came_back_last);
-    tcase_add_test(t, a_large_pool_begins_where_a_huge_page_does);
-    tcase_add_test(t, a_cold_pool_is_one_like_others_once_it_is_touched);
-    tcase_add_test(t, a_second_owner_keeps_a_buffer);
-    tcase_add_test(t, waiters_are_served_in_order_and_before_newcomers);
-    tcase_add_test(t, waiters_that_put_at_once_do_not_pile_up_on_the_stack);
-    tcase_add_test(t, addresses_are_read);
-    tcase_add_test(t, bad_addresses_are_refused_with_a_reason);
-    tcase_add_test(t, an_address_is_named_with_the_port_that_is_meant);
-    tcase_add_test(t, a_frame_is_what_was_encoded_and_nothing_else_is_a_frame);
-    tcase_add_test(t, an_offer_survives_the_wire_and_a_short_one_is_refused);
-    tcase_add_test(t, the_best_transport_that_both_can_use_is_chosen);
-    tcase_add_test(t, who_makes_a_few_calls_is_served_over_tcp_by_an_end_that_insists);
-    tcase_add_test(t, the_rate_of_a_port_is_lanes_times_speed);
-    tcase_add_test(t, an_end_that_insists_gets_it_or_a_clear_refusal);
-    tcase_add_test(t, memory_is_read_across_uneven_pieces_and_a_bad_address_is_an_error);
-    suite_add_tcase(s, t);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE_MAIN("net-parts", NULL, NULL, a_pool_hands_out_the_buffer_that_came_back_last,
+           a_large_pool_begins_where_a_huge_page_does,
+           a_cold_pool_is_one_like_others_once_it_is_touched, a_second_owner_keeps_a_buffer,
+           waiters_are_served_in_order_and_before_newcomers,
+           waiters_that_put_at_once_do_not_pile_up_on_the_stack, addresses_are_read,
+           bad_addresses_are_refused_with_a_reason, an_address_is_named_with_the_port_that_is_meant,
+           a_frame_is_what_was_encoded_and_nothing_else_is_a_frame,
+           an_offer_survives_the_wire_and_a_short_one_is_refused,
+           the_best_transport_that_both_can_use_is_chosen,
+           who_makes_a_few_calls_is_served_over_tcp_by_an_end_that_insists,
+           the_rate_of_a_port_is_lanes_times_speed, an_end_that_insists_gets_it_or_a_clear_refusal,
+           memory_is_read_across_uneven_pieces_and_a_bad_address_is_an_error)

@@ -7,6 +7,7 @@
 #include "common/base/bytes.h"
 #include "common/base/err.h"
 #include "oss/chunk/chunk_fmt.h"
+#include "tests/support/suite.h"
 
 static uint8_t key[CHUNK_KEY_MAX];
 
@@ -144,23 +145,8 @@ START_TEST(keys_sort_by_inode_then_chunk_and_parse_back)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("chunk formats");
-    TCase *t = tcase_create("fmt");
-    SRunner *r = srunner_create(s);
-    int failed;
-
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, a_chunk_record_comes_back_as_it_was);
-    tcase_add_test(t, every_flipped_bit_and_every_cut_of_a_record_is_noticed);
-    tcase_add_test(t, a_record_under_another_key_is_noticed);
-    tcase_add_test(t, a_version_from_the_future_has_its_own_error);
-    tcase_add_test(t, inode_fence_and_log_records_come_back_and_notice_damage);
-    tcase_add_test(t, keys_sort_by_inode_then_chunk_and_parse_back);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
-}
+SUITE_MAIN("chunk formats", NULL, NULL, a_chunk_record_comes_back_as_it_was,
+           every_flipped_bit_and_every_cut_of_a_record_is_noticed,
+           a_record_under_another_key_is_noticed, a_version_from_the_future_has_its_own_error,
+           inode_fence_and_log_records_come_back_and_notice_damage,
+           keys_sort_by_inode_then_chunk_and_parse_back)

@@ -7,6 +7,7 @@
 
 #include "common/base/err.h"
 #include "oss/chunk/slots.h"
+#include "tests/support/suite.h"
 
 struct disk {
     uint64_t backed, limit; /* limit 0: none */
@@ -345,30 +346,14 @@ START_TEST(what_is_promised_is_left_to_whom_it_was_promised)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("slots");
-    TCase *t = tcase_create("slots");
-    SRunner *r = srunner_create(s);
-    int failed;
-
-    tcase_set_timeout(t, 60); /* a starved machine takes seconds for it */
-    tcase_add_test(t, classes_hold_what_they_say);
-    tcase_add_test(t, the_next_slot_is_known_before_it_is_taken);
-    tcase_add_test(t, groups_can_be_had_before_they_are_needed_but_take_nothing_from_others);
-    tcase_add_test(t, no_more_is_had_before_it_is_needed_than_may_stay_empty);
-    tcase_add_test(t, empty_groups_are_given_back_until_few_enough_are_left);
-    tcase_add_test(t, empty_groups_of_the_class_that_is_wanted_stay_longest);
-    tcase_add_test(t, groups_that_come_late_are_counted);
-    tcase_add_test(t, no_slot_is_handed_out_twice_and_all_space_comes_back);
-    tcase_add_test(t, new_data_leaves_the_reserve_to_moves);
-    tcase_add_test(t, what_is_promised_is_left_to_whom_it_was_promised);
-    tcase_add_test(t, empty_groups_of_one_class_serve_another_when_space_is_short);
-    tcase_add_test(t, a_full_or_broken_file_system_is_an_error_and_changes_nothing);
-    tcase_add_test(t, a_slot_named_twice_by_the_index_is_noticed);
-    suite_add_tcase(s, t);
-    srunner_run_all(r, CK_NORMAL);
-    failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
-}
+SUITE_MAIN("slots", NULL, NULL, classes_hold_what_they_say,
+           the_next_slot_is_known_before_it_is_taken,
+           groups_can_be_had_before_they_are_needed_but_take_nothing_from_others,
+           no_more_is_had_before_it_is_needed_than_may_stay_empty,
+           empty_groups_are_given_back_until_few_enough_are_left,
+           empty_groups_of_the_class_that_is_wanted_stay_longest, groups_that_come_late_are_counted,
+           no_slot_is_handed_out_twice_and_all_space_comes_back,
+           new_data_leaves_the_reserve_to_moves, what_is_promised_is_left_to_whom_it_was_promised,
+           empty_groups_of_one_class_serve_another_when_space_is_short,
+           a_full_or_broken_file_system_is_an_error_and_changes_nothing,
+           a_slot_named_twice_by_the_index_is_noticed)

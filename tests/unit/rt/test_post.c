@@ -10,6 +10,7 @@
 
 #include "common/rt/reactor.h"
 #include "common/rt/thread.h"
+#include "tests/support/suite.h"
 
 enum { POSTERS = 4, POSTS = 20000 };
 
@@ -277,25 +278,8 @@ START_TEST(two_reactors_play_ping_pong)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("post");
-    TCase *tc = tcase_create("post");
-    SRunner *sr = srunner_create(s);
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, posts_of_four_threads_all_arrive_in_the_order_of_each);
-    tcase_add_test(tc, another_thread_stops_a_sleeping_reactor);
-    tcase_add_test(tc, a_stop_before_the_run_is_not_lost);
-    tcase_add_test(tc, a_signal_handler_may_stop_the_reactor);
-    tcase_add_test(tc, posts_to_an_awake_reactor_ring_no_bell);
-    tcase_add_test(tc, threads_take_turns_at_a_reactor_and_nobody_has_it_while_it_rests);
-    tcase_add_test(tc, two_reactors_play_ping_pong);
-    suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
-}
+SUITE_MAIN("post", setup, teardown, posts_of_four_threads_all_arrive_in_the_order_of_each,
+           another_thread_stops_a_sleeping_reactor, a_stop_before_the_run_is_not_lost,
+           a_signal_handler_may_stop_the_reactor, posts_to_an_awake_reactor_ring_no_bell,
+           threads_take_turns_at_a_reactor_and_nobody_has_it_while_it_rests,
+           two_reactors_play_ping_pong)

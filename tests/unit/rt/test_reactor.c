@@ -2,12 +2,12 @@
 /* Watches, sources, deferred work and the sleep of the reactor, on the test's own thread. */
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/rt/reactor.h"
+#include "tests/support/suite.h"
 
 static struct clock_virtual clk;
 static struct reactor *r;
@@ -377,10 +377,7 @@ static void add_watch_tests(TCase *tc)
 
 int main(void)
 {
-    Suite *s = suite_create("reactor");
     TCase *tc = tcase_create("reactor");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     add_watch_tests(tc);
@@ -391,9 +388,5 @@ int main(void)
     tcase_add_test(tc, sources_may_remove_themselves_and_others_while_polled);
     tcase_add_test(tc, spinning_needs_requests_in_flight_and_ends);
     tcase_add_test(tc, a_descriptor_that_tells_of_a_source_keeps_no_spin_going);
-    suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
+    return suite_run_case("reactor", tc);
 }

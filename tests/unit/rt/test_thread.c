@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/rt/thread.h"
+#include "tests/support/suite.h"
 
 static struct reactor *r;
 static struct worker_pool *pool;
@@ -193,24 +194,7 @@ START_TEST(a_pool_without_threads_runs_its_jobs_in_a_later_turn_of_the_reactor)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("thread");
-    TCase *tc = tcase_create("thread");
-    SRunner *sr = srunner_create(s);
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, a_thread_has_its_name_and_takes_no_signals);
-    tcase_add_test(tc, every_job_runs_once_and_is_done_once_on_its_reactor);
-    tcase_add_test(tc, jobs_run_on_all_workers_at_once);
-    tcase_add_test(tc, a_pool_is_idle_only_when_all_jobs_are_posted_back);
-    tcase_add_test(tc, destroying_a_pool_runs_what_is_queued);
-    tcase_add_test(tc, a_pool_without_threads_runs_its_jobs_in_a_later_turn_of_the_reactor);
-    suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
-}
+SUITE_MAIN("thread", setup, teardown, a_thread_has_its_name_and_takes_no_signals,
+           every_job_runs_once_and_is_done_once_on_its_reactor, jobs_run_on_all_workers_at_once,
+           a_pool_is_idle_only_when_all_jobs_are_posted_back, destroying_a_pool_runs_what_is_queued,
+           a_pool_without_threads_runs_its_jobs_in_a_later_turn_of_the_reactor)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/rt/reactor.h"
+#include "tests/support/suite.h"
 
 static struct clock_virtual clk;
 static struct reactor *r;
@@ -190,10 +191,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("timer");
     TCase *tc = tcase_create("timer");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -203,9 +201,5 @@ int main(void)
     tcase_add_test(tc, starting_a_running_timer_moves_it);
     tcase_add_test(tc, a_timer_that_restarts_itself_in_the_past_fires_once_a_turn);
     tcase_add_loop_test(tc, ten_thousand_timers_survive_random_starts_and_cancels, 0, 3);
-    suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? 1 : 0;
+    return suite_run_case("timer", tc);
 }

@@ -3,13 +3,13 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/mem.h"
 #include "common/rt/watched.h"
+#include "tests/support/suite.h"
 
 #define PIPES 100u /* more than there is room for at first */
 
@@ -106,20 +106,6 @@ START_TEST(a_child_closes_what_was_there_at_the_fork)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("watched");
-    TCase *tc = tcase_create("watched");
-    SRunner *runner = srunner_create(s);
-    int failed;
-
-    suite_add_tcase(s, tc);
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, all_that_it_watches_is_told_and_what_one_of_its_kind_watches_too);
-    tcase_add_test(tc, a_child_closes_what_was_there_at_the_fork);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+SUITE_MAIN("watched", setup, teardown,
+           all_that_it_watches_is_told_and_what_one_of_its_kind_watches_too,
+           a_child_closes_what_was_there_at_the_fork)
