@@ -21,8 +21,8 @@ enum key_type {
     KEY_COUNTER = 0x02, /* counter u8                 u64 LE: next number to hand out */
     KEY_APPLIED = 0x03, /* -                          u64 LE: index of the last entry applied */
 
-    KEY_INODE = 0x10,   /* ino u64                    inode_fmt.h */
-    KEY_DIRENT = 0x11,  /* parent u64, h u48, name    dirent_rec_fmt.h */
+    KEY_INODE = 0x10,   /* ino u64                    struct inode_rec */
+    KEY_DIRENT = 0x11,  /* parent u64, h u48, name    struct dirent_rec */
     KEY_PARENT = 0x12,  /* ino u64 (a directory)      parent u64 LE, name */
     KEY_INLINE = 0x13,  /* ino u64                    the bytes of a small file */
     KEY_SYMLINK = 0x14, /* ino u64                    target */

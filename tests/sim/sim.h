@@ -5,7 +5,7 @@
  * small operations on few names and files, faults at any moment, then a check that some order of
  * the operations explains every answer (docs/testing.md).
  *
- * Every node has a reactor of its own; sim_run.c turns the one that is due first. Everything random
+ * Every node has a reactor of its own; run.c turns the one that is due first. Everything random
  * comes from the seed, so the same seed is the same run.
  */
 #ifndef AIFS_TESTS_SIM_SIM_H
