@@ -15,7 +15,6 @@
 
 #include "common/base/err.h"
 #include "common/base/log.h"
-#include "common/base/text.h"
 #include "mds/ops/op.h"
 
 #define NO_INO UINT16_MAX
@@ -318,20 +317,6 @@ bool mds_dispatch_changes(const struct mds *m, uint64_t session)
             return true;
     }
     return false;
-}
-
-void mds_dispatch_print(struct mds *m, struct strbuf *out)
-{
-    uint64_t now = reactor_now_ns(m->reactor);
-    struct list *l;
-
-    list_for_each (l, &m->dispatch->active) {
-        const struct mds_op *o = list_entry(l, struct mds_op, link);
-
-        strbuf_printf(out, "%s of %s: %llu us, try %u\n", rpc_op_name(o->req->header.op),
-                      rpc_link_describe(o->req->from),
-                      (unsigned long long)((now - o->req->received_ns) / NS_PER_US), o->tries);
-    }
 }
 
 const struct mds_module mds_dispatch_module = {

@@ -26,8 +26,4 @@ void mds_dispatch_read(struct rpc_req *req);
 /* Is a change of this session under way? */
 bool mds_dispatch_changes(const struct mds *m, uint64_t session);
 
-/* A line per request in service: operation, client, age. For diagnosis. */
-struct strbuf;
-void mds_dispatch_print(struct mds *m, struct strbuf *out);
-
 #endif

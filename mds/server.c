@@ -31,7 +31,6 @@
 
 #define TAG           "mds"
 #define STOP_LIMIT_NS (10 * NS_PER_S)
-#define MODULES_MAX   16
 
 struct mds_server {
     struct mds mds;

@@ -373,16 +373,6 @@ void core_limit_names(struct core *c, uint64_t ns)
     c->names_limited = true;
 }
 
-bool core_is_soft(const struct core *c)
-{
-    return c->o.soft;
-}
-
-uint32_t core_inline_max(const struct core *c)
-{
-    return c->session.inline_max;
-}
-
 /* ---- unmounting ---- */
 
 static void node_down(void *arg)

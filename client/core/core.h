@@ -143,10 +143,8 @@ void core_destroy(
     struct core *c); /* after core_unmount() has completed (or if core_mount() was never called) */
 
 uint64_t core_root(const struct core *c); /* inode of the mount's root; after core_mount() */
-bool core_is_soft(const struct core *c);
 /* The kernel cannot be told to forget all names at once: it believes none for longer than this. */
 void core_limit_names(struct core *c, uint64_t ns);
-uint32_t core_inline_max(const struct core *c); /* what the server keeps inline */
 void core_inval_done(struct core *c, struct core_inval *v);
 void core_inval_entry_done(struct core *c, void *token);
 

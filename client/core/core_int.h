@@ -70,7 +70,6 @@
 #define CORE_EARLY_RECALLS 64u
 #define CORE_INTERRUPT_NS  (1 * NS_PER_S)
 #define CORE_SMALL_BYTES   (64u * 1024u)
-#define CORE_REPLY_ARENA   (256u * 1024u)
 
 struct core_file;
 
@@ -433,7 +432,6 @@ void lease_kernel_drops(struct core_inode *i); /* what it caches of the contents
 void lease_give_up(struct core_inode *i, enum msg_lease keep);
 bool lease_only_to_grow(const struct core_inode *i);
 
-void truncate_run(struct core_req *q);
 void copy_next(struct reactor_work *w); /* core.mem.copy_next */
 void punch_wait(struct core_req *q, void (*resume)(struct core_req *q));
 void punch_tick(struct core *c);

@@ -12,12 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_MAJOR            7u
-#define WIRE_MINOR            39u /* what is described here */
-#define WIRE_MINOR_OLDEST     31u
-#define WIRE_MINOR_INC_EPOCH  44u
-#define WIRE_MINOR_STORE      41u /* 6.12: clears what is behind the end of what it stores */
-#define WIRE_SETXATTR_IN_SIZE 8u  /* without SETXATTR_EXT, which is not asked for */
+#define WIRE_MAJOR           7u
+#define WIRE_MINOR           39u /* what is described here */
+#define WIRE_MINOR_OLDEST    31u
+#define WIRE_MINOR_INC_EPOCH 44u
+#define WIRE_MINOR_STORE     41u /* 6.12: clears what is behind the end of what it stores */
 
 enum wire_opcode {
     WIRE_LOOKUP = 1,

@@ -42,7 +42,6 @@
 #define WAITS_MAX         65536u
 #define OPENINGS_MAX      1024u
 #define GLIMPSES_MAX      4096u /* waiting, per file */
-#define SESSION_SLOTS_MAX 4096u
 
 /* Watches: of one session, in all; told to forget at once when there are too many. */
 #define SESSION_WATCHES_MAX (1u << 18)
