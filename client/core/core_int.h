@@ -131,8 +131,8 @@ void session_settle(struct core *c); /* no removals are under way: says so, if t
 
 /* ---- cluster map ---- */
 
-void cmap_refresh(
-    struct core *c); /* fetch a newer one; oss transfers in core.map_waiters go on after it */
+/* Fetches a newer one. */
+void cmap_refresh(struct core *c);
 void cmap_fini(struct core *c);
 
 /* ---- inodes ---- */
