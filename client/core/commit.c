@@ -362,12 +362,34 @@ static bool forget_uncommitted(struct inode_target *it)
     return any;
 }
 
+static void commit_over(struct oss_target *t, int status)
+{
+    struct core *c = t->core;
+    struct list *l;
+
+    while ((l = list_pop_front(&t->committing)) != NULL) {
+        struct inode_target *it = list_entry(l, struct inode_target, queue);
+        struct core_inode *i = inode_ref(it->inode);
+
+        if (status && forget_uncommitted(it))
+            inode_set_error_at(i, c->forced ? -EIO : status, "commit", t);
+        committed(it, t->commit_ticket);
+        flush_step(i);
+        inode_put(i);
+    }
+    t->commit_busy = false;
+    c->commits_busy--;
+    core_kick(c);
+    if (!status)
+        mem_freed(c);
+    commit_run(t);
+}
+
 static void commit_failed(struct oss_target *t, int status)
 {
     struct core *c = t->core;
     struct retry r =
         retry_oss_write(status == -AIFS_ECANCELLED ? -AIFS_ECONN : status, t->commit_attempt);
-    struct list *l;
 
     if (r.action != RETRY_FAIL && !c->forced &&
         !(c->o.soft && reactor_now_ns(c->reactor) - t->commit_sent_ns > c->o.timeo_ns)) {
@@ -377,31 +399,16 @@ static void commit_failed(struct oss_target *t, int status)
         reactor_timer_start(c->reactor, &t->commit_timer, reactor_now_ns(c->reactor) + r.delay_ns);
         return;
     }
-    while ((l = list_pop_front(&t->committing)) != NULL) {
-        struct inode_target *it = list_entry(l, struct inode_target, queue);
-        struct core_inode *i = inode_ref(it->inode);
-
-        if (forget_uncommitted(it))
-            inode_set_error_at(i, c->forced ? -EIO : r.status, "commit", t);
-        committed(it, t->commit_ticket);
-        flush_step(i);
-        inode_put(i);
-    }
-    t->commit_busy = false;
-    t->core->commits_busy--;
-    core_kick(t->core);
-    commit_run(t);
+    commit_over(t, r.status);
 }
 
 static void commit_called(struct rpc_call *call, int status)
 {
     struct oss_target *t = call->arg;
     const struct msg_commit_rep *rep = call->rep;
-    struct core *c = t->core;
-    struct list *l;
 
     if (session_is_over(status))
-        session_lost(c, t->commit_epoch, status);
+        session_lost(t->core, t->commit_epoch, status);
     if (status) {
         commit_failed(t, status);
         return;
@@ -409,19 +416,7 @@ static void commit_called(struct rpc_call *call, int status)
     commit_verifier(
         t,
         rep->verifier); /* replays empty the lists of blocks: nothing is taken as committed below */
-    while ((l = list_pop_front(&t->committing)) != NULL) {
-        struct inode_target *it = list_entry(l, struct inode_target, queue);
-        struct core_inode *i = inode_ref(it->inode);
-
-        committed(it, t->commit_ticket);
-        flush_step(i);
-        inode_put(i);
-    }
-    t->commit_busy = false;
-    t->core->commits_busy--;
-    core_kick(t->core);
-    mem_freed(c);
-    commit_run(t);
+    commit_over(t, 0);
 }
 
 static void commit_send(struct oss_target *t)
