@@ -303,7 +303,8 @@ bool inode_attr_fresh(const struct core_inode *i);
 void inode_keep(struct core_inode *i, const struct answer *a, uint8_t flag,
                 const struct msg_attr *attr);
 void inode_expire(struct core *c, uint64_t ino); /* attributes must be asked for again */
-void inode_keep_size(struct core_inode *i, const struct answer *a);
+/* The answer of an operation about a file by its number: it is in the cache. */
+void inode_answered(const struct mds_op *op);
 void inode_doubt_size(struct core_inode *i); /* it may be cut, or have been */
 /* All inodes that are in use or have something cached, each referenced, to be taken off by
  * inodes_next() and put: what is done to one may free any other. */
@@ -361,6 +362,7 @@ void req_wait(struct core_req *q, const char *state,
               void (*cancel)(struct core_req *q, int status));
 /* By the operation's own end; the cancel of requests that only sit in a queue. */
 void req_finish(struct core_req *q, int status);
+void req_resume(struct core_req *q, int status); /* what it waited for is there, or failed */
 void req_resume_list(struct list *waiters);
 void req_tick(struct core *c, uint64_t now);
 bool core_servers_up(struct core *c);

@@ -143,14 +143,9 @@ static void outdated(struct core_req *q, int status)
 static void size_called(struct mds_op *op, int status)
 {
     struct core_req *q = op->q;
-    const struct msg_inode_rep *rep = op->call.rep;
 
-    if (!status) {
-        struct answer a = answer_of(op);
-
-        inode_merge(op->inode, &rep->inode, true);
-        inode_keep_size(op->inode, &a);
-    }
+    if (!status)
+        inode_answered(op);
     if (!q)
         return;
     q->p.op = NULL;

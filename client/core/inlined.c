@@ -70,14 +70,8 @@ static void fetched(struct mds_op *op, int status)
         if (rep->inode.has_data)
             inline_load(op->inode, &rep->inode);
     }
-    if (!q)
-        return;
-    q->p.op = NULL;
-    q->p.cancel = NULL;
-    if (status)
-        req_finish(q, status);
-    else
-        q->p.resume(q);
+    if (q)
+        req_resume(q, status);
 }
 
 static struct mds_op *fetch(struct core_req *q, void (*done)(struct mds_op *op, int status))
@@ -200,12 +194,7 @@ static void leased(struct mds_op *op, int status)
             lease_give_up(i, MSG_LEASE_NONE);
         return;
     }
-    q->p.op = NULL;
-    q->p.cancel = NULL;
-    if (status)
-        req_finish(q, status);
-    else
-        q->p.resume(q);
+    req_resume(q, status);
 }
 
 void inline_lease(struct core_req *q, void (*resume)(struct core_req *q))

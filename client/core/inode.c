@@ -190,7 +190,7 @@ void inode_keep(struct core_inode *i, const struct answer *a, uint8_t flag,
     }
 }
 
-void inode_keep_size(struct core_inode *i, const struct answer *a)
+static void keep_size(struct core_inode *i, const struct answer *a)
 {
     if ((a->kept & RPC_FLAG_CUTS_TOLD) && answer_current(i->core, a) &&
         a->event >= i->inval_event && a->event >= i->cuts_event)
@@ -316,9 +316,18 @@ struct core_inode *inode_from_reply(const struct mds_op *op, const struct msg_in
     if (i) {
         inode_merge(i, m, true);
         inode_keep(i, &a, RPC_FLAG_KEPT_INODE, &m->attr);
-        inode_keep_size(i, &a);
+        keep_size(i, &a);
     }
     return i;
+}
+
+void inode_answered(const struct mds_op *op)
+{
+    const struct msg_inode_rep *rep = op->call.rep;
+    struct answer a = answer_of(op);
+
+    inode_merge(op->inode, &rep->inode, true);
+    keep_size(op->inode, &a);
 }
 
 void inode_entry(struct core_inode *i, struct core_entry *ret_entry)

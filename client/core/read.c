@@ -466,22 +466,11 @@ void core_advise(struct core_file *f, uint64_t offset, uint64_t len, enum core_a
 static void refreshed(struct mds_op *op, int status)
 {
     struct core_req *q = op->q;
-    const struct msg_inode_rep *rep = op->call.rep;
 
-    if (!status) {
-        struct answer a = answer_of(op);
-
-        inode_merge(op->inode, &rep->inode, true);
-        inode_keep_size(op->inode, &a);
-    }
-    if (!q)
-        return;
-    q->p.op = NULL;
-    q->p.cancel = NULL;
-    if (status)
-        req_finish(q, status);
-    else
-        q->p.resume(q);
+    if (!status)
+        inode_answered(op);
+    if (q)
+        req_resume(q, status);
 }
 
 void req_outdated(struct core_req *q, int status, void (*resume)(struct core_req *q))

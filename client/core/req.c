@@ -49,6 +49,16 @@ void req_finish(struct core_req *q, int status)
         req_end(q, status);
 }
 
+void req_resume(struct core_req *q, int status)
+{
+    q->p.op = NULL;
+    q->p.cancel = NULL;
+    if (status)
+        req_finish(q, status);
+    else
+        q->p.resume(q);
+}
+
 /* Runs every request of the list once; those that wait again queue behind. */
 void req_resume_list(struct list *waiters)
 {
