@@ -46,6 +46,23 @@ static void page(unsigned n, unsigned first, bool eof)
     fake.eof = eof;
 }
 
+/* The first page, of so many names from the sixteenth, comes as soon as it is asked for. */
+static uint64_t open_with(unsigned n, bool eof)
+{
+    uint64_t fh = open_dir();
+
+    fake.at_once = true;
+    page(n, 16, eof);
+    return fh;
+}
+
+static void close_after(uint64_t fh, unsigned pages)
+{
+    close_dir(fh);
+    ck_assert_uint_eq(fake.page_done, pages);
+    ck_assert_uint_eq(fs.dir_pages, 0);
+}
+
 static void read_some(uint64_t fh, uint64_t offset, unsigned room, bool plus)
 {
     struct channel_req *q = fake_request(&fs, CHANNEL_READDIR, 9);
@@ -70,10 +87,8 @@ static void read_names(uint64_t fh, uint64_t offset, unsigned room)
 
 START_TEST(a_page_is_given_out_piece_by_piece)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(4, true);
 
-    fake.at_once = true;
-    page(4, 16, true);
     read_dir(fh, 0, 4);
     ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ n17@0x88001+ ");
     read_dir(fh, 0x88001, 1);
@@ -83,17 +98,14 @@ START_TEST(a_page_is_given_out_piece_by_piece)
     read_dir(fh, 0x98001, 9);
     ck_assert_str_eq(fake.names, "");
     ck_assert_str_eq(fake.calls, "readdir 9 0 plus;");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 1);
+    close_after(fh, 1);
 }
 END_TEST
 
 START_TEST(a_directory_that_was_listed_and_stays_open_holds_no_memory)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(2, true);
 
-    fake.at_once = true;
-    page(2, 16, true);
     read_dir(fh, 0, 9);
     ck_assert_uint_eq(fake.page_done, 1);
     ck_assert_uint_eq(fs.dir_pages, 0);
@@ -103,27 +115,21 @@ START_TEST(a_directory_that_was_listed_and_stays_open_holds_no_memory)
     ck_assert_str_eq(fake.calls, "readdir 9 0 plus;");
     read_dir(fh, 0, 3);
     ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ ");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 2);
-    ck_assert_uint_eq(fs.dir_pages, 0);
+    close_after(fh, 2);
 }
 END_TEST
 
 START_TEST(the_next_page_begins_where_the_last_ended)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(2, false);
 
-    fake.at_once = true;
-    page(2, 16, false);
     read_names(fh, 0, 64);
     ck_assert_uint_eq(fake.page_done, 1);
     page(1, 18, true);
     read_names(fh, 0x88001, 64);
     ck_assert_str_eq(fake.names, "n18@0x90001 ");
     ck_assert_str_eq(fake.calls, "readdir 9 0;readdir 9 0x110001;readdir 9 0x120001;");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 3);
-    ck_assert_uint_eq(fs.dir_pages, 0);
+    close_after(fh, 3);
 }
 END_TEST
 
@@ -145,43 +151,34 @@ END_TEST
 
 START_TEST(who_goes_on_with_attributes_gets_them)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(2, false);
 
-    fake.at_once = true;
-    page(2, 16, false);
     read_dir(fh, 0, 64);
     page(1, 18, true);
     read_dir(fh, 0x88001, 64);
     ck_assert_str_eq(fake.names, "n18@0x90001+ ");
     ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0x110001;readdir 9 0x110001 plus;");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 3);
+    close_after(fh, 3);
 }
 END_TEST
 
 START_TEST(several_pages_of_names_are_under_way)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(4, false);
 
-    fake.at_once = true;
-    page(4, 16, false);
     read_dir(fh, 0, 64); /* with "." and ".." all of the first page */
     fake.calls[0] = '\0';
     read_names(fh, 0x98001, 1); /* the second; behind it three */
     ck_assert_uint_eq(fake.page_bytes, 128 * KIB);
     ck_assert_str_eq(fake.calls, "readdir 9 0x130001;readdir 9 0x130001;readdir 9 0x130001;");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 5);
-    ck_assert_uint_eq(fs.dir_pages, 0);
+    close_after(fh, 5);
 }
 END_TEST
 
 START_TEST(many_open_directories_have_a_page_in_advance_each)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(4, false);
 
-    fake.at_once = true;
-    page(4, 16, false);
     fs.dir_pages = FS_DIR_PAGES_DEEP;
     read_dir(fh, 0, 64);
     fake.calls[0] = '\0';
@@ -213,25 +210,20 @@ END_TEST
 
 START_TEST(rewinding_asks_again)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(3, true);
 
-    fake.at_once = true;
-    page(3, 16, true);
     read_dir(fh, 0, 3);
     read_dir(fh, 0, 64);
     ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001+ n17@0x88001+ n18@0x90001+ ");
     ck_assert_str_eq(fake.calls, "readdir 9 0 plus;readdir 9 0 plus;");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 2);
+    close_after(fh, 2);
 }
 END_TEST
 
 START_TEST(the_page_behind_is_asked_for_in_advance)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(4, false);
 
-    fake.at_once = true;
-    page(4, 16, false);
     read_names(fh, 0, 4);
     ck_assert_str_eq(fake.calls, "readdir 9 0;readdir 9 0x130001;");
     page(4, 16, true);
@@ -248,25 +240,20 @@ END_TEST
 
 START_TEST(a_seek_forgets_what_was_asked_for_in_advance)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(4, false);
 
-    fake.at_once = true;
-    page(4, 16, false);
     read_names(fh, 0, 4);
     read_names(fh, 0, 3);
     ck_assert_str_eq(fake.names, ".@0x1 ..@0x2 n16@0x80001 ");
     ck_assert_str_eq(fake.calls, "readdir 9 0;readdir 9 0x130001;readdir 9 0;readdir 9 0x130001;");
-    close_dir(fh);
-    ck_assert_uint_eq(fake.page_done, 4);
+    close_after(fh, 4);
 }
 END_TEST
 
 START_TEST(a_directory_closed_early_outlives_what_is_under_way)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(4, false);
 
-    fake.at_once = true;
-    page(4, 16, false);
     read_names(fh, 0, 4);
     fake.at_once = false;
     read_names(fh, 0x88001, 1);
@@ -330,10 +317,8 @@ END_TEST
 
 START_TEST(an_entry_that_did_not_fit_is_told_as_it_is_when_it_goes)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(4, true);
 
-    fake.at_once = true;
-    page(4, 16, true);
     read_dir(fh, 0, 3); /* n17 was read from the page and did not fit */
     fake.changed = true;
     read_dir(fh, 0x80001, 2);
@@ -345,10 +330,8 @@ END_TEST
 /* The kernel takes up names with what it has been told of all names by then. */
 START_TEST(names_that_the_kernel_had_yet_to_take_up_when_all_were_outdated_are_outdated_again)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(4, true);
 
-    fake.at_once = true;
-    page(4, 16, true);
     read_dir(fh, 0, 3);
     fs_dirs_overtaken(&fs);
     ck_assert_uint_eq(fake.names_expired, 0);
@@ -366,10 +349,8 @@ END_TEST
 
 START_TEST(who_lists_names_only_outdates_none)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(4, true);
 
-    fake.at_once = true;
-    page(4, 16, true);
     read_names(fh, 0, 3);
     fs_dirs_overtaken(&fs);
     ck_assert_ptr_null(fake.timer);
@@ -460,10 +441,8 @@ END_TEST
 /* An empty reply would be the end of the directory. */
 START_TEST(without_memory_for_a_reply_a_directory_is_not_empty)
 {
-    uint64_t fh = open_dir();
+    uint64_t fh = open_with(4, true);
 
-    fake.at_once = true;
-    page(4, 16, true);
     fake.dir_status = -ENOMEM;
     read_dir(fh, 0, 3);
     ck_assert_str_eq(fake.reply, "err -12");
