@@ -31,6 +31,11 @@ static void lose_session(void)
     bed_spin(&bed, 250 * NS_PER_MS);
 }
 
+static void expect_eio(struct bed_op *op)
+{
+    ck_assert_int_eq(err_to_errno(bed_wait(&bed, op)), EIO);
+}
+
 START_TEST(a_report_of_before_is_no_error_of_what_is_written_in_it)
 {
     struct core_file *f = bed_create(&bed, c, "small");
@@ -81,12 +86,25 @@ START_TEST(what_was_asked_by_an_open_of_before_is_an_io_error)
     bed_op_init(&locked);
     core_lock(c, &locked.q, f, &lock, false);
     lose_session();
-    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &cut)), EIO);
-    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &locked)), EIO);
+    expect_eio(&cut);
+    expect_eio(&locked);
     bed_expect_durable(&bed, "f", data, 100);
     core_release(c, f);
 }
 END_TEST
+
+static void write_later(struct bed_op *op, struct core_file *f, uint64_t offset,
+                        const struct iovec *iov)
+{
+    bed_op_init(op);
+    core_write(c, &op->q, f, offset, iov, 1, (uint32_t)iov->iov_len);
+}
+
+static void punch_later(struct bed_op *op, struct core_file *f)
+{
+    bed_op_init(op);
+    core_fallocate(c, &op->q, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, MIB);
+}
 
 static void make_dir(struct bed_op *op, const char *name)
 {
@@ -128,7 +146,7 @@ START_TEST(what_may_have_been_done_in_it_is_not_done_again)
         bed_spin(&bed, NS_PER_MS);
     bed.cluster.drop_replies = false;
     fake_mds_forget_sessions(&bed.cluster);
-    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &op)), EIO);
+    expect_eio(&op);
     ck_assert_uint_eq(bed.cluster.executed[RPC_OP_MKDIR], 1);
 }
 END_TEST
@@ -161,6 +179,16 @@ static void end_session(void)
     ck_assert_uint_eq(stats.sessions_lost, 1);
 }
 
+/* What targets hold is done before files are open in the next one. */
+static void end_session_before_opens(void)
+{
+    bed.cluster.hold_opens = true;
+    end_session();
+    fake_targets_release(&bed.cluster);
+    bed_spin(&bed, 50 * NS_PER_MS);
+    fake_release_removals(&bed.cluster);
+}
+
 /* What targets hold comes back with this: sent once more it would be in the next session, which
  * does not know whether it has been done. */
 static void refuse_held(int status)
@@ -189,11 +217,10 @@ START_TEST(a_write_without_a_lease_of_before_is_not_made_in_it)
     struct bed_op write;
 
     fake_targets_hold(&bed.cluster);
-    bed_op_init(&write);
-    core_write(c, &write.q, f, 0, &iov, 1, 5000);
+    write_later(&write, f, 0, &iov);
     end_session();
     refuse_held(-AIFS_EBUSY_SERVER);
-    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &write)), EIO);
+    expect_eio(&write);
     bed_expect_durable(&bed, "f", data, ROOM);
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 5000), 0); /* in the next one */
     core_release(c, f);
@@ -207,14 +234,12 @@ START_TEST(writes_of_before_that_shared_a_call_are_not_made_in_it)
     struct bed_op writes[2];
 
     fake_targets_hold(&bed.cluster);
-    for (unsigned k = 0; k < 2; k++) {
-        bed_op_init(&writes[k]);
-        core_write(c, &writes[k].q, f, k * 8192, &iov, 1, 5000);
-    }
+    for (unsigned k = 0; k < 2; k++)
+        write_later(&writes[k], f, k * 8192, &iov);
     end_session();
     refuse_held(-AIFS_EFENCED);
     for (unsigned k = 0; k < 2; k++)
-        ck_assert_int_eq(err_to_errno(bed_wait(&bed, &writes[k])), EIO);
+        expect_eio(&writes[k]);
     bed_expect_durable(&bed, "f", data, ROOM);
     core_release(c, f);
 }
@@ -226,11 +251,10 @@ START_TEST(a_hole_of_before_is_not_punched_in_it)
     struct bed_op punch;
 
     fake_targets_hold(&bed.cluster);
-    bed_op_init(&punch);
-    core_fallocate(c, &punch.q, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, MIB);
+    punch_later(&punch, f);
     end_session();
     refuse_held(-AIFS_EBUSY_SERVER);
-    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &punch)), EIO);
+    expect_eio(&punch);
     bed_expect_durable(&bed, "f", data, ROOM);
     core_release(c, f);
 }
@@ -244,14 +268,9 @@ START_TEST(the_end_of_a_write_of_before_is_not_told_by_its_open)
     struct bed_op write;
 
     fake_targets_hold(&bed.cluster);
-    bed_op_init(&write);
-    core_write(c, &write.q, f, 0, &iov, 1, 5000);
-    bed.cluster.hold_opens = true;
-    end_session();
-    fake_targets_release(&bed.cluster);
-    bed_spin(&bed, 50 * NS_PER_MS);
-    fake_release_removals(&bed.cluster);
-    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &write)), EIO);
+    write_later(&write, f, 0, &iov);
+    end_session_before_opens();
+    expect_eio(&write);
     core_release(c, f);
 }
 END_TEST
@@ -262,14 +281,9 @@ START_TEST(the_end_of_a_hole_of_before_is_not_told_by_its_open)
     struct bed_op punch;
 
     fake_targets_hold(&bed.cluster);
-    bed_op_init(&punch);
-    core_fallocate(c, &punch.q, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, MIB);
-    bed.cluster.hold_opens = true;
-    end_session();
-    fake_targets_release(&bed.cluster);
-    bed_spin(&bed, 50 * NS_PER_MS);
-    fake_release_removals(&bed.cluster);
-    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &punch)), EIO);
+    punch_later(&punch, f);
+    end_session_before_opens();
+    expect_eio(&punch);
     core_release(c, f);
 }
 END_TEST
@@ -283,15 +297,14 @@ START_TEST(a_cut_of_before_that_has_not_left_is_an_io_error)
     struct bed_op write, cut;
 
     fake_targets_hold(&bed.cluster);
-    bed_op_init(&write);
-    core_write(c, &write.q, f, 0, &iov, 1, 5000);
+    write_later(&write, f, 0, &iov);
     bed_spin(&bed, 50 * NS_PER_MS);
     bed_op_init(&cut);
     core_setattr(c, &cut.q, &set, f);
     end_session();
     refuse_held(-AIFS_EBUSY_SERVER);
-    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &write)), EIO);
-    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &cut)), EIO);
+    expect_eio(&write);
+    expect_eio(&cut);
     bed_expect_durable(&bed, "f", data, ROOM);
     core_release(c, f);
 }
@@ -379,14 +392,9 @@ START_TEST(a_hole_of_before_that_has_not_been_begun_is_not_punched_in_it)
 
     bed.cluster.oss[0].hold_commits = bed.cluster.oss[1].hold_commits = true;
     ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 5000), 0);
-    bed_op_init(&punch);
-    core_fallocate(c, &punch.q, f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, MIB);
-    bed.cluster.hold_opens = true;
-    end_session();
-    fake_targets_release(&bed.cluster);
-    bed_spin(&bed, 50 * NS_PER_MS);
-    fake_release_removals(&bed.cluster);
-    ck_assert_int_eq(err_to_errno(bed_wait(&bed, &punch)), EIO);
+    punch_later(&punch, f);
+    end_session_before_opens();
+    expect_eio(&punch);
     bed_expect_durable(&bed, "f", data, ROOM);
     core_release(c, f);
 }
