@@ -238,6 +238,14 @@ void rig_open(struct rig *r, const char *root)
         rig_client_init(r, i);
 }
 
+void rig_begin(struct rig *r, uint32_t n_targets, unsigned n_clients)
+{
+    rig_open(r, NULL);
+    rig_oss_start(r, 0, n_targets);
+    for (unsigned i = 0; i < n_clients; i++)
+        rig_client_open(r, i);
+}
+
 void rig_close_node(struct rig *r, struct rpc_node *node)
 {
     bool done = false;

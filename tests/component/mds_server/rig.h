@@ -118,6 +118,8 @@ struct rig {
 
 /* A new file system; or again in the directory of an earlier rig (root given). */
 void rig_open(struct rig *r, const char *root);
+/* A new one with server 0 and sessions of clients 0 to n_clients - 1. */
+void rig_begin(struct rig *r, uint32_t n_targets, unsigned n_clients);
 void rig_make_root(char *root, size_t size); /* a new directory, for rig_open() */
 void rig_mds_stop(struct rig *r);            /* in good order */
 void rig_mds_start(struct rig *r);
@@ -174,6 +176,7 @@ void rig_forget(struct rig_call *call);
 int rig_do(struct rig *r, unsigned client, unsigned op, const void *req, const void **ret_rep);
 const struct msg_inode_rep *rig_create(struct rig *r, unsigned client, const char *name,
                                        uint32_t open_flags);
+uint64_t rig_make(struct rig *r, unsigned client, const char *name); /* and closes it */
 const struct msg_inode_rep *rig_open_file(struct rig *r, unsigned client, uint64_t ino,
                                           uint32_t flags);
 void rig_close_file(struct rig *r, unsigned client, uint64_t ino, uint64_t open_id);

@@ -307,6 +307,15 @@ const struct msg_inode_rep *rig_create(struct rig *r, unsigned client, const cha
     return rep;
 }
 
+uint64_t rig_make(struct rig *r, unsigned client, const char *name)
+{
+    const struct msg_inode_rep *rep = rig_create(r, client, name, O_RDWR);
+    uint64_t ino = rep->inode.attr.ino;
+
+    rig_close_file(r, client, ino, rep->open_id);
+    return ino;
+}
+
 const struct msg_inode_rep *rig_open_file(struct rig *r, unsigned client, uint64_t ino,
                                           uint32_t flags)
 {

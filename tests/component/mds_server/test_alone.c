@@ -44,10 +44,7 @@ static void be_alone(unsigned client)
 
 static void setup(void)
 {
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 2);
-    for (unsigned i = 0; i < RIG_CLIENTS; i++)
-        rig_client_open(&rig, i);
+    rig_begin(&rig, 2, RIG_CLIENTS);
     dir = make(0, RPC_OP_MKDIR, KEY_ROOT_INO, "d");
     file = make(0, RPC_OP_MKNOD, dir, "f");
 }

@@ -18,14 +18,8 @@ static uint64_t open_ino, others[OTHERS];
 
 static void setup(void)
 {
-    const struct msg_inode_rep *rep;
-
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 2);
-    rig_client_open(&rig, 0);
-    rep = rig_create(&rig, 0, "f", O_RDWR);
-    file = rep->inode.attr.ino;
-    rig_close_file(&rig, 0, file, rep->open_id);
+    rig_begin(&rig, 2, 1);
+    file = rig_make(&rig, 0, "f");
     rig.shard.overlay_bytes = rig.shard.view_bytes = 1; /* nothing stays cached between calls */
     rig_restart(&rig);
     ck_ok(rig_reclaim(&rig, 0, 0, 0, 0, MSG_LEASE_NONE, 0));

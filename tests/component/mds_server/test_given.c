@@ -14,10 +14,7 @@ static struct rig_call held;
 
 static void setup(void)
 {
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 2);
-    rig_client_open(&rig, 0);
-    rig_client_open(&rig, 1);
+    rig_begin(&rig, 2, 2);
 }
 
 static void teardown(void)

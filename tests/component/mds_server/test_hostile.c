@@ -31,10 +31,7 @@ static void setup(void)
     const struct msg_inode_rep *rep;
 
     arena_init(&arena, 0);
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 2);
-    rig_client_open(&rig, 0);
-    rig_client_open(&rig, 1);
+    rig_begin(&rig, 2, 2);
     rig_client_connect(&rig, 2);
     dir = make(RPC_OP_MKDIR, "d", 040777);
     link_ino = make(RPC_OP_SYMLINK, "l", 0120777);

@@ -42,12 +42,8 @@ static void setup(void)
     struct msg_xattr_req x = {.name = str("user.k"), .value = str("v")};
     const void *any;
 
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 2);
-    rig_client_open(&rig, 0);
-    rep = rig_create(&rig, 0, "f", O_RDWR);
-    x.ino = file = rep->inode.attr.ino;
-    rig_close_file(&rig, 0, file, rep->open_id);
+    rig_begin(&rig, 2, 1);
+    x.ino = file = rig_make(&rig, 0, "f");
     ck_ok(rig_do(&rig, 0, RPC_OP_XATTR_SET, &x, NULL));
     ck_ok(rig_do(&rig, 0, RPC_OP_SYMLINK, &symlink, &any));
     rep = any;

@@ -6,24 +6,12 @@ static struct rig rig;
 
 static void setup(void)
 {
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 2);
-    for (unsigned i = 0; i < RIG_CLIENTS; i++)
-        rig_client_open(&rig, i);
+    rig_begin(&rig, 2, RIG_CLIENTS);
 }
 
 static void teardown(void)
 {
     rig_end(&rig);
-}
-
-static uint64_t make(const char *name)
-{
-    const struct msg_inode_rep *rep = rig_create(&rig, 0, name, O_RDWR);
-    uint64_t ino = rep->inode.attr.ino;
-
-    rig_close_file(&rig, 0, ino, rep->open_id);
-    return ino;
 }
 
 static void expect_open(struct rig_call *call, enum msg_lease lease)
@@ -38,7 +26,7 @@ static void expect_open(struct rig_call *call, enum msg_lease lease)
  * to give its lease back, so it is not kept waiting for that. */
 START_TEST(a_reader_that_becomes_a_writer_beside_others_keeps_its_lease_until_it_gives_it_back)
 {
-    uint64_t ino = make("f"), seq;
+    uint64_t ino = rig_make(&rig, 0, "f"), seq;
     struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
     struct rig_call mine = {0}, theirs = {0};
 
@@ -62,7 +50,7 @@ END_TEST
 /* Who reads on elsewhere has no lease from then on, and needs none to be asked for. */
 START_TEST(a_reader_that_becomes_the_only_writer_has_the_lease_when_it_is_alone)
 {
-    uint64_t ino = make("f"), other;
+    uint64_t ino = rig_make(&rig, 0, "f"), other;
     const struct msg_inode_rep *rep;
 
     rig_open_file(&rig, 0, ino, O_RDONLY);

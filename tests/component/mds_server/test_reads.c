@@ -7,15 +7,8 @@ static uint64_t ino;
 
 static void setup(void)
 {
-    const struct msg_inode_rep *rep;
-
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 2);
-    rig_client_open(&rig, 0);
-    rig_client_open(&rig, 1);
-    rep = rig_create(&rig, 0, "f", O_RDWR);
-    ino = rep->inode.attr.ino;
-    rig_close_file(&rig, 0, ino, rep->open_id);
+    rig_begin(&rig, 2, 2);
+    ino = rig_make(&rig, 0, "f");
     rig_pass(&rig, 1000);
 }
 

@@ -18,10 +18,7 @@ static void teardown(void)
 
 static void setup(void)
 {
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 2);
-    rig_client_open(&rig, 0);
-    rig_client_open(&rig, 1);
+    rig_begin(&rig, 2, 2);
 }
 
 START_TEST(opens_and_leases_come_back_by_reclaim)
@@ -120,12 +117,10 @@ static bool is_fenced(void *session)
  */
 START_TEST(what_an_evicted_session_may_read_from_its_cache_is_not_changed_after_a_restart_either)
 {
-    const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
-    uint64_t ino = rep->inode.attr.ino, reader = rig.client[1].session;
+    uint64_t ino = rig_make(&rig, 0, "f"), reader = rig.client[1].session;
     struct msg_setattr_req cut = {.ino = ino, .set = MSG_SET_SIZE, .size = 7};
     struct rig_call before = {0}, after = {0};
 
-    rig_close_file(&rig, 0, ino, rep->open_id);
     rig_open_file(&rig, 1, ino, O_RDONLY);
     rig.client[1].release = false;
     rig_send(&rig, 0, 1, &before, RPC_OP_SETATTR, &cut);
@@ -156,9 +151,7 @@ START_TEST(an_evicted_session_whose_file_waits_for_a_server_delays_no_restart_la
     rig_oss_start(&rig, 1, 1);
     rep = rig_create(&rig, 1, "large", O_RDWR);
     rig_grow(&rig, 1, rep->inode.attr.ino, rep->open_id, 8u << 20);
-    rep = rig_create(&rig, 0, "f", O_RDWR);
-    cut.ino = ino = rep->inode.attr.ino;
-    rig_close_file(&rig, 0, ino, rep->open_id);
+    cut.ino = ino = rig_make(&rig, 0, "f");
     rig_open_file(&rig, 1, ino, O_RDONLY);
     rig.oss[1].alive = false;
     rig_pass(&rig, 3000);

@@ -8,10 +8,7 @@ static struct rig rig;
 
 static void setup(void)
 {
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 1);
-    rig_client_open(&rig, 0);
-    rig_client_open(&rig, 1);
+    rig_begin(&rig, 1, 2);
 }
 
 static void teardown(void)

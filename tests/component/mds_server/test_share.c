@@ -8,24 +8,12 @@ static struct rig rig;
 
 static void setup(void)
 {
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 2);
-    rig_client_open(&rig, 0);
-    rig_client_open(&rig, 1);
+    rig_begin(&rig, 2, 2);
 }
 
 static void teardown(void)
 {
     rig_end(&rig);
-}
-
-static uint64_t make(const char *name)
-{
-    const struct msg_inode_rep *rep = rig_create(&rig, 0, name, O_RDWR);
-    uint64_t ino = rep->inode.attr.ino;
-
-    rig_close_file(&rig, 0, ino, rep->open_id);
-    return ino;
 }
 
 START_TEST(the_creator_gets_a_write_lease)
@@ -40,7 +28,7 @@ END_TEST
 
 START_TEST(readers_share_read_leases_without_a_recall)
 {
-    uint64_t ino = make("f");
+    uint64_t ino = rig_make(&rig, 0, "f");
 
     ck_assert_int_eq(rig_open_file(&rig, 0, ino, O_RDONLY)->inode.lease, MSG_LEASE_READ);
     ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_RDONLY)->inode.lease, MSG_LEASE_READ);
@@ -73,7 +61,7 @@ END_TEST
 
 START_TEST(a_writer_recalls_readers)
 {
-    uint64_t ino = make("f");
+    uint64_t ino = rig_make(&rig, 0, "f");
 
     rig_open_file(&rig, 0, ino, O_RDONLY);
     ck_assert_int_eq(rig_open_file(&rig, 1, ino, O_WRONLY)->inode.lease, MSG_LEASE_NONE);
@@ -84,7 +72,7 @@ END_TEST
 /* The answer that says so may be lost, and the word that the first one is to be given back, too. */
 START_TEST(a_better_lease_that_is_told_while_the_first_is_taken_back_is_taken_back_too)
 {
-    uint64_t ino = make("f");
+    uint64_t ino = rig_make(&rig, 0, "f");
     struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
     struct rig_call call = {0};
     const struct msg_inode_rep *rep;
@@ -218,7 +206,7 @@ END_TEST
 START_TEST(a_name_that_is_replaced_while_its_writer_is_asked_is_what_it_is_by_then)
 {
     const struct msg_inode_rep *rep = rig_create(&rig, 0, "f", O_RDWR);
-    uint64_t old = rep->inode.attr.ino, open_id = rep->open_id, new = make("g");
+    uint64_t old = rep->inode.attr.ino, open_id = rep->open_id, new = rig_make(&rig, 0, "g");
     struct msg_name_req look = {.parent = KEY_ROOT_INO, .name = str("f")};
     struct msg_rename_req move = {
         .parent = KEY_ROOT_INO, .name = str("g"), .new_parent = KEY_ROOT_INO, .new_name = str("f")};
@@ -241,7 +229,7 @@ END_TEST
 
 START_TEST(a_repeated_open_is_the_same_open)
 {
-    uint64_t ino = make("f"), open_id;
+    uint64_t ino = rig_make(&rig, 0, "f"), open_id;
     struct msg_open_req req = {.ino = ino, .flags = O_RDWR};
     const struct msg_inode_rep *rep = rig_open_file(&rig, 0, ino, O_RDWR);
     struct rig_call call = {0};
@@ -530,8 +518,8 @@ START_TEST(an_open_by_name_opens_what_is_there_and_makes_nothing)
     uint64_t ino, other, open_id;
 
     ck_assert_int_eq(rig_do(&rig, 0, RPC_OP_CREATE, &req, NULL), -ENOENT);
-    ino = make("f");
-    other = make("g");
+    ino = rig_make(&rig, 0, "f");
+    other = rig_make(&rig, 0, "g");
     ck_ok(rig_do(&rig, 0, RPC_OP_CREATE, &req, &any));
     rep = any;
     ck_assert(!rep->created);

@@ -8,10 +8,7 @@ static struct rig_call late; /* under way until the end of a test */
 
 static void setup(void)
 {
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 1);
-    for (unsigned i = 0; i < RIG_CLIENTS; i++)
-        rig_client_open(&rig, i);
+    rig_begin(&rig, 1, RIG_CLIENTS);
 }
 
 static void teardown(void)

@@ -11,10 +11,7 @@ static struct rig_call change;
 
 static void setup(void)
 {
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 2);
-    for (unsigned i = 0; i < RIG_CLIENTS; i++)
-        rig_client_open(&rig, i);
+    rig_begin(&rig, 2, RIG_CLIENTS);
 }
 
 static void teardown(void)
@@ -57,15 +54,6 @@ static uint64_t make_dir(unsigned client, const char *name)
     return rep->inode.attr.ino;
 }
 
-static uint64_t make_file(unsigned client, const char *name)
-{
-    const struct msg_inode_rep *rep = rig_create(&rig, client, name, O_RDWR);
-    uint64_t ino = rep->inode.attr.ino;
-
-    rig_close_file(&rig, client, ino, rep->open_id);
-    return ino;
-}
-
 /* MKDIR of name, begun and not waited for. */
 static void begin_mkdir(unsigned client, uint64_t dir, const char *name)
 {
@@ -89,7 +77,7 @@ static unsigned told(unsigned client, uint64_t ino)
 
 START_TEST(an_answer_comes_with_a_lease_on_directory_and_inode)
 {
-    make_file(0, "f");
+    rig_make(&rig, 0, "f");
     ck_ok(lookup(1, KEY_ROOT_INO, "f"));
     ck_assert_uint_eq(kept(), RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR);
     ck_assert_int_eq(lookup(1, KEY_ROOT_INO, "none"), -ENOENT);
@@ -157,7 +145,7 @@ static bool told_of_owner(uint64_t ino, const struct msg_setattr_req *req)
 
 START_TEST(who_is_told_hears_whether_the_owner_changes)
 {
-    uint64_t file = make_file(0, "f"), dir = make_dir(0, "d");
+    uint64_t file = rig_make(&rig, 0, "f"), dir = make_dir(0, "d");
     struct msg_setattr_req mode = {.ino = file, .set = MSG_SET_MODE, .mode = 0640};
     struct msg_setattr_req same = {.ino = file, .set = MSG_SET_UID};
     struct msg_setattr_req owner = {.ino = file, .set = MSG_SET_UID, .uid = 5};
@@ -196,7 +184,7 @@ static void change_twice(const struct msg_setattr_req *first, unsigned client, u
  */
 START_TEST(who_is_told_hears_of_an_owner_that_another_change_makes_and_this_one_takes_back)
 {
-    uint64_t file = make_file(0, "f");
+    uint64_t file = rig_make(&rig, 0, "f");
     struct msg_setattr_req give = {.ino = file, .set = MSG_SET_UID, .uid = 5};
     struct msg_setattr_req back = {.ino = file, .set = MSG_SET_UID};
     unsigned owners = 0;
@@ -211,7 +199,7 @@ END_TEST
 
 START_TEST(who_may_change_a_file_only_when_his_turn_comes_waits_for_its_leases_then)
 {
-    uint64_t file = make_file(0, "f");
+    uint64_t file = rig_make(&rig, 0, "f");
     struct msg_setattr_req mode = {.ino = file, .set = MSG_SET_MODE, .mode = 0600};
     struct msg_setattr_req give = {.ino = file, .set = MSG_SET_UID, .uid = 5};
     struct msg_setattr_req cut = {
@@ -250,7 +238,7 @@ END_TEST
 
 START_TEST(attributes_of_a_file_that_another_writes_are_not_kept)
 {
-    uint64_t ino = make_file(0, "f"), open_id;
+    uint64_t ino = rig_make(&rig, 0, "f"), open_id;
 
     ck_ok(getattr(1, ino));
     ck_assert_uint_eq(kept(), RPC_FLAG_KEPT_INODE);
@@ -529,7 +517,7 @@ START_TEST(a_rename_answers_with_both_inodes)
     struct msg_rename_req req = {
         .parent = KEY_ROOT_INO, .new_parent = KEY_ROOT_INO, .name = str("a"), .new_name = str("b")};
     struct msg_link_req link = {.new_parent = KEY_ROOT_INO, .new_name = str("b2")};
-    uint64_t a = make_file(0, "a"), b = make_file(0, "b");
+    uint64_t a = rig_make(&rig, 0, "a"), b = rig_make(&rig, 0, "b");
     const struct msg_inode_rep *rep;
     const void *any;
 

@@ -13,10 +13,7 @@ static void teardown(void)
 
 static void setup(void)
 {
-    rig_open(&rig, NULL);
-    rig_oss_start(&rig, 0, 2);
-    rig_client_open(&rig, 0);
-    rig_client_open(&rig, 1);
+    rig_begin(&rig, 2, 2);
 }
 
 #define FORGOTTEN_MS 62000 /* after a close */
