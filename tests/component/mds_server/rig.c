@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "mds/cluster/cluster.h"
@@ -324,4 +325,17 @@ int rig_main(const char *name, void (*add)(TCase *t))
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+unsigned rig_lines_with(const char *path, const char *text)
+{
+    char line[512];
+    unsigned n = 0;
+    FILE *f = fopen(path, "re");
+
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof line, f))
+        n += strstr(line, text) != NULL;
+    fclose(f);
+    return n;
 }

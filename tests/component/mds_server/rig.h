@@ -128,6 +128,7 @@ bool rig_grace_over(void *arg);    /* a struct rig; for rig_until() */
 void rig_close(struct rig *r);     /* stops; keeps the directory */
 void rig_remove(const char *root); /* the directory */
 void rig_end(struct rig *r);       /* both */
+unsigned rig_lines_with(const char *path, const char *text); /* of a log */
 
 /* Runs what can run without time passing, until the condition holds; false: there is nothing more
  * to run, here and on the server's threads. */

@@ -302,19 +302,6 @@ START_TEST(a_server_that_is_gone_is_removed_and_its_lost_targets_stay)
 }
 END_TEST
 
-static unsigned lines_with(const char *path, const char *text)
-{
-    char line[512];
-    unsigned n = 0;
-    FILE *f = fopen(path, "re");
-
-    ck_assert_ptr_nonnull(f);
-    while (fgets(line, sizeof line, f))
-        n += strstr(line, text) != NULL;
-    fclose(f);
-    return n;
-}
-
 START_TEST(what_is_refused_is_said_once_though_its_server_asks_every_second)
 {
     char path[160];
@@ -326,7 +313,7 @@ START_TEST(what_is_refused_is_said_once_though_its_server_asks_every_second)
     rig.oss[0].disks = 1; /* so soon that the one that lived there still counts as online */
     rig_oss_start(&rig, 0, 1);
     rig_pass(&rig, 8000);
-    ck_assert_uint_eq(lines_with(path, "refused. Is its disk mounted?"), 1);
+    ck_assert_uint_eq(rig_lines_with(path, "refused. Is its disk mounted?"), 1);
     ck_ok(rig_admin(&rig, RPC_OP_STATUS, NULL, &any));
     ck_assert_uint_eq(((const struct msg_status_rep *)any)->n_refused, 1);
 }

@@ -28,19 +28,6 @@ static void teardown(void)
     rig_end(&rig);
 }
 
-static unsigned lines_with(const char *text)
-{
-    char line[512];
-    unsigned n = 0;
-    FILE *f = fopen(log_path, "re");
-
-    ck_assert_ptr_nonnull(f);
-    while (fgets(line, sizeof line, f))
-        n += strstr(line, text) != NULL;
-    fclose(f);
-    return n;
-}
-
 /* Puts what nobody can read under a key; the server stands still. */
 static void damage_in(struct store *s, const struct key *k)
 {
@@ -117,7 +104,7 @@ START_TEST(a_damaged_item_is_said_once_and_those_behind_it_are_done)
     rig_pass(&rig, 130000); /* every queue has been looked at again */
     ck_assert(rig_has(&rig, i.queue, first));
     snprintf(text, sizeof text, "key %02x%016llx", (unsigned)i.queue, (unsigned long long)first);
-    ck_assert_uint_eq(lines_with(text), 1);
+    ck_assert_uint_eq(rig_lines_with(log_path, text), 1);
 }
 END_TEST
 
@@ -146,9 +133,9 @@ START_TEST(many_damaged_items_do_not_hide_those_behind_them)
         rig_pass(&rig, 1000);
     }
     snprintf(name, sizeof name, "key 28%016llxab", (unsigned long long)first);
-    ck_assert_uint_eq(lines_with(name), 1);
-    ck_assert_uint_eq(lines_with("more than 256 items"), 1);
-    ck_assert_uint_eq(lines_with("queue 0x28"), 257);
+    ck_assert_uint_eq(rig_lines_with(log_path, name), 1);
+    ck_assert_uint_eq(rig_lines_with(log_path, "more than 256 items"), 1);
+    ck_assert_uint_eq(rig_lines_with(log_path, "queue 0x28"), 257);
 }
 END_TEST
 
