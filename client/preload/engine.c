@@ -300,6 +300,8 @@ static bool has_room(const struct iovec *iov, int n_iov)
     for (int k = 0; k < n_iov; k++) {
         uint8_t *at = iov[k].iov_base;
 
+        if (iov[k].iov_len == 0)
+            continue;
         if (!may_store(at) || !may_store(at + iov[k].iov_len - 1))
             return false;
     }
