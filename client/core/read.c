@@ -240,7 +240,8 @@ static void stream_goes_on(struct core_file *f)
     c->n_streams++;
 }
 
-static uint32_t streams_alive(const struct core *c)
+/* Those that rest are left out from here on. */
+static uint32_t streams_alive(struct core *c)
 {
     const uint64_t now = reactor_now_ns(c->reactor);
 
@@ -271,7 +272,7 @@ static uint64_t readahead_max(const struct core_inode *i)
 /* Streams that are read at the same time share what one alone would have: together they keep the
  * stripes busy, and what comes early for one comes late for another. Two blocks are left to each.
  */
-static uint64_t stream_max(const struct core_file *f)
+static uint64_t stream_max(struct core_file *f)
 {
     const uint64_t max = readahead_max(f->inode), block = stripe_block_bytes(&f->inode->layout);
     const uint32_t n = streams_alive(f->inode->core) + list_empty(&f->streaming);

@@ -194,7 +194,7 @@ static void req_land(struct req *r, struct net_rx *rx)
 }
 
 /*
- * No more of this link for now: too much is being served, or the peer does not take its answers.
+ * Nothing more is read of a link while too much is being served, or its peer does not take answers.
  * The latter only of who has connected to us, and whose answers we read always: two ends that both
  * waited for the other to read would wait for ever. One of its requests is there to wake us up
  * (req_put()).
