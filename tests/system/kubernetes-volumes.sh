@@ -62,6 +62,24 @@ done
 : >"$T/raced"
 wait "$racer"
 
+# a directory has more than one name: kubelet's own may be a symbolic link, and slashes are what they are
+ln -s "$pods" "$T/linked"
+mounts_of() { findmnt -nro TARGET | grep -c "^${pods// /\\\\x20}/$1\$"; }
+for name in "$T/linked/d" "$pods/d" "$T/linked//d/" "$T/linked/../linked/d"; do
+    call Success mount "$name" "$(volume data)"
+    [ "$(mounts_of d)" = 1 ] || fail "$name: $(mounts_of d) mounts upon each other: $(findmnt -nro TARGET)"
+    stats "$name" "$well"
+done
+call Success unmount "$T/linked/d/"
+[ "$(mounts_of d)" = 0 ] || fail "unmounted by another name: it is still there"
+[ ! -e "$pods/d" ] || fail "the directory of d is still there"
+call Success unmount "$T/linked/d/"
+call Failure unmount relative
+ln -s "$pods/a" "$T/link-to-volume"
+call Failure mount "$T/link-to-volume" "$(volume data)"
+call Failure mount / "$(volume data)"
+call Failure mount "$pods/.." "$(volume data)"
+
 # what must not be
 call Failure mount "$pods/c" "$(volume ../etc)"
 call Failure mount "$pods/c" "$(volume /etc)"
