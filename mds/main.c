@@ -13,6 +13,7 @@
 #include "common/base/err.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/standard.h"
 #include "common/fault/fault.h"
 #include "common/net/device.h"
 #include "mds/server.h"
@@ -109,6 +110,7 @@ int main(int argc, char **argv)
     struct conf *c;
     int rc;
 
+    standard_open();
     keep_memory();
     log_set_program("aifs-mds");
     if (fault_arm_from_env() < 0) {
@@ -122,7 +124,7 @@ int main(int argc, char **argv)
     if (conf_is_asked(argc, argv, "--version")) {
         printf("aifs-mds %s\n", AIFS_VERSION);
         conf_destroy(c);
-        return 0;
+        return standard_end("aifs-mds");
     }
     if (conf_is_asked(argc, argv, "--help")) {
         printf("Usage: aifs-mds [--config FILE] [--OPTION=VALUE ...]\n"
@@ -130,7 +132,7 @@ int main(int argc, char **argv)
                "is\n" DEFAULT_FILE ", which need not exist.\n\n");
         conf_print_help(c, stdout);
         conf_destroy(c);
-        return 0;
+        return standard_end("aifs-mds");
     }
     if (load(c, argc, argv) < 0 || limit_devices(c) < 0 || set_logging(c) < 0) {
         conf_destroy(c);

@@ -21,6 +21,7 @@
 #include "common/base/err.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/base/standard.h"
 #include "common/fault/fault.h"
 #include "common/net/device.h"
 #include "common/rt/notify.h"
@@ -78,11 +79,11 @@ static int load_conf(struct server *v, int argc, char **argv)
                "An object storage server of an aifs file system. Its configuration file, unless "
                "told, is\n" DEFAULT_FILE ", which need not exist.\n\n");
         conf_print_help(v->oss.conf, stdout);
-        exit(0);
+        exit(standard_end("aifs-oss"));
     }
     if (conf_is_asked(argc, argv, "--version")) {
         printf("aifs-oss %s\n", AIFS_VERSION);
-        exit(0);
+        exit(standard_end("aifs-oss"));
     }
     rc = conf_load_daemon(v->oss.conf, DEFAULT_FILE, argc, argv, v->err, sizeof v->err);
     if (!rc)
@@ -381,6 +382,7 @@ int main(int argc, char **argv)
     static struct server v;
     int rc;
 
+    standard_open();
     block_signals();
     rc = load_conf(&v, argc, argv);
     if (rc) {

@@ -12,6 +12,7 @@
 
 #include "client/mount/mount.h"
 #include "common/base/log.h"
+#include "common/base/standard.h"
 #include "common/fault/fault.h"
 
 static int fail(int code, const char *text)
@@ -63,6 +64,7 @@ int main(int argc, char **argv)
     char err[MOUNT_ERROR_BYTES] = "";
     int code;
 
+    standard_open();
     base = base ? base + 1 : argv[0];
     if (strcmp(base, "umount.aifs") == 0 || strcmp(base, "umount.fuse.aifs") == 0)
         return mount_umount_main(argc, argv);
@@ -74,10 +76,10 @@ int main(int argc, char **argv)
     code = mount_parse(&m, argc, argv, err, sizeof(err));
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         mount_usage(&m);
-        code = MOUNT_OK;
+        code = standard_end("aifs-mount") ? MOUNT_SYSTEM : MOUNT_OK;
     } else if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
         printf("aifs-mount %s\n", AIFS_VERSION);
-        code = MOUNT_OK;
+        code = standard_end("aifs-mount") ? MOUNT_SYSTEM : MOUNT_OK;
     } else if (code != MOUNT_OK) {
         code = fail(code, err);
     } else {

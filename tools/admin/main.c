@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/err.h"
 #include "common/base/log.h"
+#include "common/base/standard.h"
 #include "common/base/text.h"
 #include "tools/admin/admin.h"
 
@@ -223,10 +225,6 @@ static int run(struct admin *a, const struct admin_command *c, int argc, char **
         argc = admin_options(NULL, 0, argc, argv);
     rc = argc < 0 ? ADMIN_USAGE : c->run(a, argc, argv);
     admin_disconnect(a);
-    if (fflush(stdout) != 0 && rc == ADMIN_OK) {
-        admin_error("cannot write the result: %m");
-        rc = ADMIN_FAILED;
-    }
     return rc;
 }
 
@@ -257,13 +255,25 @@ static int choose(struct admin *a, int n, char **argv)
     return unknown(argv[0], n > 1 ? argv[1] : NULL);
 }
 
+/* The exit status, unless what was to be told could not be. */
+static int end_output(int rc)
+{
+    int err = standard_flush();
+
+    if (err == 0 || rc != ADMIN_OK)
+        return rc;
+    admin_error("cannot write the result: %s", err_text(err));
+    return ADMIN_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     struct admin a = {.config = environment("AIFS_CONFIG"),
                       .mds = environment("AIFS_MDS"),
                       .key_file = environment("AIFS_KEY_FILE")};
-    int n;
+    int n, rc;
 
+    standard_open();
     log_set_program("aifs-admin");
     log_set_level(LOG_LEVEL_ERROR);
     argv++;
@@ -273,5 +283,6 @@ int main(int argc, char **argv)
     n = global_options(&a, argc - 1, argv);
     if (a.quiet)
         admin_say_little();
-    return admin_end(n < 0 ? ADMIN_USAGE : choose(&a, n, argv));
+    rc = n < 0 ? ADMIN_USAGE : choose(&a, n, argv);
+    return admin_end(end_output(rc));
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "common/base/standard.h"
 #include "common/base/text.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/roofline.h"
@@ -151,12 +152,24 @@ static int run_scenario(struct bench *b, const struct bench_scenario *s, int arg
     return rc;
 }
 
+/* The exit status, unless what was to be told could not be. */
+static int end_output(int rc)
+{
+    int err = standard_flush();
+
+    if (err == 0 || rc != 0)
+        return rc;
+    bench_error("cannot write to standard output: %s", strerror(-err));
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     static struct bench b;
     bool want_help = false;
     int left = 0;
 
+    standard_open();
     log_set_program("aifs-bench");
     log_set_level(LOG_LEVEL_WARN);
     for (int i = 1; i < argc; i++) {
@@ -172,7 +185,7 @@ int main(int argc, char **argv)
             want_help = true;
         else if (!strcmp(argv[i], "--version")) {
             printf("aifs-bench " AIFS_VERSION "\n");
-            return 0;
+            return end_output(0);
         } else
             argv[left++] = argv[i];
     }
@@ -180,9 +193,9 @@ int main(int argc, char **argv)
         if (strcmp(argv[0], scenarios[i]->name) != 0)
             continue;
         if (!want_help)
-            return run_scenario(&b, scenarios[i], left - 1, argv + 1);
+            return end_output(run_scenario(&b, scenarios[i], left - 1, argv + 1));
         help(scenarios[i]);
-        return 0;
+        return end_output(0);
     }
     if (left > 0 && !want_help)
         bench_error("there is no scenario %s", argv[0]);
@@ -190,5 +203,5 @@ int main(int argc, char **argv)
         bench_error("say which scenario (see --help)");
     if (want_help || !b.json)
         help(NULL);
-    return want_help ? 0 : 2;
+    return want_help ? end_output(0) : 2;
 }
