@@ -102,16 +102,24 @@ static void target_refused(struct oss_target *t, uint32_t instead_of)
     t->instead_of = instead_of;
 }
 
+/* One that has a number from before is another server's now: it was copied, or that one is not
+ * known to have lost it. */
 static void target_not_taken(struct oss_target *t, bool refused)
 {
-    bool no_pool = !t->id && !refused;
+    bool not_taken = !t->id && !refused;
+    uint32_t was = chunk_store_super(t->store)->target_id;
 
-    if (no_pool && !t->no_pool)
+    if (not_taken && !t->not_taken && was)
+        LOG_ERROR("oss",
+                  "%s: another server serves target %u: it is not served here. Is this a copy of "
+                  "it? If not, it is taken when that server does not have it any more",
+                  chunk_store_path(t->store), was);
+    else if (not_taken && !t->not_taken)
         LOG_ERROR("oss",
                   "%s: the metadata server does not take it: is there a pool %s (aifs-admin pool "
                   "list)?",
                   chunk_store_path(t->store), t->pool);
-    t->no_pool = no_pool;
+    t->not_taken = not_taken;
 }
 
 static int register_targets(struct oss_cluster *c, const struct msg_register_rep *rep)

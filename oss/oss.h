@@ -47,7 +47,7 @@ struct oss_target {
     struct chunk_store *store;
     uint32_t id;         /* 0: the cluster has not numbered it yet, or has refused it */
     uint32_t instead_of; /* refused: the target that lived here; 0: not refused */
-    bool no_pool;        /* not taken, and nobody lived here: its pool does not exist */
+    bool not_taken;      /* and nobody lived here: no such pool, or another server has it */
     bool away;           /* its directory is not where it was: not served */
     bool returns;        /* away, and there again: being given the fences it lacks */
     struct oss_look look;

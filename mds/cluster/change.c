@@ -43,11 +43,16 @@ uint32_t change_target_id(const struct cluster_map *m, const struct uuid *uuid)
     return t ? t->id : 0;
 }
 
-uint32_t change_serving_id(const struct cluster_map *m, const struct uuid *uuid)
+uint32_t change_serving_id(const struct cluster_map *m, uint32_t node, const struct uuid *uuid)
 {
     const struct map_target *t = target_by_uuid(m, uuid);
 
-    return t && !t->given_up ? t->id : 0;
+    return t && !t->given_up && t->node == node ? t->id : 0;
+}
+
+static bool is_elsewhere(const struct map_target *t, uint32_t node)
+{
+    return t->node != node && t->state == MAP_TARGET_ONLINE;
 }
 
 static uint32_t next_node_id(const struct cluster_map *m)
@@ -325,6 +330,16 @@ static bool has_good_pool(const struct cluster_map *m, const struct msg_register
     return false;
 }
 
+bool change_would_take(const struct cluster_map *m, const struct msg_register_req *req, uint32_t i,
+                       uint32_t node)
+{
+    const struct map_target *t = target_by_uuid(m, &req->targets[i].uuid);
+
+    if (t)
+        return !t->given_up && t->node != node && !is_elsewhere(t, node);
+    return !change_instead_of(m, req, i) && change_pool_exists(m, &req->targets[i]);
+}
+
 int change_register(struct cluster_map *m, const struct msg_register_req *req)
 {
     bool changed = false, has_other = has_good_pool(m, req);
@@ -337,8 +352,8 @@ int change_register(struct cluster_map *m, const struct msg_register_req *req)
     for (uint32_t i = 0; rc == 0 && i < req->n_targets; i++) {
         struct map_target *t = target_by_uuid(m, &req->targets[i].uuid);
 
-        if (t && t->given_up)
-            continue; /* too late: what has been removed meanwhile is still on it */
+        if (t && (t->given_up || is_elsewhere(t, node.id)))
+            continue; /* given up: too late, what has been removed meanwhile is still on it */
         if (t) {
             changed = keep_path(t, req->targets[i].path) || changed;
             changed = t->node != node.id || t->state != MAP_TARGET_ONLINE || changed;

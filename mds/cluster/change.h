@@ -31,6 +31,10 @@ int change_self(struct cluster_map *m, const struct change_self *self) MUST_USE;
  * the server is known by its uuid, or by an address, since one that misses its only disk has a new
  * uuid) that the server does not have any more: most likely a disk is not mounted, and files would
  * go below its mount point. A server that has nothing else is not taken into the map either.
+ *
+ * A target that is online in another server stays there: this one has a copy of it, or has it so
+ * soon after the other that the other is not known to be gone. Two that serve it would show two
+ * states of the same files, and write to both.
  */
 int change_register(struct cluster_map *m, const struct msg_register_req *req) MUST_USE;
 bool change_pool_exists(const struct cluster_map *m, const struct msg_target_stat *s);
@@ -74,7 +78,10 @@ uint32_t change_known_as(const struct cluster_map *m, const struct msg_register_
 /* Id of the node or target with this uuid; 0: none. */
 uint32_t change_node_id(const struct cluster_map *m, const struct uuid *uuid);
 uint32_t change_target_id(const struct cluster_map *m, const struct uuid *uuid);
-uint32_t change_serving_id(const struct cluster_map *m,
-                           const struct uuid *uuid); /* 0 also: it is given up */
+/* 0 also: it is given up, or another node's. */
+uint32_t change_serving_id(const struct cluster_map *m, uint32_t node, const struct uuid *uuid);
+/* Number i of this server's targets is not served by it, and would be if it registered now. */
+bool change_would_take(const struct cluster_map *m, const struct msg_register_req *req, uint32_t i,
+                       uint32_t node);
 
 #endif

@@ -139,7 +139,7 @@ static void node_stats(struct cluster_node *n, uint32_t n_targets,
     }
     for (uint32_t i = 0; i < n_targets; i++) {
         t[i].stat = stats[i];
-        t[i].stat.id = change_serving_id(n->c->map, &stats[i].uuid);
+        t[i].stat.id = change_serving_id(n->c->map, n->id, &stats[i].uuid);
         t[i].stat.path = keep_text(t[i].path, sizeof t[i].path, stats[i].path);
         t[i].stat.pool = keep_text(t[i].pool, sizeof t[i].pool, stats[i].pool);
     }
@@ -227,7 +227,7 @@ static int registration_reply(struct map_change *r, const struct cluster_node *n
     if (!ids || !instead_of)
         return -ENOMEM;
     for (uint32_t i = 0; i < msg->n_targets; i++) {
-        ids[i] = change_serving_id(c->map, &msg->targets[i].uuid);
+        ids[i] = n ? change_serving_id(c->map, n->id, &msg->targets[i].uuid) : 0;
         instead_of[i] = change_instead_of(c->map, msg, i);
     }
     *rep = (struct msg_register_rep){.node_id = n ? n->id : 0,
@@ -309,8 +309,7 @@ static bool has_new_target(const struct cluster *c, const struct cluster_node *n
         addresses[as.n_addresses] = (struct msg_bytes){text, (uint32_t)strlen(text)};
     }
     for (uint32_t i = 0; i < msg->n_targets; i++) {
-        if (!change_target_id(c->map, &msg->targets[i].uuid) &&
-            !change_instead_of(c->map, &as, i) && change_pool_exists(c->map, &msg->targets[i]))
+        if (change_would_take(c->map, &as, i, n->id))
             return true;
     }
     return false;

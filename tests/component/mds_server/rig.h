@@ -48,6 +48,7 @@ struct rig_oss {
     const char *path; /* of all its targets; NULL: "/data" */
     uint8_t disks;    /* changed: its targets are others, and so is the server itself */
     uint8_t as;       /* goes by name and address of the server with this index and one; 0: own */
+    uint8_t copies;   /* its targets are copies of those of the server with this index and one */
     bool alive;       /* sends heartbeats */
     bool roomy;       /* they tell of much free space */
     bool mute;        /* keeps requests without an answer */

@@ -149,11 +149,12 @@ struct registration {
 static void register_begin(struct rig_oss *o, uint32_t n_targets, struct registration *g)
 {
     unsigned as = o->as ? o->as : o->index + 1;
+    unsigned whose = o->copies ? o->copies - 1u : o->index;
 
     o->n_targets = n_targets;
     o->node.b[1] = o->disks;
     for (uint32_t k = 0; k < n_targets; k++) {
-        o->target[k].b[0] = (uint8_t)(100 + o->index);
+        o->target[k].b[0] = (uint8_t)(100 + whose);
         o->target[k].b[1] = (uint8_t)(k + 1);
         o->target[k].b[2] = o->disks;
     }

@@ -92,6 +92,32 @@ START_TEST(a_copy_of_a_server_is_refused_while_that_is_there)
 }
 END_TEST
 
+/* Two would serve different states of the same files, in turns. */
+START_TEST(a_copy_of_a_target_is_not_served_while_that_is_there)
+{
+    uint32_t node;
+
+    rig_oss_start(&rig, 0, 1);
+    node = rig.oss[0].node_id;
+    rig.oss[1].copies = 1;
+    rig_oss_start(&rig, 1, 1);
+    ck_assert_uint_ne(rig.oss[1].node_id, node);
+    ck_assert_uint_eq(rig.oss[1].target_id[0], 0);
+    ck_assert_uint_eq(map_target(get_map(0), 1)->node, node);
+    rig_pass(&rig, 5000);
+    ck_assert_uint_eq(rig.oss[1].registrations, 1);
+    rig.oss[0].alive = false; /* its disk has moved */
+    rig_pass(&rig, 6000);
+    ck_assert_uint_eq(rig.oss[1].registrations, 2);
+    ck_assert_uint_eq(rig.oss[1].target_id[0], 1);
+    ck_assert_uint_eq(map_target(get_map(0), 1)->node, rig.oss[1].node_id);
+    ck_assert_int_eq(map_target(get_map(0), 1)->state, MAP_TARGET_ONLINE);
+    rig_oss_restart(&rig, 0);
+    ck_assert_uint_eq(rig.oss[0].node_id, node);
+    ck_assert_uint_eq(rig.oss[0].target_id[0], 0);
+}
+END_TEST
+
 START_TEST(a_server_with_the_name_and_address_of_one_that_is_there_is_refused)
 {
     rig_oss_start(&rig, 0, 1);
@@ -547,6 +573,7 @@ static void add(TCase *t)
     tcase_add_test(t, servers_get_ids_and_keep_them_over_restarts_of_everybody);
     tcase_add_test(t, a_silent_server_is_offline_and_must_register_when_it_is_back);
     tcase_add_test(t, a_copy_of_a_server_is_refused_while_that_is_there);
+    tcase_add_test(t, a_copy_of_a_target_is_not_served_while_that_is_there);
     tcase_add_test(t, a_server_with_the_name_and_address_of_one_that_is_there_is_refused);
     tcase_add_test(t, of_two_servers_that_come_together_under_one_name_and_address_one_is_refused);
     tcase_add_test(t, servers_from_before_a_restart_have_time_to_come_back);

@@ -99,12 +99,40 @@ START_TEST(a_target_that_is_found_in_another_server_keeps_its_id_and_chain)
 {
     server(2, "oss1", 1);
     ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_int_eq(change_offline(map, 2), 0);
     server(3, "oss2", 1);
     targets[0].uuid = id(2, 1);
     ck_assert_int_eq(change_register(map, &req), 0);
     ck_assert_uint_eq(map->n_targets, 1);
     ck_assert_uint_eq(map_target(map, 1)->node, 3);
     ck_assert_uint_eq(map->n_chains, 1);
+}
+END_TEST
+
+START_TEST(a_target_that_another_server_has_stays_there)
+{
+    server(2, "oss1", 1);
+    ck_assert_int_eq(change_register(map, &req), 0);
+    server(3, "oss2", 2);
+    targets[0].uuid = id(2, 1); /* a copy */
+    targets[0].path = text("/copy");
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map->n_targets, 2);
+    ck_assert_uint_eq(map_target(map, 1)->node, 2);
+    ck_assert_str_eq(map_target(map, 1)->path, "");
+    ck_assert_uint_eq(change_serving_id(map, 3, &targets[0].uuid), 0);
+    ck_assert_uint_eq(change_serving_id(map, 2, &targets[0].uuid), 1);
+    ck_assert_uint_eq(change_serving_id(map, 3, &targets[1].uuid), 2);
+    ck_assert_uint_eq(change_instead_of(map, &req, 0), 0);
+    ck_assert(!change_would_take(map, &req, 0, 3) && !change_would_take(map, &req, 1, 3));
+    ck_assert_int_eq(change_register(map, &req), CHANGE_NONE);
+    ck_assert_int_eq(change_offline(map, 3), 0);
+    ck_assert_int_eq(map_target(map, 1)->state, MAP_TARGET_ONLINE);
+    ck_assert_int_eq(change_offline(map, 2), 0);
+    ck_assert(change_would_take(map, &req, 0, 3));
+    ck_assert_int_eq(change_register(map, &req), 0);
+    ck_assert_uint_eq(map_target(map, 1)->node, 3);
+    ck_assert_uint_eq(change_serving_id(map, 3, &targets[0].uuid), 1);
 }
 END_TEST
 
@@ -272,7 +300,7 @@ START_TEST(a_target_that_was_given_up_never_serves_again)
     ck_assert_int_eq(map_target(map, 2)->state, MAP_TARGET_OFFLINE);
     ck_assert_uint_eq(change_instead_of(map, &req, 0), 0);
     ck_assert_uint_eq(change_instead_of(map, &req, 1), 2);
-    ck_assert_uint_eq(change_serving_id(map, &targets[1].uuid), 0);
+    ck_assert_uint_eq(change_serving_id(map, 2, &targets[1].uuid), 0);
     server(3, "oss2", 1); /* nor in a server that has nothing else */
     targets[0].uuid = id(2, 2);
     ck_assert_int_eq(change_register(map, &req), CHANGE_NONE);
@@ -286,12 +314,12 @@ START_TEST(a_target_that_asks_for_a_pool_that_is_none_does_not_keep_the_others_a
     targets[1].pool = text("fats");
     ck_assert_int_eq(change_register(map, &req), 0);
     ck_assert_uint_eq(map->n_targets, 1);
-    ck_assert_uint_eq(change_serving_id(map, &targets[1].uuid), 0);
+    ck_assert_uint_eq(change_serving_id(map, 2, &targets[1].uuid), 0);
     ck_assert(change_pool_exists(map, &targets[0]) && !change_pool_exists(map, &targets[1]));
     ck_assert_int_eq(change_register(map, &req), CHANGE_NONE);
     ck_assert_int_eq(change_pool_create(map, "fats", NULL, 0), 0);
     ck_assert_int_eq(change_register(map, &req), 0);
-    ck_assert_uint_eq(change_serving_id(map, &targets[1].uuid), 2);
+    ck_assert_uint_eq(change_serving_id(map, 2, &targets[1].uuid), 2);
     server(3, "oss2", 1); /* a server that has nothing else hears why */
     targets[0].pool = text("nope");
     ck_assert_int_eq(change_register(map, &req), -ENOENT);
@@ -483,6 +511,7 @@ SUITE_MAIN("mds-change", setup, teardown, a_new_map_has_this_server_a_shard_and_
            a_new_server_gets_ids_and_its_targets_get_chains,
            silence_and_return_change_states_and_nothing_else,
            a_target_that_is_found_in_another_server_keeps_its_id_and_chain,
+           a_target_that_another_server_has_stays_there,
            a_new_target_where_a_missing_one_lived_is_left_out,
            disks_may_change_places_and_a_new_one_be_where_one_was,
            one_path_on_several_servers_is_several_places,
