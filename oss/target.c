@@ -120,6 +120,22 @@ static bool target_is_known(const struct oss *o, const char *dir)
     return false;
 }
 
+/* A copy of a directory: which of the two has what was written last nobody could tell. */
+static int target_is_twice(const struct oss *o, const char *dir, const struct super *s, char *err,
+                           size_t err_len)
+{
+    for (uint32_t i = 0; i < o->n_targets; i++) {
+        const struct chunk_store *other = o->targets[i].store;
+
+        if (!uuid_equal(&chunk_store_super(other)->target, &s->target))
+            continue;
+        snprintf(err, err_len, "%s is the same target as %s, or a copy of it", dir,
+                 chunk_store_path(other));
+        return -ENOTUNIQ;
+    }
+    return 0;
+}
+
 static void target_fence(void *arg, uint64_t session, uint32_t generation)
 {
     if (oss_session_fence(arg, session, generation))
@@ -196,6 +212,8 @@ static int target_take(struct oss *o, const char *spec, bool at_start, char *err
         rc = target_format(o, dir, pool, err, err_len);
     else if (!rc && !uuid_equal(&s.cluster, &o->key.cluster))
         rc = target_of_another(o, dir, &s, err, err_len);
+    else if (!rc)
+        rc = target_is_twice(o, dir, &s, err, err_len);
     return rc ? rc : target_open(o, dir, err, err_len);
 }
 

@@ -177,6 +177,36 @@ START_TEST(a_target_that_has_lost_a_part_keeps_its_server_from_starting)
 }
 END_TEST
 
+/* Which of them has what was written last nobody could tell. */
+START_TEST(a_copy_of_a_target_beside_it_is_refused)
+{
+    char path[200], copy[200], command[500], both[500];
+    struct msg_target_add_req m = {.path = {copy, 0}};
+    struct caller k;
+    int status;
+
+    snprintf(path, sizeof path, "%s/t1", bed->dir);
+    snprintf(copy, sizeof copy, "%s/t3", bed->dir);
+    m.path.len = (uint32_t)strlen(copy);
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, NULL), 0);
+    server_end(SIGTERM, 0);
+    snprintf(command, sizeof command, "cp -a %s %s", path, copy);
+    ck_assert_int_eq(system(command), 0);
+    server_start(NULL);
+    server_connect();
+    ck_assert_int_eq(server_write(100, 9, 0, 0, bed->buf, 10, true, NULL), 0);
+    ck_assert_int_eq(server_call(&k, RPC_OP_OSS_TARGET_ADD, &m), -ENOTUNIQ);
+    rpc_call_fini(&k.call);
+    server_end(SIGTERM, 0);
+    snprintf(both, sizeof both, "--oss.targets=%s,%s", copy, path);
+    server_start(both);
+    ck_assert_int_eq(waitpid(bed->pid, &status, 0), bed->pid);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    server_start(NULL);
+    server_connect();
+}
+END_TEST
+
 START_TEST(a_target_whose_directory_is_renamed_serves_again_when_it_is_back)
 {
     char path[200], away[200];
@@ -266,6 +296,7 @@ SUITE_MAIN("oss targets", server_make_bed, server_end_bed, a_target_is_added_onl
            what_does_not_exist_is_left_out_and_not_made,
            an_added_target_that_is_not_there_is_remembered,
            a_target_that_has_lost_a_part_keeps_its_server_from_starting,
+           a_copy_of_a_target_beside_it_is_refused,
            a_target_whose_directory_is_renamed_serves_again_when_it_is_back,
            nothing_is_written_where_the_directory_of_a_target_was,
            a_server_all_of_whose_directories_are_renamed_ends_in_order,
