@@ -188,6 +188,7 @@ struct core_inode {
     enum msg_lease lease;
     uint64_t lease_seq, given_seq;   /* given: back, as far as given_keep says */
     bool recalling, lease_temporary; /* temporary: asked for only to grow the file */
+    bool lease_unused;               /* no request has gone on since a session was lost */
     enum msg_lease recall_keep, given_keep;
     struct core_inval inval;
     bool inval_busy, inval_again, inval_again_data; /* again: once more while the kernel is at it */
@@ -248,6 +249,7 @@ struct core_inode {
     struct flush_wait background;
     /* open files, gate */
     struct list files, opens_held;  /* struct core_req.p.wait: answered, and opens_cutting > 0 */
+    unsigned n_closed;              /* of them, by the loss of the session, to be opened again */
     unsigned active, opens_cutting; /* data requests being worked on; OPEN with O_TRUNC sent */
     unsigned gate;                  /* > 0: new ones wait */
     struct list gate_queue;         /* struct core_req.p.wait */
@@ -271,12 +273,13 @@ struct core_file {
     struct readahead ra;
     struct list streaming; /* core.streams, since streamed_ns */
     uint64_t streamed_ns;
-    struct msg_cred cred;                      /* groups point behind the struct */
-    unsigned busy;                             /* requests */
-    bool released, wrote, reopening, creating; /* creating: the server has not heard of it */
-    bool judged;                   /* whether it is read whole tells of its neighbours */
-    bool made;                     /* by its opener: how large it is when closed does the same */
-    uint64_t bytes_read, wrote_to; /* wrote_to: the end of its last write */
+    struct msg_cred cred;           /* groups point behind the struct */
+    unsigned busy;                  /* requests */
+    bool released, wrote, creating; /* creating: the server has not heard of it */
+    bool closed, reopening;         /* closed: counted in its inode's n_closed */
+    bool judged;                    /* whether it is read whole tells of its neighbours */
+    bool made;                      /* by its opener: how large it is when closed does the same */
+    uint64_t bytes_read, wrote_to;  /* wrote_to: the end of its last write */
     struct list lock_holders;
     bool locks_lost; /* they went with an earlier session: this file is of no use any more */
 };
@@ -446,6 +449,7 @@ void file_close_later(struct core *c, uint64_t ino, uint64_t open_id);
 void file_send_closes(struct core *c);
 void file_close_soon(struct core *c); /* a CLOSE has something to carry */
 void files_reopen(struct core *c);
+void file_counts_closed(struct core_file *f, bool closed); /* core_inode.n_closed */
 /* May q be served from what its file's lease and attributes say? false: it ends or waits. */
 bool file_ready(struct core_req *q, void (*resume)(struct core_req *q));
 void file_idle(struct core_file *f); /* a request on it is over */

@@ -50,8 +50,10 @@ bool file_ready(struct core_req *q, void (*resume)(struct core_req *q))
         q->p.end(q, -EIO);
         return false;
     }
-    if (f->session_epoch == c->session.epoch && session_believed(c))
+    if (f->session_epoch == c->session.epoch && session_believed(c) && !f->inode->n_closed) {
+        f->inode->lease_unused = false;
         return true;
+    }
     session_wait(q, resume);
     return false;
 }
@@ -151,6 +153,7 @@ static void file_free(struct core_file *f)
     if (f->open_id && f->session_epoch == c->session.epoch && c->session.id && !c->forced)
         file_close_later(c, i->ino, f->open_id);
     read_stream_end(f);
+    file_counts_closed(f, false);
     list_remove(&f->link);
     list_remove(&f->all);
     c->stats.open_files--;
@@ -170,6 +173,7 @@ static void file_free(struct core_file *f)
 /* Everything of the inode is committed: released files may close. */
 void files_reap(struct core_inode *i)
 {
+    const bool closed = i->n_closed;
     struct list *l, *tmp;
 
     inode_ref(i);
@@ -179,6 +183,8 @@ void files_reap(struct core_inode *i)
         if (f->released && !f->busy)
             file_free(f);
     }
+    if (closed && !i->n_closed)
+        session_resume(i->core);
     inode_put(i);
 }
 

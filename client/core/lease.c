@@ -5,7 +5,7 @@
  * Happy path of a recall: answered at once; the kernel drops its pages (reads and writes go on
  * under the lease until it has); the gate closes and the last requests drain; what is dirty is
  * written and committed; LEASE_RELEASE tells size and mtime; the cache is dropped, the gate opens
- * and work goes on without a lease.
+ * and work goes on without a lease. One that nobody has used goes at once: see reopen.c.
  *
  * Failure: a recall may overtake the reply that grants the lease: it is remembered and the grant
  * counts as taken back; and so may all of a recall and its release. The reply may also come when
@@ -107,10 +107,10 @@ static void release_forget(struct core_inode *i)
     inode_put(i);
 }
 
-/* Our side of it: from here on work goes on with what is kept. */
-static void release_here(struct core_inode *i)
+/* From here on work goes on with what is kept. */
+static void lease_lower(struct core_inode *i, enum msg_lease keep)
 {
-    i->lease = MIN(i->lease, i->recall_keep);
+    i->lease = MIN(i->lease, keep);
     i->given_seq = i->lease_seq;
     i->given_keep = i->lease;
     i->lease_temporary = false;
@@ -119,6 +119,12 @@ static void release_here(struct core_inode *i)
         i->data_change = 0;
     }
     inode_expire(i->core, i->ino);
+}
+
+/* Our side of it. */
+static void release_here(struct core_inode *i)
+{
+    lease_lower(i, i->recall_keep);
     i->recalling = i->recall_gated = false;
     gate_open(i);
     inode_settle(i);
@@ -294,6 +300,7 @@ void lease_lost(struct core_inode *i)
     release_forget(i);
     i->lease = MSG_LEASE_NONE;
     i->lease_temporary = false;
+    i->lease_unused = true;
     i->data_change = 0;
     inode_expire(i->core, i->ino);
     inode_doubt_size(i);
@@ -392,11 +399,29 @@ static void recall_not_held(struct core *c, struct mds_op *op)
     file_send_closes(c);
 }
 
+/* It has come with a file that is opened again, others of the inode are still to be (reopen.c), and
+ * the server knows all there is: no request has used it, and the kernel has nothing under it. */
+static bool is_unused(const struct core_inode *i)
+{
+    return i->lease_unused && i->n_closed && !i->recalling && i->meta_seq == i->meta_done &&
+           !i->meta_busy && !i->ctime_due && !i->mtime_due && !i->giving_up;
+}
+
+/* NULL: unknown here. A lease that nobody has used is none any more. */
+static struct core_inode *recalled_inode(struct core *c, const struct msg_recall_req *m)
+{
+    struct core_inode *i = inode_find(c, m->ino);
+
+    if (i && i->lease > m->keep && m->lease_seq >= i->lease_seq && is_unused(i))
+        lease_lower(i, m->keep);
+    return i;
+}
+
 static void handle_recall(struct rpc_req *req)
 {
     struct core *c = req->handler_arg;
     struct msg_recall_req m = *(const struct msg_recall_req *)req->msg;
-    struct core_inode *i = inode_find(c, m.ino);
+    struct core_inode *i = recalled_inode(c, &m);
     bool history = i && i->lease != MSG_LEASE_NONE && m.lease_seq < i->lease_seq;
     bool held = i && i->lease > m.keep && m.lease_seq == i->lease_seq;
     bool newer = i && i->lease > m.keep && m.lease_seq > i->lease_seq;

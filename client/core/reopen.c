@@ -2,11 +2,21 @@
 /*
  * Open files of a session that is lost.
  *
- * Happy path: each is opened again in the next session, by its inode, and goes on under that open.
+ * Happy path: each is opened again in the next session, by its inode, and goes on under that open
+ * when all of its inode that are open here are. Before, nobody has used a lease that has come with
+ * the first of them: it is given back at once (lease.c). Else two clients could wait for each
+ * other's, each with requests that wait for the second.
  *
  * Failure: what cannot be opened again, or has lost locks, gets EIO for its requests.
  */
 #include "client/core/core_int.h"
+
+void file_counts_closed(struct core_file *f, bool closed)
+{
+    f->inode->n_closed += closed;
+    f->inode->n_closed -= f->closed;
+    f->closed = closed;
+}
 
 static void reopened(struct mds_op *op, int status)
 {
@@ -40,8 +50,26 @@ static void reopened(struct mds_op *op, int status)
         f->open_id = rep->open_id;
     }
     f->session_epoch = op->generation;
+    file_counts_closed(f, false);
     inode_settle(f->inode);
     session_resume(c);
+}
+
+static void reopen(struct core *c, struct core_file *f)
+{
+    struct mds_op *op = mds_op_new(c, RPC_OP_OPEN, NULL, reopened);
+
+    if (!op) {
+        c->reopen_due = true; /* the tick tries again */
+        return;
+    }
+    op->msg.open.ino = f->inode->ino;
+    op->msg.open.flags = (uint32_t)f->flags & O_ACCMODE;
+    mds_op_cred(op, &op->msg.open.cred, &f->cred);
+    op->inode = inode_ref(f->inode);
+    op->n1 = (uint64_t)(uintptr_t)&f->all;
+    f->reopening = true;
+    mds_op_start(op);
 }
 
 void files_reopen(struct core *c)
@@ -51,26 +79,15 @@ void files_reopen(struct core *c)
     c->reopen_due = false;
     list_for_each (l, &c->files) {
         struct core_file *f = list_entry(l, struct core_file, all);
-        struct mds_op *op;
 
-        if (f->session_epoch == c->session.epoch || f->released || f->reopening || f->creating)
+        if (f->session_epoch == c->session.epoch || f->reopening || f->creating)
             continue;
         if (f->locks_lost) { /* others may have them by now: nothing goes through it any more */
             f->open_id = 0;
             f->session_epoch = c->session.epoch;
-            continue;
         }
-        op = mds_op_new(c, RPC_OP_OPEN, NULL, reopened);
-        if (!op) {
-            c->reopen_due = true; /* the tick tries again */
-            return;
-        }
-        op->msg.open.ino = f->inode->ino;
-        op->msg.open.flags = (uint32_t)f->flags & O_ACCMODE;
-        mds_op_cred(op, &op->msg.open.cred, &f->cred);
-        op->inode = inode_ref(f->inode);
-        op->n1 = (uint64_t)(uintptr_t)&f->all;
-        f->reopening = true;
-        mds_op_start(op);
+        file_counts_closed(f, !f->released && !f->locks_lost);
+        if (f->closed)
+            reopen(c, f);
     }
 }

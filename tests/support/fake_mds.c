@@ -40,8 +40,6 @@ struct fake_inode *fake_inode(struct fake_cluster *f, const char *name)
 
 static void fill(const struct fake_inode *i, uint64_t session, struct msg_inode *m, bool with_data)
 {
-    unsigned k;
-
     memset(m, 0, sizeof *m);
     m->attr = i->attr;
     m->layout = i->layout;
@@ -49,7 +47,7 @@ static void fill(const struct fake_inode *i, uint64_t session, struct msg_inode 
         m->has_data = true;
         m->data = (struct msg_bytes){i->data, i->data_len};
     }
-    for (k = 0; k < FAKE_HOLDERS; k++) {
+    for (unsigned k = 0; k < FAKE_HOLDERS; k++) {
         if (i->leases[k].session == session && i->leases[k].lease) {
             m->lease = i->leases[k].lease;
             m->lease_seq = i->leases[k].seq;
@@ -450,6 +448,7 @@ static void do_lease(struct fake_cluster *f, struct rpc_req *req)
         (f->fail_release_n || !fake_holds_lease(i, req->header.session, m->lease_seq))) {
         rpc_reply(req, f->fail_release_n ? f->fail_release : 0, &(struct msg_empty){0});
         f->fail_release_n -= f->fail_release_n > 0;
+        retry_waiting(f); /* it may have gone with an OPEN of its holder */
         return;
     }
     set_lease(f, i, req->header.session, m->lease);

@@ -222,9 +222,139 @@ START_TEST(an_older_lease_ends_when_the_next_is_asked_for)
 }
 END_TEST
 
+/* A client that has a file open to read, and once more to write. */
+struct both_ways {
+    struct core *c;
+    struct core_file *reads, *writes;
+    struct bed_op read;
+};
+
+static void open_both_ways(struct both_ways *w, struct core *c, const char *name)
+{
+    w->c = c;
+    w->reads = bed_open(&bed, c, name, O_RDONLY, NULL);
+    w->writes = bed_open(&bed, c, name, O_RDWR, NULL);
+}
+
+static void close_both_ways(struct both_ways *w)
+{
+    core_release(w->c, w->reads);
+    core_release(w->c, w->writes);
+}
+
+static void read_one_way(struct both_ways *w)
+{
+    bed_op_init(&w->read);
+    core_read(w->c, &w->read.q, w->writes, 0, sizeof back, NULL);
+}
+
+static void expect_read(struct both_ways *w)
+{
+    ck_assert_int_eq(bed_wait(&bed, &w->read), 0);
+    ck_assert_uint_eq(w->read.q.out.read.bytes, sizeof back);
+    core_read_done(&w->read.q);
+}
+
+static unsigned held_opens(void)
+{
+    unsigned n = 0;
+    struct list *l;
+
+    list_for_each (l, &bed.cluster.removals_held)
+        n++;
+    return n;
+}
+
+/* Those that read come first, whoever sends them. */
+static void release_readers_first(void)
+{
+    struct list writers, *l, *tmp;
+
+    list_init(&writers);
+    list_for_each_safe (l, tmp, &bed.cluster.removals_held) {
+        const struct msg_open_req *m = list_entry(l, struct rpc_req, link)->msg;
+
+        if (m->flags == O_RDONLY)
+            continue;
+        list_remove(l);
+        list_push_back(&writers, l);
+    }
+    list_splice(&bed.cluster.removals_held, &writers);
+    fake_release_removals(&bed.cluster);
+}
+
+/* Both have lost their session, and each gets a READ lease with the first of its opens, which is in
+ * the way of the second one of the other. What is read by the second ones has begun already. */
+static void lose_and_open_again(struct both_ways *x, struct both_ways *y)
+{
+    fake_mds_forget_sessions(&bed.cluster);
+    bed.cluster.hold_opens = true;
+    read_one_way(x);
+    read_one_way(y);
+    while (held_opens() < 4)
+        bed_spin(&bed, NS_PER_MS);
+    release_readers_first();
+}
+
+START_TEST(who_opens_files_again_keeps_nobody_waiting_who_does_so_too)
+{
+    static uint8_t much[100000];
+    struct both_ways x, y;
+
+    make_closed("both", much, sizeof much);
+    open_both_ways(&x, a, "both");
+    open_both_ways(&y, b, "both");
+    lose_and_open_again(&x, &y);
+    expect_read(&x);
+    expect_read(&y);
+    ck_assert_int_eq(bed_write(&bed, a, x.writes, 0, data, sizeof data), 0);
+    ck_assert_int_eq(bed_read(&bed, b, y.reads, 0, back, sizeof back), (int)sizeof back);
+    ck_assert_mem_eq(back, data, sizeof data);
+    close_both_ways(&x);
+    close_both_ways(&y);
+}
+END_TEST
+
+static bool kernel_waits;
+
+static void inval_unless_it_waits(void *arg, struct core_inval *v)
+{
+    asked = v;
+    if (!kernel_waits)
+        core_inval_done(*(struct core **)arg, v);
+}
+
+/* It drops its pages when they have been read. */
+START_TEST(nor_does_a_kernel_that_waits_for_what_is_read_of_a_file_that_is_opened_again)
+{
+    static uint8_t much[100000];
+    struct core_options o;
+    struct both_ways x, y;
+    struct core *k;
+
+    make_closed("both", much, sizeof much);
+    core_options_default(&o);
+    o.events.inval_inode = inval_unless_it_waits;
+    o.events.arg = &k;
+    k = bed_mount(&bed, &o);
+    open_both_ways(&x, k, "both");
+    open_both_ways(&y, b, "both");
+    kernel_waits = true;
+    lose_and_open_again(&x, &y);
+    expect_read(&x);
+    expect_read(&y);
+    core_inval_done(k, asked);
+    close_both_ways(&x);
+    close_both_ways(&y);
+    bed_unmount(&bed, k, false, 0);
+}
+END_TEST
+
 SUITE_MAIN("client-leases", setup, teardown,
            what_is_granted_anew_while_it_is_given_back_goes_back_too,
            an_open_that_a_report_overtakes_brings_no_old_contents,
            a_release_of_a_session_that_is_over_ends_no_recall_of_the_next,
            what_is_written_while_a_lease_goes_back_is_written_under_the_better_one_that_has_come,
-           an_older_lease_ends_when_the_next_is_asked_for)
+           an_older_lease_ends_when_the_next_is_asked_for,
+           who_opens_files_again_keeps_nobody_waiting_who_does_so_too,
+           nor_does_a_kernel_that_waits_for_what_is_read_of_a_file_that_is_opened_again)
