@@ -108,6 +108,48 @@ static int load_recovery(void *arg, const void *key, size_t key_len, const void 
     return hold(load->mod, s, queue, key_number_of(key));
 }
 
+/* A file that has a lock of this dead session. It may have been queued for it first, and for
+ * another one since: the item names the last. The lock stays until what was sent under it is kept
+ * out. */
+static int load_lock(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+    struct session *s = arg;
+    struct session_file *f;
+    struct list *l;
+
+    (void)value;
+    (void)len;
+    if (key_len != KEY_LOCK_SESSION_BYTES)
+        return -AIFS_ECORRUPT;
+    f = session_file_find(s->mod, be64_load((const uint8_t *)key + 9));
+    if (!f)
+        return 0;
+    list_for_each (l, &f->uses) {
+        const struct session_use *u = list_entry(l, struct session_use, of_file);
+
+        if (u->held)
+            return hold(s->mod, s, u->held, f->ino);
+    }
+    return 0;
+}
+
+static int load_locks(struct session_module *mod, struct view *v)
+{
+    struct hmap_node *n, *next;
+    struct key k;
+    size_t pos;
+    int rc = 0;
+
+    hmap_for_each (n, next, pos, &mod->sessions) {
+        struct session *s = container_of(n, struct session, by_id);
+
+        key_number(&k, KEY_LOCK_SESSION, s->id);
+        if (s->phase != PHASE_LIVE && rc == 0)
+            rc = view_scan(v, &k, NULL, load_lock, s);
+    }
+    return rc;
+}
+
 /* What sessions may have been writing. */
 static int load_mark(void *arg, const void *key, size_t key_len, const void *value, size_t len)
 {
@@ -159,6 +201,8 @@ int session_load(struct session_module *mod)
     key_single(&k, KEY_PUNCH);
     if (rc == 0)
         rc = view_scan(&v, &k, NULL, load_recovery, &load);
+    if (rc == 0)
+        rc = load_locks(mod, &v);
     key_single(&k, KEY_WRITER);
     if (rc == 0)
         rc = view_scan(&v, &k, NULL, load_mark, &load);

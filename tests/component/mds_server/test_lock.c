@@ -359,6 +359,50 @@ START_TEST(a_lock_of_a_silent_client_stays_while_what_it_has_written_under_it_ma
 }
 END_TEST
 
+static void die_silently(unsigned client)
+{
+    uint64_t dead = rig.client[client].session;
+
+    rig_client_forget(&rig, client);
+    ck_assert(rig_until(&rig, 10000, fence_arrived, &dead));
+    rig_pass(&rig, 500);
+}
+
+/* Two have written the file, and a server of it is away when they die; then this one restarts, and
+ * what it finds names the second. */
+START_TEST(so_does_that_of_the_first_of_two_silent_clients_when_the_server_restarts)
+{
+    uint64_t first = rig.client[0].session;
+    struct mds_inode in;
+
+    rig_oss_start(&rig, 1, 1);
+    ino = rig_create(&rig, 0, "large", O_RDWR)->inode.attr.ino;
+    for (unsigned i = 0; i < RIG_CLIENTS; i++)
+        open_id[i] = rig_open_file(&rig, i, ino, O_RDWR)->open_id;
+    rig_grow(&rig, 0, ino, open_id[0], 8u << 20);
+    ck_assert(lock(0, W, 0));
+    rig.oss[1].alive = false;
+    rig_pass(&rig, 5000);
+    die_silently(0);
+    die_silently(1);
+    rig_mds_stop(&rig);
+    rig_mds_start(&rig);
+    rig_oss_start(&rig, 0, 1);
+    ck_ok(rig_reclaim(&rig, 2, ino, open_id[2], O_RDWR, MSG_LEASE_NONE, 0));
+    ck_assert(rig_until(&rig, 10000, rig_grace_over, &rig));
+    rig_pass(&rig, 500);
+    ck_assert(has_locks(first));
+    ck_assert(!lock(2, W, 7));
+    rig.oss[1].high_water = 9u << 20;
+    rig_oss_restart(&rig, 1);
+    ck_assert(rig_until(&rig, 10000, told, &rig.client[2]));
+    ck_assert(lock(2, W, 7));
+    ck_assert(!has_locks(first));
+    ck_ok(rig_inode(&rig, ino, &in));
+    ck_assert_uint_eq(in.size, 9u << 20);
+}
+END_TEST
+
 START_TEST(a_client_that_leaves_gives_up_its_locks_and_waits)
 {
     ck_assert(lock(0, W, 0));
@@ -442,6 +486,7 @@ static void add(TCase *t)
     tcase_add_test(t, the_locks_of_a_silent_client_are_free_after_the_fence);
     tcase_add_test(
         t, a_lock_of_a_silent_client_stays_while_what_it_has_written_under_it_may_still_arrive);
+    tcase_add_test(t, so_does_that_of_the_first_of_two_silent_clients_when_the_server_restarts);
     tcase_add_test(t, a_client_that_leaves_gives_up_its_locks_and_waits);
     tcase_add_test(t, a_session_that_ends_while_its_lock_is_refused_waits_for_nothing);
     tcase_add_test(t, a_file_has_so_many_locks_and_no_more);
