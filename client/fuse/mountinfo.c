@@ -7,22 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "\040" and its like, in place. */
-static void unescape(char *s)
-{
-    char *out = s;
-
-    for (; *s; s++) {
-        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
-            s[3] >= '0' && s[3] <= '7') {
-            *out++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
-            s += 3;
-        } else {
-            *out++ = *s;
-        }
-    }
-    *out = '\0';
-}
+#include "common/base/text.h"
 
 /* "36 35 0:42 /root /mnt rw,... shared:1 - type source options": true when it is about path. */
 static int parse_line(char *line, const char *path, struct mountinfo *ret_info)
@@ -34,7 +19,7 @@ static int parse_line(char *line, const char *path, struct mountinfo *ret_info)
         if (i == 2 && sscanf(field, "%u:%u", &info.major, &info.minor) != 2)
             return 0;
         if (i == 4) {
-            unescape(field);
+            text_unescape_octal(field);
             if (strcmp(field, path) != 0)
                 return 0;
         }
@@ -48,7 +33,7 @@ static int parse_line(char *line, const char *path, struct mountinfo *ret_info)
     snprintf(info.type, sizeof(info.type), "%s", field);
     field = strtok_r(NULL, " \n", &save);
     if (field) {
-        unescape(field);
+        text_unescape_octal(field);
         snprintf(info.source, sizeof(info.source), "%s", field);
     }
     *ret_info = info;

@@ -177,6 +177,43 @@ const char *text_format_size(uint64_t bytes, char *out, size_t out_len)
 
 /* Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, with
  * three rows of the usual table. */
+size_t text_width(const char *s)
+{
+    size_t n = 0;
+
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
+void text_make_printable(char *s, const char *keep)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if ((c < 0x20 || c == 0x7f) && !strchr(keep, c))
+            *s = '?';
+        else if (c == 0xc2 && (unsigned char)s[1] >= 0x80 && (unsigned char)s[1] < 0xa0)
+            s[0] = s[1] = '?'; /* U+0080 to U+009F */
+    }
+}
+
+void text_unescape_octal(char *s)
+{
+    char *out = s;
+
+    for (; *s; s++) {
+        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
+            s[3] >= '0' && s[3] <= '7') {
+            *out++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
+            s += 3;
+        } else {
+            *out++ = *s;
+        }
+    }
+    *out = '\0';
+}
+
 unsigned text_distance(const char *a, const char *b)
 {
     size_t la = strnlen(a, WORD_MAX), lb = strnlen(b, WORD_MAX), i, j;

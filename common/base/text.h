@@ -17,6 +17,15 @@ int text_parse_duration(const char *s, uint64_t *ret_ns) MUST_USE; /* a bare num
 int text_parse_bool(const char *s, bool *ret_value) MUST_USE; /* yes/no true/false on/off 1/0 */
 /* "812.4MiB", "13.4GiB", "17B"; returns out. */
 const char *text_format_size(uint64_t bytes, char *out, size_t out_len);
+/* How many places a terminal gives it, as far as that is known: bytes of UTF-8 that belong to one
+ * character are one. */
+size_t text_width(const char *s);
+/* In place: control characters become '?', but those in keep. What people are shown may have come
+ * from names of files, and a terminal obeys what it is sent. */
+void text_make_printable(char *s, const char *keep);
+/* In place: "\040" and its like, as the kernel's tables of mounts (proc(5)) write spaces, tabs,
+ * ends of lines and backslashes of a path. */
+void text_unescape_octal(char *s);
 /* Edit distance for "did you mean"; bounded to strings of 64 bytes. */
 unsigned text_distance(const char *a, const char *b);
 /* The candidate to suggest for word: its last part (behind a '.') is word, or the one nearest, at

@@ -53,6 +53,17 @@ refuse "a target twice" 5 'a target of oss1 already' "$ADMIN" target add --node 
 refuse "what is no key" 1 '^aifs-admin: key file /etc/passwd: does not start with "aifs-key-1"$' "$ADMIN" key derive /etc/passwd admin "$T/no.key"
 refuse "a key of a key that is none of a server" 6 'client.key is a key of role client: keys are derived from the one of role server$' "$ADMIN" key derive "$C/key/client.key" admin "$T/no.key"
 [ ! -e "$T/no.key" ] || fail "a key that was refused is there"
+refuse "the layout of the parent and another" 2 'inherit .* goes with nothing else' "$ADMIN" stripe set --inherit -c 2 "$M"
+expect "a pool" "$ADMIN" -q pool create spare
+refuse "a target of another pool" 4 '^aifs-admin: target oss1-1 is not in pool spare$' "$ADMIN" pool remove spare oss1-1
+# what names hold is not sent to a terminal, and tables stay tables
+odd=$M/$'a\nb\e[31m' && echo x >"$odd" && echo x >"$M/ü"
+"$ADMIN" file info "$odd" "$M/ü" >"$T/said" 2>&1 && [ "$(wc -l <"$T/said")" = 3 ] || fail "a name in a table: $(cat -v "$T/said")"
+LC_ALL=C grep -q '[[:cntrl:]]' "$T/said" && fail "control characters in a table: $(cat -v "$T/said")"
+[ "$(LC_ALL=C.UTF-8 awk 'NR > 1 { print index($0, " 0x") }' "$T/said" | sort -u | wc -l)" = 1 ] || fail "columns that are not below each other: $(cat "$T/said")"
+refuse "a name in what is said" 4 'none[?][[]31m: No such file' "$ADMIN" file info "$M/none"$'\e[31m'
+"$ADMIN" --json file info "$odd" | jq -e --arg p "$odd" '.items[0].path == $p' >/dev/null || fail "--json tells another name"
+rm "$odd" "$M/ü"
 refuse "a wrong offset" 2 '"xx" is not an offset' "$ADMIN" file where "$M/f" xx
 "$ADMIN" --json file where "$M/small" | jq -e '.items == []' >/dev/null || fail "file where --json of an inline file"
 "$ADMIN" --json client list | jq -e '.items[0].address | test("^127[.]0[.]0[.]1:[0-9]+$")' >/dev/null || fail "the address of a client: $("$ADMIN" client list)"
@@ -78,6 +89,11 @@ if [ ! -e /etc/aifs/admin.conf ]; then
     cleanup
     refuse "no key" 2 'the key is not known: say --key-file' env -u AIFS_CONFIG "$ADMIN" --mds 127.0.0.1:1 status
     env -u AIFS_CONFIG "$ADMIN" --mds "$(sed -n 's/^mds = //p' "$T/b/admin.conf")" node list | grep -q oss1 || fail "the key of the cluster that --mds means is not taken"
+fi
+if [ ! -e /etc/aifs/admin.conf ]; then # also of a mount whose path the kernel's table has to escape
+    mkdir "$T/m nt" && expect "a mount with a space in its path" "$MOUNT" "127.0.0.1:$(cat "$C/mds/run/port"):/" "$T/m nt" -o "keyfile=$C/key/client.key"
+    env -u AIFS_CONFIG "$ADMIN" file where "$T/m nt/f" | grep -q oss2 || fail "file where does not find the cluster of a mount with a space in its path"
+    expect "it is unmounted" "$MOUNT" --umount "$T/m nt"
 fi
 expect "it goes" "$ADMIN" -q demo down --dir "$T/b" --purge
 "$ADMIN" --json client list | jq -e '.items | length > 0 and all(.state == "connected")' >/dev/null || fail "client list: $("$ADMIN" client list)"
@@ -112,6 +128,7 @@ start=$SECONDS
 "$ADMIN" --timeout 2s status >/dev/null 2>&1
 code=$?
 refuse "a mount that waits" 7 'does not answer' timeout 20 "$ADMIN" --timeout 1s stripe get "$M/f"
+refuse "locks on a mount that waits" 7 'does not answer' timeout 20 "$ADMIN" --timeout 1s file locks "$M/f"
 kill -CONT "$(daemon_pid mds)"
 [ "$code" = 7 ] || fail "a frozen mds: exit $code"
 [ $((SECONDS - start)) -lt 15 ] || fail "a frozen mds makes status hang"

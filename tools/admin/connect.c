@@ -188,6 +188,7 @@ void admin_connect_by(struct admin *a, const char *path)
         if (!dash || sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1 ||
             sscanf(dash, " - %*s %1023s", source) != 1)
             continue;
+        text_unescape_octal(at);
         n = strlen(at);
         if (n >= best && !strncmp(real, at, n) && (real[n] == '/' || !real[n] || n == 1)) {
             best = n;

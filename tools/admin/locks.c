@@ -54,10 +54,12 @@ int cmd_file_locks(struct admin *a, int argc, char **argv)
 
     if (argc != 1)
         return admin_usage("file", "locks", "say of which file");
+    admin_watch(a, argv[0]);
     if (stat(argv[0], &st) != 0)
         return admin_fail(-errno, "%s", argv[0]);
     if (getxattr(argv[0], "aifs.fid", NULL, 0) < 0)
         return admin_fail_path(-errno, argv[0]);
+    admin_watch(a, NULL);
     admin_connect_by(a, argv[0]);
     rc = admin_connect(a);
     if (rc == ADMIN_OK)

@@ -71,6 +71,8 @@ void out_text(struct out *o, const char *value)
 
     c->none = !value || !*value;
     c->text = c->none ? NULL : strdup(value);
+    if (c->text && !o->admin->json)
+        text_make_printable(c->text, "");
 }
 
 void out_number(struct out *o, uint64_t value)
@@ -92,6 +94,7 @@ void out_warning(struct out *o, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     json_array_append_new(o->warnings, admin_json_text(text));
+    text_make_printable(text, "");
     if (!o->admin->json)
         fprintf(stderr, "aifs-admin: warning: %s\n", text);
 }
@@ -146,10 +149,10 @@ static void print_text(const struct out *o)
         if (!(o->columns[c].kind & OUT_JSON_ONLY))
             last = c;
     for (unsigned c = 0; c < o->n_columns; c++) {
-        width[c] = o->admin->no_header ? 1 : strlen(o->columns[c].title);
+        width[c] = o->admin->no_header ? 1 : text_width(o->columns[c].title);
         for (size_t r = 0; r < rows; r++) {
             size_t len =
-                strlen(cell_text(o, &o->cells[r * o->n_columns + c], o->columns[c].kind, buf));
+                text_width(cell_text(o, &o->cells[r * o->n_columns + c], o->columns[c].kind, buf));
 
             width[c] = MAX(width[c], len);
         }
@@ -167,7 +170,7 @@ static void print_text(const struct out *o)
                     : cell_text(o, &o->cells[(r - 1) * o->n_columns + c], o->columns[c].kind, buf);
 
             if (c != last)
-                printf("%-*s  ", (int)width[c], s);
+                printf("%s%*s  ", s, (int)(width[c] - text_width(s)), "");
             else
                 fputs(s, stdout);
         }

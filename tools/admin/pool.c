@@ -91,12 +91,41 @@ int cmd_pool_show(struct admin *a, int argc, char **argv)
 
 #define POOL_TARGETS_MAX 256
 
+/* What op names has to be there; the rest is for the server to judge. */
+static int find_pool(const struct cluster_map *map, unsigned op, const struct msg_bytes *name,
+                     const struct map_pool **ret_pool)
+{
+    *ret_pool = map_pool_by_name(map, name->data, name->len);
+    if (*ret_pool || op == RPC_OP_POOL_CREATE)
+        return ADMIN_OK;
+    admin_error("there is no pool %s", (const char *)name->data);
+    return ADMIN_NOT_FOUND;
+}
+
+static int find_target(const struct cluster_map *map, unsigned op, const struct map_pool *pool,
+                       const char *text, uint32_t *ret_id)
+{
+    const struct map_target *t = admin_find_target(map, text);
+
+    if (!t) {
+        admin_error("there is no target %s", text);
+        return ADMIN_NOT_FOUND;
+    }
+    if (op == RPC_OP_POOL_REMOVE && t->pool != pool->id) {
+        admin_error("target %s is not in pool %s", text, pool->name);
+        return ADMIN_NOT_FOUND;
+    }
+    *ret_id = t->id;
+    return ADMIN_OK;
+}
+
 static int change(struct admin *a, unsigned op, const char *verb, int min_targets, int argc,
                   char **argv)
 {
     uint32_t ids[POOL_TARGETS_MAX];
     struct msg_pool_req req = {.targets = ids};
     const struct msg_text_rep *text;
+    const struct map_pool *pool;
     char schema[48], said[512];
     struct cluster_map *map;
     const void *rep;
@@ -116,20 +145,9 @@ static int change(struct admin *a, unsigned op, const char *verb, int min_target
     if (rc != ADMIN_OK)
         return rc;
     req.name = (struct msg_bytes){argv[0], (uint32_t)strlen(argv[0])};
-    if (op != RPC_OP_POOL_CREATE && !map_pool_by_name(map, req.name.data, req.name.len)) {
-        admin_error("there is no pool %s", argv[0]);
-        rc = ADMIN_NOT_FOUND;
-    }
-    for (int i = 1; i < argc && rc == ADMIN_OK; i++) {
-        const struct map_target *t = admin_find_target(map, argv[i]);
-
-        if (!t) {
-            admin_error("there is no target %s", argv[i]);
-            rc = ADMIN_NOT_FOUND;
-        } else {
-            ids[req.n_targets++] = t->id;
-        }
-    }
+    rc = find_pool(map, op, &req.name, &pool);
+    for (int i = 1; i < argc && rc == ADMIN_OK; i++)
+        rc = find_target(map, op, pool, argv[i], &ids[req.n_targets++]);
     map_put(map);
     if (rc != ADMIN_OK)
         return rc;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/base/err.h"
+#include "common/base/text.h"
 #include "tools/admin/say.h"
 
 #define TEXT_BYTES 4096
@@ -83,10 +84,11 @@ static bool keep(const char *text)
     return kept;
 }
 
-static void put(const char *prefix, const char *text)
+static void put(const char *prefix, char *text)
 {
     if (say.json && keep(text))
         return;
+    text_make_printable(text, "\n\t"); /* the end of a log is lines */
     fflush(stdout);
     fprintf(stderr, "%s%s\n", prefix, text);
 }

@@ -80,6 +80,11 @@ static int ask_text(const struct ask *ask, char *out, size_t len)
     size_t at = 0;
 
     out[0] = '\0';
+    if (ask->inherit && (ask->count || ask->size || ask->pool || ask->start)) {
+        admin_error("--inherit forgets the layout of a directory: it goes with nothing else that "
+                    "would be set");
+        return ADMIN_USAGE;
+    }
     if (ask->inherit) {
         snprintf(out, len, "inherit");
         return ADMIN_OK;

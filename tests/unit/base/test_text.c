@@ -3,6 +3,7 @@
 #include "common/base/text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/support/suite.h"
@@ -172,6 +173,57 @@ START_TEST(suggestions_are_near_or_none)
 }
 END_TEST
 
+static void check_printable(const char *in, const char *keep, const char *out)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "%s", in);
+    text_make_printable(text, keep);
+    ck_assert_str_eq(text, out);
+}
+
+START_TEST(what_a_terminal_would_obey_is_not_printed)
+{
+    check_printable("", "", "");
+    check_printable("a b~", "", "a b~");
+    check_printable("a\x1b[31m\n\t\x7f", "", "a?[31m???");
+    check_printable("a\x1b[31m\n\t\x7f", "\n\t", "a?[31m\n\t?");
+    check_printable("gr\xc3\xbc\xc3\x9f", "", "gr\xc3\xbc\xc3\x9f");
+    check_printable("\xc2\x9b"
+                    "31m\xc2\xa0\xc2",
+                    "",
+                    "??31m\xc2\xa0\xc2"); /* CSI in one character; a space that does not break */
+}
+END_TEST
+
+START_TEST(characters_are_counted_not_bytes)
+{
+    ck_assert_uint_eq(text_width(""), 0);
+    ck_assert_uint_eq(text_width("abc"), 3);
+    ck_assert_uint_eq(text_width("gr\xc3\xbc\xc3\x9f"), 4);
+    ck_assert_uint_eq(text_width("\xf0\x9f\x98\x80"), 1);
+}
+END_TEST
+
+static void check_unescaped(const char *in, const char *out)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "%s", in);
+    text_unescape_octal(text);
+    ck_assert_str_eq(text, out);
+}
+
+START_TEST(paths_of_the_kernels_tables_are_read)
+{
+    check_unescaped("/a\\040b\\011\\012\\134c", "/a b\t\n\\c");
+    check_unescaped("/a\\", "/a\\");
+    check_unescaped("/a\\04", "/a\\04");
+    check_unescaped("/a\\400", "/a\\400");
+    check_unescaped("\\303\\274", "\xc3\xbc");
+}
+END_TEST
+
 START_TEST(a_buffer_grows_and_stays_terminated)
 {
     struct strbuf b;
@@ -217,5 +269,6 @@ START_TEST(json_strings_are_escaped_and_always_valid_utf8)
 END_TEST
 
 SUITE_MAIN("text", NULL, NULL, numbers, sizes, durations, truth, sizes_are_printed_short, distances,
-           suggestions_are_near_or_none, a_buffer_grows_and_stays_terminated,
-           json_strings_are_escaped_and_always_valid_utf8)
+           suggestions_are_near_or_none, what_a_terminal_would_obey_is_not_printed,
+           characters_are_counted_not_bytes, paths_of_the_kernels_tables_are_read,
+           a_buffer_grows_and_stays_terminated, json_strings_are_escaped_and_always_valid_utf8)
