@@ -113,6 +113,8 @@ static int write_run_file(struct server *v, const char *name, const char *text)
     char path[4096], line[160];
     int rc, len = snprintf(line, sizeof line, "%s\n", text);
 
+    if (!v->oss.run_dir)
+        return 0;
     snprintf(path, sizeof path, "%s/%s", v->oss.run_dir, name);
     rc = len < (int)sizeof line ? file_replace(path, line, (size_t)len, 0644) : -ENAMETOOLONG;
     if (rc)
@@ -124,8 +126,26 @@ static void remove_run_file(struct server *v, const char *name)
 {
     char path[4096];
 
+    if (!v->oss.run_dir)
+        return;
     snprintf(path, sizeof path, "%s/%s", v->oss.run_dir, name);
     unlink(path);
+}
+
+/* Empty: none is wanted. */
+static int make_run_dir(struct server *v)
+{
+    const char *dir = conf_str(v->oss.conf, "oss.run_dir");
+    int rc;
+
+    if (!dir || !*dir)
+        return 0;
+    v->oss.run_dir = dir;
+    if (mkdir(dir, 0755) == 0 || errno == EEXIST)
+        return 0;
+    rc = -errno;
+    snprintf(v->err, sizeof v->err, "oss.run_dir = %s: %s", dir, strerror(-rc));
+    return rc;
 }
 
 static int load_key(struct server *v)
@@ -329,11 +349,9 @@ static int start(struct server *v)
         rc = load_key(v);
     if (rc)
         return rc;
-    o->run_dir = conf_str(o->conf, "oss.run_dir");
-    if (mkdir(o->run_dir, 0755) < 0 && errno != EEXIST) {
-        snprintf(v->err, sizeof v->err, "%s: %s", o->run_dir, strerror(errno));
-        return -errno;
-    }
+    rc = make_run_dir(v);
+    if (rc)
+        return rc;
     name_server(o);
     raise_limit(RLIMIT_NOFILE);
     raise_limit(RLIMIT_MEMLOCK); /* for buffers registered with io_uring */

@@ -26,7 +26,7 @@ int standard_end(const char *program)
 {
     int rc = standard_flush();
 
-    if (rc < 0)
+    if (rc < 0 && rc != -EPIPE) /* who has had enough of it knows */
         fprintf(stderr, "%s: cannot write to standard output: %s\n", program, strerror(-rc));
     return rc < 0;
 }

@@ -18,7 +18,8 @@ void standard_open(void);
 /* All that was printed is out, or -errno; what failed earlier counts (-EIO). */
 int standard_flush(void) MUST_USE;
 
-/* The same as an exit status: 0, or 1 after saying on standard error what program could not. */
+/* The same as an exit status: 0, or 1 after saying on standard error what program could not
+ * (but not that the reader of a pipe is gone). */
 int standard_end(const char *program) MUST_USE;
 
 #endif

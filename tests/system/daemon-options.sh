@@ -37,6 +37,15 @@ for d in mds oss; do
     refuse "$d: a client's key" 1 'role server, not client' "$AIFS_BUILD/$d/aifs-$d" "${args[@]}"
     [ -z "$(ls "$T/$d")" ] || fail "$d made something that it could not serve"
 done
+# an empty run directory is none, for both
+refuse "oss: no run directory is wanted" 1 "^aifs-oss: .*$T/nowhere" "$AIFS_BUILD/oss/aifs-oss" --config=/dev/null --oss.listen=127.0.0.1:0 --oss.run_dir= "--key_file=$T/key" --oss.mds=127.0.0.1:1 "--oss.targets=$T/nowhere"
+mkdir "$T/target"
+(cd "$T/target" && exec "$AIFS_BUILD/oss/aifs-oss" --config=/dev/null --oss.listen=127.0.0.1:0 --oss.run_dir= "--key_file=$T/key" --oss.mds=127.0.0.1:1 "--oss.targets=$T/target" --metrics.address=127.0.0.1:0) >"$T/log" 2>&1 &
+server=$!
+said() { grep -q 'advertised as' "$T/log"; }
+wait_for 60 said || fail "a storage server without a run directory does not start: $(cat "$T/log")"
+kill "$server" && wait "$server" || fail "a storage server without a run directory ends with $?: $(cat "$T/log")"
+[ -z "$(ls "$T/target")" ] || fail "files without a run directory: $(ls "$T/target")"
 # a metadata server remembers with which key its directory was served, and tells keys apart without showing them
 serve_with() { # KEY [OPTION]: until it serves, then it is stopped; its log is $T/log
     "$AIFS_BUILD/mds/aifs-mds" --config=/dev/null --mds.listen=127.0.0.1:0 "--mds.run_dir=$T/run" "--mds.dir=$T/fs" "--key_file=$1" ${2:+"$2"} >"$T/log" 2>&1 &
