@@ -5,8 +5,10 @@
  */
 #include "oss/chunk/index.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"
@@ -53,6 +55,14 @@ static void index_set_options(struct index *x, const struct index_options *o)
     rocksdb_options_set_max_open_files(x->options, 256);
     rocksdb_options_set_paranoid_checks(x->options, 1);
     rocksdb_options_set_info_log_level(x->options, 2); /* warnings */
+}
+
+bool index_is_there(const char *dir)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/CURRENT", dir);
+    return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
 int index_open(struct index *x, const char *dir, const char *target, const char *tag,

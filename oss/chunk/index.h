@@ -31,7 +31,8 @@ struct index {
     rocksdb_writeoptions_t *wo;
 };
 
-/* dir: where its files are; target: what the log calls that. */
+bool index_is_there(const char *dir); /* true also when nobody can tell */
+/* dir: where its files are, or will be; target: what the log calls that. */
 int index_open(struct index *x, const char *dir, const char *target, const char *tag,
                const struct index_options *o) MUST_USE;
 void index_close(struct index *x);

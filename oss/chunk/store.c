@@ -275,10 +275,36 @@ bool chunk_store_is_away(const struct chunk_store *s)
     return st.st_dev != s->dir_dev || st.st_ino != s->dir_ino;
 }
 
+/* A target has an index since it was first opened, and segment files since data came: without an
+ * index nothing would be known of them, and all of them be given back. */
+static int store_open_files(struct chunk_store *s, uint64_t block_cache_bytes)
+{
+    const struct index_options io = {s->options.memtable_bytes, block_cache_bytes};
+    char path[4096];
+    int rc = seg_open(&s->seg);
+
+    if (rc)
+        return rc;
+    snprintf(path, sizeof path, "%s/index", s->at);
+    if (s->seg.n_open && !index_is_there(path)) {
+        LOG_ERROR(s->tag, "%s/index is gone, or empty: nothing says what is in %s/seg", s->path,
+                  s->path);
+        return -ENOENT;
+    }
+    return index_open(&s->index, path, s->path, s->tag, &io);
+}
+
+/* Nor is it good to make new ones where a disk is not mounted. */
+static int store_has_segments(const struct chunk_store *s)
+{
+    if (s->seg.n_open || !s->slots.used_bytes)
+        return 0;
+    LOG_ERROR(s->tag, "%s/seg is empty: what %s/index names is not there", s->path, s->path);
+    return -ENOENT;
+}
+
 static int store_open(struct chunk_store *s, const struct chunk_store_options *o)
 {
-    struct index_options io;
-    char path[4096];
     int rc = store_init(s, o);
 
     if (!rc)
@@ -290,13 +316,11 @@ static int store_open(struct chunk_store *s, const struct chunk_store_options *o
     rc = store_find_dir(s);
     if (rc)
         return rc;
-    io = (struct index_options){s->options.memtable_bytes, o->block_cache_bytes};
-    snprintf(path, sizeof path, "%s/index", s->at);
-    rc = index_open(&s->index, path, s->path, s->tag, &io);
-    if (!rc)
-        rc = seg_open(&s->seg);
+    rc = store_open_files(s, o->block_cache_bytes);
     if (!rc)
         rc = chunk_scan(s);
+    if (!rc)
+        rc = store_has_segments(s);
     if (!rc)
         rc = chunk_commit_start(s);
     if (rc)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/base/err.h"
 #include "common/base/log.h"
@@ -175,10 +176,56 @@ START_TEST(a_damaged_logged_block_goes_with_its_chunk)
 }
 END_TEST
 
+static void move(const char *from, const char *to)
+{
+    char a[300], b[300];
+
+    snprintf(a, sizeof a, "%s/%s", rig.dir, from);
+    snprintf(b, sizeof b, "%s/%s", rig.dir, to);
+    ck_assert_int_eq(rename(a, b), 0);
+}
+
+/* An index that names nothing: all slots would be free, and all files zeros. No segment files: new
+ * ones would be made, perhaps where a disk is not mounted. */
+START_TEST(a_target_that_has_lost_its_index_or_its_segments_is_refused_and_left_alone)
+{
+    static const struct {
+        const char *lost, *kept;
+        bool empty; /* a directory is there, as where a disk is not mounted */
+    } cases[] = {{"index", "kept", false},
+                 {"index", "kept", true},
+                 {"index/CURRENT", "index/kept", false},
+                 {"seg", "kept", false},
+                 {"seg", "kept", true}};
+
+    rig_open(&rig);
+    for (uint64_t c = 0; c < 3; c++)
+        ck_assert_int_eq(rig_write(&rig, 5, c, 0, 0, data, CB, true), 0);
+    rig_close(&rig);
+    for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+        char path[300];
+
+        move(cases[i].lost, cases[i].kept);
+        snprintf(path, sizeof path, "%s/%s", rig.dir, cases[i].lost);
+        ck_assert(!cases[i].empty || mkdir(path, 0755) == 0);
+        ck_assert_int_eq(rig_try_open(&rig), -ENOENT);
+        move(cases[i].kept, cases[i].lost); /* nothing was made there */
+        rig_open(&rig);
+        for (uint64_t c = 0; c < 3; c++) {
+            ck_assert_int_eq(rig_read(&rig, 5, c, 0, 0, got, CB), 0);
+            ck_assert_int_eq(memcmp(got, data, CB), 0);
+        }
+        rig_close(&rig);
+    }
+    rig_open(&rig);
+}
+END_TEST
+
 SUITE_MAIN("chunk-damage", setup, target_teardown,
            a_damaged_record_costs_its_chunk_though_a_block_of_it_is_logged,
            a_damaged_record_does_not_keep_a_truncate_from_happening,
            a_damaged_record_does_not_keep_a_seal_from_ending,
            a_damaged_inode_record_costs_its_inode_which_can_be_destroyed,
            a_damaged_logged_block_is_an_error_until_it_is_overwritten,
-           a_damaged_logged_block_goes_with_its_chunk)
+           a_damaged_logged_block_goes_with_its_chunk,
+           a_target_that_has_lost_its_index_or_its_segments_is_refused_and_left_alone)
