@@ -242,12 +242,16 @@ static void build_chunks(struct chunk_store *s)
         }
         chunk_commit_take(s, c);
     }
-    /* Writers that the barriers kept out go on, now that their chunks are taken. */
-    list_for_each (l, &s->batch.chunks) {
-        struct chunk *c = list_entry(l, struct chunk, batch_link);
+}
 
-        chunk_hold_grant(s, c);
-    }
+/* Writers that the barriers kept out go on, now that their chunks are taken. They may make segment
+ * files, for which there is no room: those of the batch have been taken, too. */
+static void build_grant(struct chunk_store *s)
+{
+    struct list *l;
+
+    list_for_each (l, &s->batch.chunks)
+        chunk_hold_grant(s, list_entry(l, struct chunk, batch_link));
 }
 
 static int batch_commit(struct chunk_store *s, struct chunk_batch *b);
@@ -294,7 +298,6 @@ static void build_post(struct chunk_store *s)
 {
     struct chunk_batch *b = &s->batch;
 
-    b->n_fds = seg_take_dirty(&s->seg, b->fds, b->cap_fds);
     s->batch_posted = true;
     if (may_commit_here(s)) {
         commit_here(s);
@@ -364,8 +367,11 @@ void chunk_commit_build(struct reactor_work *w)
     b->n_frees = 0;
     build_ops(s);
     build_chunks(s);
-    if (!list_empty(&b->ops) || !list_empty(&b->chunks))
-        build_post(s);
+    if (list_empty(&b->ops) && list_empty(&b->chunks))
+        return;
+    b->n_fds = seg_take_dirty(&s->seg, b->fds, b->cap_fds);
+    build_grant(s);
+    build_post(s);
 }
 
 /* ---- the committer ---- */

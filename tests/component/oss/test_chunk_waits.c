@@ -7,6 +7,8 @@
 
 #include "common/base/err.h"
 #include "common/base/log.h"
+#include "common/fault/fault.h"
+#include "oss/chunk/store_int.h"
 #include "tests/component/oss/target_bed.h"
 #include "tests/support/suite_cases.h"
 
@@ -217,6 +219,68 @@ START_TEST(a_read_is_as_long_as_what_it_has_read)
 }
 END_TEST
 
+static struct rig_op committed[2];
+
+static void commit_other(struct chunk_op *op, int status)
+{
+    *(int *)op->arg = status;
+    committed[1].op = (struct chunk_op){.kind = CHUNK_COMMIT, .ino = 5};
+    rig_submit(&rig, &committed[1]);
+}
+
+/* A writer that a commit has kept out goes on before that is posted, and makes a segment file: the
+ * room for descriptors was taken before that, and there is none to spare. */
+START_TEST(a_commit_syncs_what_it_names_whatever_files_are_made_meanwhile)
+{
+    static struct rig_op grow;
+    struct chunk_slot slot;
+    struct chunk_op more;
+    int written = 1;
+    uint64_t at;
+
+    if (target_in_memory())
+        return;
+    rig.options.commit_interval_ns = 3600 * NS_PER_S;
+    rig_open(&rig);
+    ck_assert_int_eq(rig_write(&rig, 6, 0, 0, 0, data, 60000, true), 0); /* file 16 */
+    ck_assert_int_eq(rig_write(&rig, 5, 0, 0, 0, data, CB, false), 0);   /* file 20 */
+    ck_assert_int_eq(rig_write(&rig, 6, 0, 0, 0, data, 4096, false), 0); /* logged */
+    rig.store->batch.cap_fds = rig.store->seg.n_open;
+    ck_assert_uint_eq(rig.store->seg.n_open, 2);
+    ck_assert_int_eq(fault_arm("fio.enter=error"), 0); /* what follows stays under way */
+    more = (struct chunk_op){.kind = CHUNK_WRITE,
+                             .ino = 6,
+                             .offset = 61440,
+                             .len = 4096,
+                             .data = data,
+                             .done = commit_other,
+                             .arg = &written};
+    chunk_store_submit(rig.store, &more);
+    grow = (struct rig_op){.op = {.kind = CHUNK_WRITE,
+                                  .ino = 6,
+                                  .offset = 61440,
+                                  .len = 100000,
+                                  .data = data}}; /* into file 18 */
+    rig_submit(&rig, &grow);
+    committed[0] = (struct rig_op){.op = {.kind = CHUNK_COMMIT, .ino = 6}};
+    rig_submit(&rig, &committed[0]);
+    for (unsigned i = 0; i < 3; i++)
+        reactor_run_once(rig.reactor, NS_PER_MS);
+    ck_assert_int_eq(written, 1);
+    fault_disarm_all();
+    wait_all(committed + 1, 1);
+    ck_assert_int_eq(written, 0);
+    ck_assert_int_eq(committed[1].status, 0);
+    slot = chunk_find(rig.store, 5, 0)->disk_slot;
+    ck_assert_uint_eq(slot.class, 20);
+    ck_assert(!seg_of_slot(&rig.store->seg, slot, &at)->dirty);
+    wait_all(committed, 1);
+    wait_all(&grow, 1);
+    ck_assert_int_eq(grow.status, 0);
+    ck_assert_uint_eq(rig.store->seg.n_open, 3);
+}
+END_TEST
+
 static TCase *waits(const char *name, void (*before)(void))
 {
     TCase *t = tcase_create(name);
@@ -229,6 +293,7 @@ static TCase *waits(const char *name, void (*before)(void))
     tcase_add_loop_test(t, everything_at_once_ends, 0, 10);
     tcase_add_test(t, a_read_is_as_long_as_what_it_has_read);
     tcase_add_test(t, an_inode_is_destroyed_while_what_it_has_is_committed);
+    tcase_add_test(t, a_commit_syncs_what_it_names_whatever_files_are_made_meanwhile);
     return t;
 }
 
