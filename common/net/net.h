@@ -111,10 +111,9 @@ struct net_options {
 void net_options_default(struct net_options *o);
 
 /*
- * Addresses: "host:port", "[v6]:port", or "loop:name". Resolution is blocking and therefore done
- * once, by the caller, at start. A name may stand for several ("localhost" of ::1 and 127.0.0.1),
- * of which a server may listen on one: connecting tries one after the other, each for its part of
- * the time that is left; listening takes the first that this machine has.
+ * Addresses: "host:port", "[v6]:port", or "loop:name". A name may stand for several ("localhost"
+ * of ::1 and 127.0.0.1), of which a server may listen on one: connecting tries one after the other,
+ * each for its part of the time that is left; listening takes the first that this machine has.
  */
 #define NET_ADDR_PLACES_MAX 8u /* further ones are not used */
 struct net_place {
@@ -127,8 +126,24 @@ struct net_addr {
     unsigned n_places;
     bool loop;
 };
+/* Waits for the name service, which may take long: where nothing runs yet, or in a thread of its
+ * own. -EINVAL; -EHOSTUNREACH: no such name is known, or nobody says so. */
 int net_addr_resolve(const char *text, uint16_t default_port, struct net_addr *ret_addr, char *err,
-                     size_t err_len) MUST_USE; /* -EINVAL; -EHOSTUNREACH: no such name is known */
+                     size_t err_len) MUST_USE;
+/* Never waits. -EAGAIN: it is a name, which has to be looked up; the address has its text and no
+ * place. */
+int net_addr_parse(const char *text, uint16_t default_port, struct net_addr *ret_addr, char *err,
+                   size_t err_len) MUST_USE;
+/*
+ * net_addr_resolve() beside the reactor, in one of few threads of the process (lookup.c): done()
+ * runs once, from the reactor, never inside this call; addr is borrowed, NULL with a status; why is
+ * a clause for people then. Failure: what eventfd(2) and thread_start() say.
+ */
+struct net_lookup;
+typedef void net_lookup_fn(void *arg, int status, const struct net_addr *addr, const char *why);
+int net_lookup_start(struct reactor *r, const char *text, uint16_t default_port,
+                     net_lookup_fn *done, void *arg, struct net_lookup **ret_lookup) MUST_USE;
+void net_lookup_cancel(struct net_lookup *l); /* done() will not run; waits for nobody */
 /* For people: the address with the port that is meant when it has none. */
 #define NET_ADDR_NAME_BYTES (NET_ADDR_BYTES + 16)
 void net_addr_name(const char *text, uint16_t default_port, char *ret_name, size_t len);
@@ -185,6 +200,7 @@ const char *net_conn_why(const struct net_conn *c);
 bool net_conn_is_settled(const struct net_conn *c); /* it will not change over any more */
 /* Two texts of one address, or names with one in common; the same machine may have others. */
 bool net_addr_equal(const struct net_addr *a, const struct net_addr *b);
+bool net_addr_same_places(const struct net_addr *a, const struct net_addr *b); /* in any order */
 const char *
 net_conn_describe(const struct net_conn *c); /* "10.0.0.1:7000 shm", valid until freed */
 

@@ -119,6 +119,9 @@ void ucx_release(struct net_conn *c);
 /* addr.c */
 void addr_format(const void *sockaddr, char *text, size_t len);
 
+/* lookup.c: the parent's threads are not there. */
+void lookup_after_fork(void);
+
 /* loop.c */
 struct net_connecting_loop;
 int loop_listen(struct reactor *r, const struct net_addr *addr, const struct net_options *o,

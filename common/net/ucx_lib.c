@@ -110,6 +110,7 @@ static int load(void)
 void net_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
+    lookup_after_fork();
     inherited |= loaded;
 }
 
