@@ -214,8 +214,9 @@ struct rpc_peer_events {
     void (*up)(struct rpc_peer *p, struct rpc_link *l, bool rebooted, void *arg);
     void (*down)(struct rpc_peer *p, int status, void *arg);
 };
-/* addresses: text forms, tried in turn for ever with back-off (100 ms doubling to 2 s). events may
- * be NULL: then always ready. */
+/* addresses: text forms, tried in turn for ever with back-off. Names are looked up beside the
+ * reactor, now and again when the server cannot be reached: it may be elsewhere by then. -EINVAL:
+ * none of them is an address. events may be NULL: then always ready. */
 int rpc_peer_create(struct rpc_node *n, const char *const *addresses, unsigned n_addresses,
                     const struct rpc_peer_events *events, void *arg,
                     struct rpc_peer **ret_peer) MUST_USE;
@@ -239,6 +240,8 @@ void rpc_call_cancel(struct rpc_call *c); /* done(-AIFS_ECANCELLED) follows as s
 bool rpc_peer_is_up(const struct rpc_peer *p);
 int rpc_peer_last_error(
     const struct rpc_peer *p); /* why it is down: -AIFS_EAUTH, -AIFS_ECLUSTER, -ECONNREFUSED, ... */
+/* Down because none of its names has an address. */
+bool rpc_peer_is_unknown(const struct rpc_peer *p);
 /* With -ENOTSUP: why the transport that one of the two insists on cannot be; NULL: not known. */
 const char *rpc_peer_last_why(const struct rpc_peer *p);
 struct rpc_link *rpc_peer_link(struct rpc_peer *p); /* NULL while down */

@@ -437,6 +437,8 @@ void session_tick(struct core *c, uint64_t now)
         return;
     if (c->mount_q && !rpc_peer_is_up(s->peer)) /* a refused hello is no link that went down */
         refusal_ends_mount(c, rpc_peer_last_error(s->peer));
+    if (c->mount_q && rpc_peer_is_unknown(s->peer))
+        c->mount_q->p.cancel(c->mount_q, -EHOSTUNREACH);
     if (s->id && s->valid_until_ns && now > s->valid_until_ns) {
         s->valid_until_ns = 0;
         LOG_WARN("client", "no answer from the metadata server for the lease time: what is cached "

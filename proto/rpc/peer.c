@@ -8,6 +8,8 @@
  * rpc_peer_ready() -> what waits is sent. Failure: peer_attempt_failed() goes to the next address;
  * when all have failed the peer is down and calls that do not want to wait fail with -AIFS_EDOWN. A
  * lost link puts its calls back here (call.c), and they are sent again with their ids on the next.
+ * Names are looked up beside all this (address.c); only where there is nothing else to try does a
+ * peer wait for them, as long as for a connection.
  */
 #include <string.h>
 
@@ -120,10 +122,31 @@ static void peer_pause(struct rpc_peer *p)
     reactor_timer_start(p->node->reactor, &p->timer, now + ns - less);
 }
 
+/* All addresses were tried in vain. */
+static void peer_is_away(struct rpc_peer *p)
+{
+    p->failed = true;
+    peer_end_waiting(p, false, -AIFS_EDOWN);
+    peer_pause(p);
+}
+
+/* No name has an address, or says so in time. */
+static void peer_no_place(struct rpc_peer *p, int status)
+{
+    p->looking = false;
+    p->last_error = status;
+    p->tried = 0;
+    peer_is_away(p);
+}
+
 static void peer_retry(struct reactor_timer *t)
 {
     struct rpc_peer *p = container_of(t, struct rpc_peer, timer);
 
+    if (p->looking) { /* for too long */
+        peer_no_place(p, -AIFS_ETIMEOUT);
+        return;
+    }
     p->tried = 0;
     peer_connect(p);
 }
@@ -152,6 +175,7 @@ static void peer_attempt_failed(struct rpc_peer *p, int status, bool in_hello)
     peer_log_failure(p, status, in_hello);
     p->at = (p->at + 1) % p->n_addresses;
     p->tried++;
+    addresses_look_up(p);
     peer_connect(p);
 }
 
@@ -171,6 +195,38 @@ static void peer_connected(void *arg, struct net_conn *c, int status)
     peer_attempt_failed(p, status, false);
 }
 
+/* There is no place to try yet. */
+static void peer_look(struct rpc_peer *p)
+{
+    struct reactor *r = p->node->reactor;
+
+    addresses_look_up(p);
+    if (!addresses_are_looked_up(p)) {
+        peer_no_place(p, -EHOSTUNREACH);
+        return;
+    }
+    p->looking = true;
+    reactor_timer_start(r, &p->timer, reactor_now_ns(r) + p->node->options.net.connect_timeout_ns);
+}
+
+/* What is tried at the old place, or waits, begins anew at the new one. */
+void peer_address_found(struct rpc_peer *p, unsigned at, bool moved)
+{
+    bool waits = reactor_timer_running(&p->timer);
+
+    if (p->looking && !moved && !addresses_are_looked_up(p)) {
+        peer_no_place(p, -EHOSTUNREACH);
+    } else if (moved && (waits || (p->connecting && p->at == at))) {
+        if (p->connecting)
+            net_connect_cancel(p->connecting);
+        p->connecting = NULL;
+        p->looking = false;
+        p->at = at;
+        p->tried = 0;
+        reactor_timer_start(p->node->reactor, &p->timer, reactor_now_ns(p->node->reactor));
+    }
+}
+
 static void peer_connect(struct rpc_peer *p)
 {
     struct rpc_node *n = p->node;
@@ -183,10 +239,14 @@ static void peer_connect(struct rpc_peer *p)
         peer_end_waiting(p, true, -AIFS_ECANCELLED);
         return;
     }
+    if (!addresses_have_place(p)) {
+        peer_look(p);
+        return;
+    }
+    for (; p->tried < p->n_addresses && !address_has_place(p, p->at); p->tried++)
+        p->at = (p->at + 1) % p->n_addresses;
     if (p->tried >= p->n_addresses) {
-        p->failed = true;
-        peer_end_waiting(p, false, -AIFS_EDOWN);
-        peer_pause(p);
+        peer_is_away(p);
         return;
     }
     rc = net_connect(n->reactor, &p->addresses[p->at], &n->options.net, peer_connected, p,
@@ -230,8 +290,10 @@ void peer_link_lost(struct rpc_peer *p, int status)
     LOG_WARN("rpc", "%s: link lost: %s", p->addresses[p->at].text, err_text(status));
     p->last_error = status;
     p->tried = 0;
-    if (lasted) {
+    if (lasted)
         p->away_ns = now;
+    addresses_look_up(p);
+    if (lasted) {
         reactor_timer_start(p->node->reactor, &p->timer, now);
     } else {
         peer_pause(p);
@@ -246,8 +308,7 @@ int rpc_peer_create(struct rpc_node *n, const char *const *addresses, unsigned n
                     const struct rpc_peer_events *events, void *arg, struct rpc_peer **ret_peer)
 {
     struct rpc_peer *p;
-    char err[256];
-    int rc = -EINVAL;
+    int rc;
 
     if (n_addresses == 0 || n_addresses > RPC_ADDRESSES_MAX)
         return -EINVAL;
@@ -259,18 +320,8 @@ int rpc_peer_create(struct rpc_node *n, const char *const *addresses, unsigned n
         mem_free(p);
         return -ENOMEM;
     }
-    for (unsigned i = 0; i < n_addresses; i++) {
-        int one = net_addr_resolve(addresses[i], RPC_PORT_DEFAULT, &p->addresses[p->n_addresses],
-                                   err, sizeof err);
-
-        if (one == 0) {
-            p->n_addresses++;
-            continue;
-        }
-        LOG_WARN("rpc", "address %s: %s", addresses[i], err);
-        rc = one;
-    }
-    if (p->n_addresses == 0) {
+    rc = addresses_read(p, addresses, n_addresses);
+    if (rc) {
         mem_free(p->addresses);
         mem_free(p);
         return rc;
@@ -283,6 +334,7 @@ int rpc_peer_create(struct rpc_node *n, const char *const *addresses, unsigned n
     list_init(&p->waiting);
     reactor_timer_init(&p->timer, peer_retry);
     list_push_back(&n->peers, &p->link);
+    addresses_look_up(p);
     reactor_timer_start(n->reactor, &p->timer,
                         reactor_now_ns(n->reactor)); /* not inside this call */
     *ret_peer = p;
@@ -312,6 +364,7 @@ void rpc_peer_destroy(struct rpc_peer *p)
     if (p->connecting)
         net_connect_cancel(p->connecting);
     p->connecting = NULL;
+    addresses_forget(p);
     peer_end_waiting(p, true, -AIFS_ECANCELLED);
     for (unsigned k = 0; k < p->n_rails; k++)
         peer_end_sent(p, p->rails[k]);
@@ -335,6 +388,11 @@ void rpc_peer_ready(struct rpc_peer *p)
 bool rpc_peer_is_up(const struct rpc_peer *p)
 {
     return p->up;
+}
+
+bool rpc_peer_is_unknown(const struct rpc_peer *p)
+{
+    return p->failed && p->last_error == -EHOSTUNREACH && !addresses_have_place(p);
 }
 
 int rpc_peer_last_error(const struct rpc_peer *p)

@@ -39,6 +39,7 @@ static void rail_pause(struct rpc_peer *p, unsigned address)
 
     a->pause_ns = MIN(MAX(2 * a->pause_ns, RAIL_PAUSE_MIN_NS), RAIL_PAUSE_MAX_NS);
     a->not_before_ns = reactor_now_ns(p->node->reactor) + a->pause_ns;
+    address_look_up(p, address);
 }
 
 static void rail_connected(void *arg, struct net_conn *c, int status)
@@ -76,6 +77,10 @@ static void rail_add(struct rpc_peer *p)
         at = (p->at + k) % p->n_addresses;
         if (rail_has(p, at) || now < p->rail_addresses[at].not_before_ns)
             continue;
+        if (!address_has_place(p, at)) {
+            rail_pause(p, at);
+            continue;
+        }
         p->rail_next = at;
         if (net_connect(p->node->reactor, &p->addresses[at], &p->node->options.net, rail_connected,
                         p, &p->rail_connecting))

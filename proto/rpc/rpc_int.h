@@ -26,9 +26,12 @@
 #define RPC_REFUSED_LINGER NS_PER_S       /* for the other end to read why and hang up itself */
 #define RPC_HELLO_BODY_MAX 8192u
 /* Between attempts to reach a server: a part of the time it has been away. */
-#define RPC_BACKOFF_PART  8u
-#define RPC_BACKOFF_MIN   (50 * NS_PER_MS)
-#define RPC_BACKOFF_MAX   (2 * NS_PER_S)
+#define RPC_BACKOFF_PART 8u
+#define RPC_BACKOFF_MIN  (50 * NS_PER_MS)
+#define RPC_BACKOFF_MAX  (2 * NS_PER_S)
+/* Between two times that a name is looked up: the same part of it. */
+#define RPC_LOOK_UP_MIN   NS_PER_S
+#define RPC_LOOK_UP_MAX   (15 * NS_PER_S)
 #define RPC_CACHE_MAX     256u /* free requests kept */
 #define RPC_ADDRESSES_MAX 16u
 #define RPC_HEADER_MAX    1024u
@@ -130,17 +133,25 @@ struct rail_address {
     uint64_t not_before_ns, pause_ns;
 };
 
+struct peer_name {
+    struct rpc_peer *peer;     /* NULL: the address is no name */
+    struct net_lookup *lookup; /* under way */
+    uint64_t not_before_ns;
+    int error; /* of the last time */
+};
+
 struct rpc_peer {
     struct list link;
     struct rpc_node *node;
     struct net_addr *addresses;
+    struct peer_name names[RPC_ADDRESSES_MAX];
     unsigned n_addresses, at, tried;
     struct rpc_peer_events events;
     void *arg;
     struct net_connecting *connecting;
     struct rpc_link *via; /* in hello or up */
     bool up, ready, failed, destroyed;
-    bool ever_up;
+    bool ever_up, looking; /* looking: with no place to try, waits for names */
     struct uuid boot;
     int last_error, logged_error;
     const char *last_why;    /* net_conn_why() of the last link */
@@ -213,6 +224,17 @@ void peer_link_up(struct rpc_peer *p, struct rpc_link *l);
 void peer_link_lost(struct rpc_peer *p, int status);
 void peer_free_if_over(struct rpc_peer *p);
 void peer_call_over(struct rpc_peer *p, bool was_sent);
+/* A name was looked up: it has other places now, or nothing is new. */
+void peer_address_found(struct rpc_peer *p, unsigned at, bool moved);
+
+/* address.c */
+int addresses_read(struct rpc_peer *p, const char *const *texts, unsigned n) MUST_USE;
+void addresses_look_up(struct rpc_peer *p); /* all names whose turn it is */
+void address_look_up(struct rpc_peer *p, unsigned at);
+bool address_has_place(const struct rpc_peer *p, unsigned at);
+bool addresses_have_place(const struct rpc_peer *p);    /* one of them */
+bool addresses_are_looked_up(const struct rpc_peer *p); /* one of them */
+void addresses_forget(struct rpc_peer *p);
 
 /* rail.c */
 struct rpc_link *rail_pick(struct rpc_peer *p, const struct rpc_call *c); /* of a peer that is up */

@@ -536,6 +536,8 @@ START_TEST(wrong_input_says_what_is_wrong)
     ck_assert_ptr_nonnull(strstr(aifs_mount_error(), "colour"));
     ck_assert_int_eq(aifs_mount("h:/", "key_file=/proc/none", &none), -1);
     ck_assert_ptr_nonnull(strstr(aifs_mount_error(), "/proc/none"));
+    ck_assert_int_eq(aifs_mount("no..host:/", cluster.options, &none), -1);
+    ck_assert_int_eq(errno, EHOSTUNREACH); /* and not when it has waited for long */
     snprintf(options, sizeof options, "key_file=%s,mount_timeout=300ms", cluster.key);
     ck_assert_int_eq(aifs_mount("127.0.0.1:1:/", options, &none), -1);
     ck_assert_int_eq(errno, ETIMEDOUT);
