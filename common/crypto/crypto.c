@@ -5,7 +5,8 @@
  *
  * Of libcrypto only what keeps nothing in the library is used: its SHA-256 proper. All else ends
  * with exit(3) if the program began the library before we could object, while a thread of ours
- * connects again or a handler that comes later asks for a file; and it takes 2 ms to begin.
+ * connects again or a handler that comes later asks for a file; and it takes 2 ms to begin
+ * (docs/adr/0021-hmac-from-a-hash-without-state.md).
  */
 #define OPENSSL_SUPPRESS_DEPRECATED /* what replaces it there keeps tables */
 #include "common/crypto/crypto.h"

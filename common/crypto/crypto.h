@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys and proofs, on OpenSSL's libcrypto.
+ * Keys and proofs, on the SHA-256 of OpenSSL's libcrypto.
  *
  * A key file holds one line "aifs-key-1 <cluster uuid> <role> <64 hex digits>" and must be a
  * regular file with no access for group and others. The server key is the master: the keys of the

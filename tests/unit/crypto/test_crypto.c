@@ -4,6 +4,8 @@
 
 #include <limits.h>
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -68,6 +70,23 @@ START_TEST(rfc_4231_vectors_of_the_long_key)
                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
     check_hmac(key, 32, longer, strlen(longer),
                "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
+}
+END_TEST
+
+/* Up to five blocks, so that each way to fill the last one of either hash is met. */
+START_TEST(it_is_what_another_implementation_makes)
+{
+    uint8_t key[CRYPTO_KEY_BYTES], data[5 * 64], mac[CRYPTO_MAC_BYTES], other[EVP_MAX_MD_SIZE];
+    unsigned other_len;
+
+    for (size_t len = 0; len <= sizeof data; len++) {
+        ck_assert_int_eq(crypto_random(key, sizeof key), 0);
+        ck_assert_int_eq(crypto_random(data, sizeof data), 0);
+        crypto_hmac(key, data, len, mac);
+        ck_assert_ptr_nonnull(HMAC(EVP_sha256(), key, sizeof key, data, len, other, &other_len));
+        ck_assert_uint_eq(other_len, sizeof mac);
+        ck_assert_mem_eq(mac, other, sizeof mac);
+    }
 }
 END_TEST
 
@@ -209,7 +228,8 @@ START_TEST(proofs_are_made_when_the_program_has_begun_the_library_itself)
 END_TEST
 
 SUITE_MAIN("crypto", NULL, NULL, rfc_4231_vectors_of_keys_up_to_32_bytes,
-           rfc_4231_vectors_of_the_long_key, comparison_sees_every_byte, random_bytes_differ,
+           rfc_4231_vectors_of_the_long_key, it_is_what_another_implementation_makes,
+           comparison_sees_every_byte, random_bytes_differ,
            a_server_key_gives_the_key_of_every_role, no_other_key_gives_more_than_itself,
            a_fingerprint_is_that_of_one_key_and_shows_nothing_of_it, role_names_go_both_ways,
            proofs_are_made_until_the_process_is_gone,
