@@ -175,8 +175,6 @@ const char *text_format_size(uint64_t bytes, char *out, size_t out_len)
     return out;
 }
 
-/* Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, with
- * three rows of the usual table. */
 size_t text_width(const char *s)
 {
     size_t n = 0;
@@ -214,6 +212,8 @@ void text_unescape_octal(char *s)
     *out = '\0';
 }
 
+/* Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, with
+ * three rows of the usual table. */
 unsigned text_distance(const char *a, const char *b)
 {
     size_t la = strnlen(a, WORD_MAX), lb = strnlen(b, WORD_MAX), i, j;
