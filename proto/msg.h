@@ -12,11 +12,11 @@
 #include <stdint.h>
 
 #include "common/base/ids.h"
+#include "proto/cred.h"
 
 #define MSG_NAME_MAX   255u
 #define MSG_PATH_MAX   4096u
 #define MSG_XATTR_MAX  65536u
-#define MSG_GROUPS_MAX 65536u
 #define MSG_RANGES_MAX 256u
 #define MSG_ITEMS_MAX  4096u
 #define MSG_BULK_MAX   (1u << 20) /* payload of one RPC: larger I/O is split */
@@ -31,12 +31,6 @@ struct msg_bytes {
 struct msg_time {
     int64_t sec;
     uint32_t nsec;
-};
-
-struct msg_cred {
-    uint32_t uid, gid;
-    uint32_t n_groups;
-    const uint32_t *groups;
 };
 
 /* ---- inodes ---- */

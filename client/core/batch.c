@@ -56,9 +56,7 @@ static bool go_together(const struct mds_op *a, const struct mds_op *b)
 {
     const struct msg_cred *x = cred_of(a), *y = cred_of(b);
 
-    return is_removal(a) == is_removal(b) && a->only_epoch == b->only_epoch && x->uid == y->uid &&
-           x->gid == y->gid && x->n_groups == y->n_groups &&
-           (!x->n_groups || !memcmp(x->groups, y->groups, x->n_groups * sizeof *x->groups));
+    return is_removal(a) == is_removal(b) && a->only_epoch == b->only_epoch && cred_is_same(x, y);
 }
 
 static void send_alone(struct list *ops)

@@ -46,24 +46,19 @@ static const struct msg_cred *cred_of(const struct mds_op *op)
                                            : &op->msg.create.cred;
 }
 
-static uint64_t groups_of(const struct msg_cred *cred)
-{
-    return cred->n_groups ? hash_bytes(cred->groups, cred->n_groups * sizeof *cred->groups, 1) : 0;
-}
-
 static bool is_caller(const struct behind_caller *k, const struct core *c,
-                      const struct msg_cred *cred, uint64_t groups)
+                      const struct msg_cred *cred, uint64_t rest)
 {
     return k->epoch == c->session.epoch && k->removed && k->uid == cred->uid &&
-           k->gid == cred->gid && k->groups == groups;
+           k->gid == cred->gid && k->rest == rest;
 }
 
 static struct behind_caller *caller_find(const struct core *c, const struct msg_cred *cred)
 {
-    uint64_t groups = groups_of(cred);
+    uint64_t rest = cred_hash(cred);
 
     for (unsigned k = 0; k < BEHIND_CALLERS; k++)
-        if (is_caller(&c->behind.callers[k], c, cred, groups))
+        if (is_caller(&c->behind.callers[k], c, cred, rest))
             return (struct behind_caller *)&c->behind.callers[k];
     return NULL;
 }
@@ -93,10 +88,8 @@ void behind_executed(const struct mds_op *op)
         return;
     if (!k) {
         k = caller_oldest(c);
-        *k = (struct behind_caller){.uid = cred->uid,
-                                    .gid = cred->gid,
-                                    .epoch = c->session.epoch,
-                                    .groups = groups_of(cred)};
+        *k = (struct behind_caller){
+            .uid = cred->uid, .gid = cred->gid, .epoch = c->session.epoch, .rest = cred_hash(cred)};
     }
     k->removed = MIN(k->removed + 1, 2u);
     k->last_ns = reactor_now_ns(c->reactor);

@@ -32,7 +32,7 @@ struct mds_op;
 struct behind_caller {
     uint32_t uid, gid, epoch; /* epoch: of the session; 0: unused */
     uint32_t removed;         /* executed, in that session */
-    uint64_t groups;          /* a hash */
+    uint64_t rest;            /* cred_hash() */
     uint64_t last_ns;
 };
 

@@ -273,7 +273,7 @@ struct core_file {
     struct readahead ra;
     struct list streaming; /* core.streams, since streamed_ns */
     uint64_t streamed_ns;
-    struct msg_cred cred;           /* groups point behind the struct */
+    struct msg_cred cred;           /* its arrays are behind the struct */
     unsigned busy;                  /* requests */
     bool released, wrote, creating; /* creating: the server has not heard of it */
     bool closed, reopening;         /* closed: counted in its inode's n_closed */

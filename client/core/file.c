@@ -61,8 +61,7 @@ bool file_ready(struct core_req *q, void (*resume)(struct core_req *q))
 struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode *i,
                            uint64_t open_id, int flags)
 {
-    size_t groups = q->cred.n_groups * sizeof(uint32_t);
-    struct core_file *f = core_no_memory() ? NULL : mem_zalloc(sizeof *f + groups);
+    struct core_file *f = core_no_memory() ? NULL : mem_zalloc(sizeof *f + cred_space(&q->cred));
 
     if (!f)
         return NULL;
@@ -71,11 +70,7 @@ struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode
     f->session_epoch = c->session.epoch;
     f->flags = flags;
     f->error_seen = i->error_seq;
-    f->cred = q->cred;
-    if (groups) {
-        memcpy(f + 1, q->cred.groups, groups);
-        f->cred.groups = (const uint32_t *)(f + 1);
-    }
+    cred_copy(&f->cred, &q->cred, f + 1);
     list_init(&f->lock_holders);
     list_init(&f->streaming);
     list_push_back(&i->files, &f->link);

@@ -76,11 +76,13 @@ struct msg_bytes mds_op_bytes(struct mds_op *op, const void *data, uint32_t len)
 
 void mds_op_cred(struct mds_op *op, struct msg_cred *dst, const struct msg_cred *src)
 {
-    *dst = *src;
-    if (src->n_groups) {
-        dst->groups = arena_dup(&op->arena, src->groups, src->n_groups * sizeof *src->groups);
-        op->failed |= !dst->groups;
-    }
+    size_t bytes = cred_space(src);
+    void *space = bytes ? arena_alloc(&op->arena, bytes) : NULL;
+
+    if (bytes && !space)
+        op->failed = true;
+    else
+        cred_copy(dst, src, space);
 }
 
 void mds_op_drop(struct mds_op *op)

@@ -32,7 +32,7 @@ void relist_keep(const struct core_req *q, const struct answer *a)
     struct relist *r = c->behind.relist;
 
     if (!dir || !dir->behind.own || !(a->kept & RPC_FLAG_KEPT_DIR) || q->p.offset ||
-        !q->out.dir.eof || q->p.len > RELIST_BYTES || q->cred.n_groups ||
+        !q->out.dir.eof || q->p.len > RELIST_BYTES || q->cred.n_groups || q->cred.caps ||
         a->event < c->behind.relist_event) /* a change has overtaken it */
         return;
     if (!r)
@@ -56,8 +56,8 @@ static bool is_good(const struct relist *r, const struct core_req *q)
     const struct core_inode *dir = inode_find(c, q->p.ino);
 
     return r && r->ino == q->p.ino && !q->p.offset && q->cred.uid == r->uid &&
-           q->cred.gid == r->gid && !q->cred.n_groups && r->len <= q->p.len && dir &&
-           dir->behind.own && dir->behind.term == r->term && session_believed(c) &&
+           q->cred.gid == r->gid && !q->cred.n_groups && !q->cred.caps && r->len <= q->p.len &&
+           dir && dir->behind.own && dir->behind.term == r->term && session_believed(c) &&
            answer_current(c, &r->answer) && r->answer.event >= dir->names_event &&
            reactor_now_ns(c->reactor) - r->since_ns <= RELIST_NS;
 }

@@ -198,8 +198,8 @@ static void truncate_start(struct core_req *q, const struct msg_setattr_req *set
 {
     struct core *c = q->p.core;
     struct core_inode *i = inode_get(c, set->ino);
-    uint32_t groups = q->cred.n_groups * (uint32_t)sizeof(uint32_t);
-    struct truncation *t = i && !core_no_memory() ? mem_alloc(sizeof *t + groups) : NULL;
+    struct truncation *t =
+        i && !core_no_memory() ? mem_alloc(sizeof *t + cred_space(&q->cred)) : NULL;
 
     if (!t) {
         if (i)
@@ -207,12 +207,8 @@ static void truncate_start(struct core_req *q, const struct msg_setattr_req *set
         req_finish(q, -ENOMEM);
         return;
     }
-    *t = (struct truncation){
-        .q = q, .inode = i, .core = c, .set = *set, .cred = q->cred, .epoch = c->session.epoch};
-    if (groups) {
-        memcpy(t + 1, q->cred.groups, groups);
-        t->cred.groups = (const uint32_t *)(t + 1);
-    }
+    *t = (struct truncation){.q = q, .inode = i, .core = c, .set = *set, .epoch = c->session.epoch};
+    cred_copy(&t->cred, &q->cred, t + 1);
     q->p.n1 = (uint64_t)(uintptr_t)t;
     req_wait(q, "waits for a truncate", cancel_truncation);
     gate_close(i);

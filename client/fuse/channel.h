@@ -261,6 +261,9 @@ void channel_reply_dir(struct channel_req *q);
 
 /* Supplementary groups of the caller from /proc, at most max; how many there are, or -errno. */
 int channel_req_groups(const struct channel_req *q, uint32_t *groups, unsigned max);
+/* Its capabilities, into *c, and over which ids, where it is in a user name space of its own:
+ * these are in the memory that is returned (NULL: there is none), for the caller to free. */
+uint32_t *channel_req_caps(const struct channel_req *q, struct msg_cred *c) MUST_USE;
 /* The caller is about to end: SIGKILL waits for it, or a signal that it neither handles, blocks nor
  * ignores. True also when nothing can be known of it. */
 bool channel_req_ends(const struct channel_req *q);

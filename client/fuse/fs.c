@@ -35,6 +35,7 @@ static void load_groups(struct op *o)
     o->req.cred.n_groups = n < 0 ? 0 : (uint32_t)n;
     if (!o->groups)
         o->req.cred.n_groups = MIN(o->req.cred.n_groups, FS_GROUPS_INLINE);
+    o->ranges = channel_req_caps(o->q, &o->req.cred);
 }
 
 static void on_done(struct core_req *req, int status)
@@ -43,7 +44,7 @@ static void on_done(struct core_req *req, int status)
 
     if ((status == -EACCES || status == -EPERM) && o->q->uid != 0 && !o->has_groups) {
         load_groups(o);
-        if (o->req.cred.n_groups > 0) {
+        if (o->req.cred.n_groups > 0 || o->req.cred.caps) {
             o->run(o);
             return;
         }
@@ -85,7 +86,7 @@ void op_start(struct channel_req *q, void (*run)(struct op *o),
     o->fs = fs_of(q);
     o->q = q;
     o->has_groups = false;
-    o->groups = NULL;
+    o->groups = o->ranges = NULL;
     o->waiting = &o->req;
     list_init(&o->heeded);
     o->signalled = false;
@@ -103,6 +104,7 @@ struct channel_req *op_end(struct op *o, int status)
     if (status != 0 && status != -ENOENT)
         stat_inc(&o->fs->errors);
     mem_free(o->groups);
+    mem_free(o->ranges);
     list_remove(&o->heeded);
     o->run = NULL;
     return q;

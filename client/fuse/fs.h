@@ -163,8 +163,9 @@ struct op {
     void (*run)(struct op *o);                /* calls core_*(); again with groups when refused */
     void (*finish)(struct op *o, int status); /* replies */
     bool *ended;
-    bool has_groups;
+    bool has_groups;  /* and capabilities */
     uint32_t *groups; /* when more than fit below */
+    uint32_t *ranges; /* of ids: channel_req_caps() */
     uint32_t groups_inline[FS_GROUPS_INLINE];
     struct iovec iov;               /* of a write */
     struct fs_file *changed;        /* op_start_change(): its file, */
@@ -182,9 +183,9 @@ struct op {
 };
 
 /*
- * Runs run() with the caller's identity; finish() follows exactly once. Supplementary groups are
- * fetched only when the server has refused without them (the kernel has already checked
- * permissions), or when need_groups says that the outcome depends on them.
+ * Runs run() with the caller's identity; finish() follows exactly once. Supplementary groups and
+ * capabilities are fetched only when the server has refused without them (the kernel has already
+ * checked permissions), or when need_groups says that the outcome depends on them.
  */
 void op_start(struct channel_req *q, void (*run)(struct op *o),
               void (*finish)(struct op *o, int status), bool need_groups);

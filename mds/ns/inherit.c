@@ -17,7 +17,7 @@ void ns_new_inode(struct mds_inode *in, const struct mds_inode *dir, const struc
     }
     /* nobody makes a program that runs with a group he is not in */
     if (!S_ISDIR(mode) && (in->mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
-        !ns_is_root(c) && !ns_in_group(c, in->gid))
+        !ns_in_group(c, in->gid) && !ns_can(dir, c, MSG_CAP_FSETID))
         in->mode &= ~(uint32_t)S_ISGID;
     in->nlink = S_ISDIR(mode) ? 2 : 1;
     in->size = S_ISDIR(mode) ? NS_DIR_SIZE : 0;

@@ -28,6 +28,10 @@
 
 /* ---- who may (perm.c) ---- */
 bool ns_is_root(const struct msg_cred *c);
+/* Root, or who has this capability (MSG_CAP_*) over in, or (ns_can_all) over everything. */
+bool ns_can(const struct mds_inode *in, const struct msg_cred *c, uint32_t cap);
+bool ns_can_all(const struct msg_cred *c, uint32_t cap);
+bool ns_owns(const struct mds_inode *in, const struct msg_cred *c); /* or may do as if */
 bool ns_in_group(const struct msg_cred *c, uint32_t gid);
 /* All rules that depend on permissions want the access list loaded (struct mds_inode.acl) of an
  * inode that has one. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may do what: the mode bits, access lists, supplementary groups, the sticky bit, and root.
+ * Who may do what: the mode bits, access lists, supplementary groups, the sticky bit, root,
+ * and capabilities, in the order of the kernel (fs/namei.c, kernel/capability.c).
  *
  * Failure modes: -EACCES where bits deny, -EPERM where ownership does.
  */
@@ -27,16 +28,45 @@ bool ns_in_group(const struct msg_cred *c, uint32_t gid)
     return false;
 }
 
+bool ns_can(const struct mds_inode *in, const struct msg_cred *c, uint32_t cap)
+{
+    return ns_is_root(c) || cred_can(c, cap, in->uid, in->gid);
+}
+
+bool ns_can_all(const struct msg_cred *c, uint32_t cap)
+{
+    return ns_is_root(c) || cred_can_all(c, cap);
+}
+
+bool ns_owns(const struct mds_inode *in, const struct msg_cred *c)
+{
+    return c->uid == in->uid || ns_is_root(c) || cred_can_user(c, MSG_CAP_FOWNER, in->uid);
+}
+
+/* Even root runs only what somebody may run. */
+static bool runs_nothing(const struct mds_inode *in, unsigned want)
+{
+    return (want & NS_EXEC) && !S_ISDIR(in->mode) && !(in->mode & 0111);
+}
+
+static bool overrides(const struct mds_inode *in, const struct msg_cred *c, unsigned want)
+{
+    bool looks = S_ISDIR(in->mode) ? !(want & NS_WRITE) : want == NS_READ;
+
+    if (!c->caps)
+        return false;
+    return (looks && ns_can(in, c, MSG_CAP_DAC_READ_SEARCH)) ||
+           (!runs_nothing(in, want) && ns_can(in, c, MSG_CAP_DAC_OVERRIDE));
+}
+
 int ns_access(const struct mds_inode *in, const struct msg_cred *c, unsigned want)
 {
     uint32_t mode = in->mode;
 
-    if (ns_is_root(c)) {
-        /* even root runs only what somebody may run */
-        if ((want & NS_EXEC) && !S_ISDIR(mode) && !(mode & 0111))
-            return -EACCES;
+    if (ns_is_root(c))
+        return runs_nothing(in, want) ? -EACCES : 0;
+    if (overrides(in, c, want))
         return 0;
-    }
     if (c->uid == in->uid)
         mode >>= 6;
     else if ((in->flags & INODE_ACL) && (mode & S_IRWXG)) /* as Linux: no mask, no list */
@@ -60,7 +90,8 @@ int ns_may_delete(const struct mds_inode *dir, const struct mds_inode *victim,
 
     if (rc < 0)
         return rc;
-    if ((dir->mode & S_ISVTX) && !ns_is_root(c) && c->uid != victim->uid && c->uid != dir->uid)
+    if ((dir->mode & S_ISVTX) && c->uid != victim->uid && c->uid != dir->uid &&
+        !ns_can(victim, c, MSG_CAP_FOWNER))
         return -EPERM;
     return 0;
 }

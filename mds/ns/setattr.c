@@ -86,7 +86,7 @@ static int check_owner(const struct mds_inode *in, const struct msg_setattr_req 
 {
     const struct msg_cred *c = &req->cred;
 
-    if (ns_is_root(c))
+    if (ns_can(in, c, MSG_CAP_CHOWN))
         return 0;
     if ((req->set & MSG_SET_UID) && !(owner && req->uid == in->uid))
         return -EPERM;
@@ -101,7 +101,7 @@ static int check_times(const struct mds_inode *in, const struct msg_setattr_req 
     uint32_t given = req->set & (MSG_SET_ATIME | MSG_SET_MTIME);
 
     /* a size change by truncate(2) brings its own mtime: who may write the data may set it */
-    if (!(now | given) || owner || ns_is_root(&req->cred))
+    if (!(now | given) || owner)
         return 0;
     if (given)
         return -EPERM;
@@ -118,11 +118,11 @@ int ns_setattr_check(const struct mds_inode *in, const struct msg_setattr_req *r
     if ((req->atime.nsec | req->mtime.nsec) >= NS_PER_S &&
         (req->atime.nsec >= NS_PER_S || req->mtime.nsec >= NS_PER_S))
         return -EINVAL;
-    if ((req->set & MSG_SET_MODE) && !owner && !ns_is_root(&req->cred))
+    if ((req->set & MSG_SET_MODE) && !ns_owns(in, &req->cred))
         return -EPERM;
     rc = check_owner(in, req, owner);
     if (rc == 0)
-        rc = check_times(in, req, owner);
+        rc = check_times(in, req, ns_owns(in, &req->cred));
     if (rc == 0 && (req->set & MSG_SET_SIZE)) {
         if (S_ISDIR(in->mode))
             rc = -EISDIR;
@@ -140,7 +140,8 @@ static void apply_mode(struct mds_inode *in, const struct msg_setattr_req *req)
 {
     uint32_t mode = req->mode & 07777;
 
-    if ((mode & S_ISGID) && !ns_is_root(&req->cred) && !ns_in_group(&req->cred, in->gid))
+    if ((mode & S_ISGID) && !ns_in_group(&req->cred, in->gid) &&
+        !ns_can(in, &req->cred, MSG_CAP_FSETID))
         mode &= ~(uint32_t)S_ISGID;
     in->mode = (in->mode & S_IFMT) | mode;
 }

@@ -30,7 +30,7 @@ static int check_user(const struct mds_inode *in, const struct msg_cred *c, bool
     if (!S_ISREG(in->mode) && !S_ISDIR(in->mode))
         return write ? -EPERM : -ENODATA;
     /* else anybody could fill /tmp's attributes */
-    if (write && S_ISDIR(in->mode) && (in->mode & S_ISVTX) && c->uid != in->uid && !ns_is_root(c))
+    if (write && S_ISDIR(in->mode) && (in->mode & S_ISVTX) && !ns_owns(in, c))
         return -EPERM;
     return ns_access(in, c, write ? NS_WRITE : NS_READ);
 }
@@ -45,7 +45,14 @@ static int check_acl(const struct mds_inode *in, const struct msg_cred *c, bool 
         return -EOPNOTSUPP;
     if (!write)
         return in->flags & flag ? 0 : -ENODATA;
-    return ns_is_root(c) || c->uid == in->uid ? 0 : -EPERM;
+    return ns_owns(in, c) ? 0 : -EPERM;
+}
+
+static bool may_secure(const struct mds_inode *in, const struct msg_cred *c,
+                       const struct msg_bytes *name)
+{
+    return is_name(name, "security.capability") ? ns_can(in, c, MSG_CAP_SETFCAP)
+                                                : ns_can_all(c, MSG_CAP_SYS_ADMIN);
 }
 
 int ns_xattr_check(const struct mds_inode *in, const struct msg_cred *c,
@@ -60,7 +67,7 @@ int ns_xattr_check(const struct mds_inode *in, const struct msg_cred *c,
         *ret_kind = NS_XATTR_IS_LAYOUT;
         if (!S_ISREG(in->mode) && !S_ISDIR(in->mode))
             return write ? -EPERM : -ENODATA;
-        return write && !ns_is_root(c) && c->uid != in->uid ? -EPERM : 0;
+        return write && !ns_owns(in, c) ? -EPERM : 0;
     }
     if (is_name(name, NS_XATTR_FID)) {
         *ret_kind = NS_XATTR_IS_FID;
@@ -77,9 +84,9 @@ int ns_xattr_check(const struct mds_inode *in, const struct msg_cred *c,
     if (has_prefix(name, "user."))
         return check_user(in, c, write);
     if (has_prefix(name, "trusted."))
-        return ns_is_root(c) ? 0 : write ? -EPERM : -ENODATA;
+        return ns_can_all(c, MSG_CAP_SYS_ADMIN) ? 0 : write ? -EPERM : -ENODATA;
     if (has_prefix(name, "security."))
-        return write && !ns_is_root(c) ? -EPERM : 0;
+        return write && !may_secure(in, c, name) ? -EPERM : 0;
     if (is_name(name, NS_ACL_ACCESS) || is_name(name, NS_ACL_DEFAULT))
         return check_acl(in, c, is_name(name, NS_ACL_DEFAULT), write, ret_kind);
     return -EOPNOTSUPP;

@@ -118,7 +118,7 @@ int exec_acl_set(struct txn *t, struct mds_inode *in, const struct msg_bytes *ac
     if (keep && !is_default) {
         keep = !ns_acl_mode(acl, &mode);
         in->mode = (in->mode & ~0777u) | mode;
-        if (!ns_is_root(c) && !ns_in_group(c, in->gid))
+        if (!ns_in_group(c, in->gid) && !ns_can(in, c, MSG_CAP_FSETID))
             in->mode &= ~(uint32_t)S_ISGID;
     }
     ns_changed(in, txn_now(t));

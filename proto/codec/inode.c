@@ -8,7 +8,14 @@
 
 /* ---- parts ---- */
 
-#define CRED(F) F(num, uid) F(num, gid) F(u32s, groups, MSG_GROUPS_MAX)
+#define CRED(F)                                                                                    \
+    F(num, uid)                                                                                    \
+    F(num, gid)                                                                                    \
+    F(u32s, groups, MSG_GROUPS_MAX)                                                                \
+    F(num, caps)                                                                                   \
+    F(flag, mapped)                                                                                \
+    F(u32s, uids, MSG_ID_RANGES_MAX * 2)                                                           \
+    F(u32s, gids, MSG_ID_RANGES_MAX * 2)
 CODEC_MSG(cred, Cred, CRED)
 
 #define ATTR(F)                                                                                    \

@@ -516,6 +516,12 @@ int channel_req_groups(const struct channel_req *q UNUSED, uint32_t *groups, uns
     return fake.n_groups;
 }
 
+uint32_t *channel_req_caps(const struct channel_req *q UNUSED, struct msg_cred *c)
+{
+    c->caps = fake.caps;
+    return NULL;
+}
+
 bool channel_req_ends(const struct channel_req *q UNUSED)
 {
     return fake.caller_ends;

@@ -33,7 +33,8 @@ struct fake {
     char names[8192];  /* of a directory reply: "a@cookie " */
     unsigned dir_room; /* entries that fit */
     int dir_status;
-    int n_groups;      /* of the caller */
+    int n_groups; /* of the caller */
+    uint32_t caps;
     bool caller_ends;  /* by a signal */
     bool caller_exits; /* and runs no more */
     void (*on_interrupt)(struct channel_req *q);

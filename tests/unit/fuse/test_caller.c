@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What /proc tells of a caller: a process that is stopped, so that its signals wait for it. */
+/* What /proc tells of a caller: a process that is stopped, so that its signals wait for it. Its
+ * capabilities want root, as which these tests run. */
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/fuse/channel.h"
+#include "common/base/mem.h"
 #include "tests/support/suite.h"
 
 static pid_t child;
@@ -97,8 +101,107 @@ START_TEST(one_that_has_left_its_program_is_seen_and_no_other)
 }
 END_TEST
 
+/* ---- capabilities ---- */
+
+static struct msg_cred cred_of_child(uint32_t **ret_ranges)
+{
+    struct channel_req q = {.pid = (uint32_t)child};
+    struct msg_cred c = {0};
+
+    *ret_ranges = channel_req_caps(&q, &c);
+    return c;
+}
+
+static void write_map(const char *name, const char *text)
+{
+    char path[64];
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", child, name);
+    f = fopen(path, "we");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+/* A child that is in a user name space of its own. */
+static void start_inner_child(void)
+{
+    siginfo_t info;
+
+    end_child();
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        if (unshare(CLONE_NEWUSER) != 0)
+            _exit(77);
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitid(P_PID, (id_t)child, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
+    ck_assert_msg(info.si_code == CLD_STOPPED, "no user name spaces here");
+}
+
+START_TEST(the_capabilities_of_root_count_everywhere)
+{
+    uint32_t *ranges;
+    struct msg_cred c = cred_of_child(&ranges);
+
+    ck_assert_ptr_null(ranges);
+    ck_assert(cred_can_all(&c, MSG_CAP_DAC_OVERRIDE));
+    ck_assert(cred_can(&c, MSG_CAP_CHOWN, 7, 7));
+}
+END_TEST
+
+START_TEST(those_of_a_user_name_space_count_over_the_ids_that_it_knows)
+{
+    uint32_t *ranges;
+    struct msg_cred c;
+
+    start_inner_child();
+    write_map("uid_map", "0 1000 1\n1 200000 65536\n");
+    write_map("gid_map", "0 500 1\n");
+    c = cred_of_child(&ranges);
+    ck_assert(c.mapped);
+    ck_assert(!cred_can_all(&c, MSG_CAP_CHOWN));
+    ck_assert(cred_can(&c, MSG_CAP_CHOWN, 1000, 500));
+    ck_assert(cred_can(&c, MSG_CAP_CHOWN, 200000, 500));
+    ck_assert(cred_can(&c, MSG_CAP_CHOWN, 265535, 500));
+    ck_assert(!cred_can(&c, MSG_CAP_CHOWN, 265536, 500));
+    ck_assert(!cred_can(&c, MSG_CAP_CHOWN, 0, 500));
+    ck_assert(!cred_can(&c, MSG_CAP_CHOWN, 1000, 501));
+    mem_free(ranges);
+}
+END_TEST
+
+START_TEST(those_of_one_that_knows_no_ids_count_nowhere)
+{
+    uint32_t *ranges;
+    struct msg_cred c;
+
+    start_inner_child();
+    c = cred_of_child(&ranges);
+    ck_assert(!cred_can_all(&c, MSG_CAP_CHOWN));
+    ck_assert(!cred_can(&c, MSG_CAP_CHOWN, 0, 0));
+    mem_free(ranges);
+}
+END_TEST
+
+START_TEST(a_caller_that_cannot_be_seen_has_none)
+{
+    struct channel_req q = {.pid = 0};
+    struct msg_cred c = {0};
+
+    ck_assert_ptr_null(channel_req_caps(&q, &c));
+    ck_assert_uint_eq(c.caps, 0);
+}
+END_TEST
+
 SUITE_MAIN("fuse-caller", start_child, end_child,
            a_signal_that_is_handled_blocked_ignored_or_harmless_is_not_its_end,
            a_signal_that_it_does_nothing_about_is, one_that_dumps_core_is, a_real_time_signal_is,
            a_caller_that_cannot_be_seen_is_taken_to_end,
-           one_that_has_left_its_program_is_seen_and_no_other)
+           one_that_has_left_its_program_is_seen_and_no_other,
+           the_capabilities_of_root_count_everywhere,
+           those_of_a_user_name_space_count_over_the_ids_that_it_knows,
+           those_of_one_that_knows_no_ids_count_nowhere, a_caller_that_cannot_be_seen_has_none)

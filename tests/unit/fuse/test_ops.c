@@ -74,6 +74,19 @@ START_TEST(more_groups_than_fit_are_all_sent)
 }
 END_TEST
 
+START_TEST(a_refusal_is_tried_again_with_the_callers_capabilities)
+{
+    fake.caps = MSG_CAP_CHOWN;
+    op_unlink(fake_named(&fs, CHANNEL_UNLINK, "a"));
+    ck_assert_uint_eq(fake.waiting->cred.caps, 0);
+    fake_complete(-EPERM);
+    ck_assert_str_eq(fake.calls, "unlink 100 a;unlink 100 a;");
+    ck_assert_uint_eq(fake.waiting->cred.caps, MSG_CAP_CHOWN);
+    fake_complete(0);
+    ck_assert_str_eq(fake.reply, "err 0");
+}
+END_TEST
+
 START_TEST(root_is_not_asked_for_groups)
 {
     struct channel_req *q = fake_named(&fs, CHANNEL_UNLINK, "a");
@@ -548,8 +561,10 @@ END_TEST
 SUITE_MAIN("fuse-ops", setup, NULL, the_kernels_root_is_the_mounts_root,
            a_name_that_does_not_exist_may_be_remembered,
            a_call_that_completes_at_once_is_answered_once,
-           a_refusal_is_tried_again_with_the_callers_groups, more_groups_than_fit_are_all_sent,
-           root_is_not_asked_for_groups, a_signal_that_ends_the_caller_cancels_what_waits,
+           a_refusal_is_tried_again_with_the_callers_groups,
+           a_refusal_is_tried_again_with_the_callers_capabilities,
+           more_groups_than_fit_are_all_sent, root_is_not_asked_for_groups,
+           a_signal_that_ends_the_caller_cancels_what_waits,
            a_signal_that_the_caller_handles_cancels_nothing_and_one_that_ends_it_later_does,
            a_call_that_was_signalled_and_has_ended_is_looked_at_no_more,
            any_signal_ends_the_wait_for_a_lock_and_no_other_question_about_it,

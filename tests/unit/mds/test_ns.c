@@ -17,6 +17,35 @@ static const struct msg_cred root = {0}, owner = {.uid = 10, .gid = 20},
                              member = {.uid = 11, .gid = 21, .n_groups = 2, .groups = extra},
                              other = {.uid = 12, .gid = 22};
 
+/* Not root, with capabilities: over everything, or as root of a user name space that knows the user
+ * 10 and the group 20, or neither. */
+static const uint32_t user_10[] = {7, 2, 10, 1}, group_20[] = {20, 1}, others[] = {100, 1000};
+static const struct msg_cred may_all = {.uid = 12, .gid = 22, .caps = MSG_CAP_ALL},
+                             looks = {.uid = 12, .gid = 22, .caps = MSG_CAP_DAC_READ_SEARCH},
+                             inner = {.uid = 12,
+                                      .gid = 22,
+                                      .caps = MSG_CAP_ALL,
+                                      .mapped = true,
+                                      .n_uids = 4,
+                                      .uids = user_10,
+                                      .n_gids = 2,
+                                      .gids = group_20},
+                             user_only = {.uid = 12,
+                                          .gid = 22,
+                                          .caps = MSG_CAP_ALL,
+                                          .mapped = true,
+                                          .n_uids = 4,
+                                          .uids = user_10,
+                                          .n_gids = 2,
+                                          .gids = others},
+                             stranger = {.uid = 12,
+                                         .gid = 22,
+                                         .caps = MSG_CAP_ALL,
+                                         .mapped = true,
+                                         .n_uids = 2,
+                                         .uids = others},
+                             nowhere = {.uid = 12, .gid = 22, .caps = MSG_CAP_ALL, .mapped = true};
+
 static struct mds_inode inode(uint32_t mode, uint32_t uid, uint32_t gid)
 {
     return (struct mds_inode){.ino = 99, .mode = mode, .uid = uid, .gid = gid, .nlink = 1};
@@ -44,6 +73,18 @@ static const struct {
     {0000, 20, &root, NS_READ | NS_WRITE, 0},
     {0666, 20, &root, NS_EXEC, -EACCES},
     {0676, 20, &root, NS_EXEC, 0},
+    {0000, 20, &may_all, NS_READ | NS_WRITE, 0},
+    {0666, 20, &may_all, NS_EXEC, -EACCES},
+    {0100, 20, &may_all, NS_EXEC, 0},
+    {0000, 20, &looks, NS_READ, 0},
+    {0000, 20, &looks, NS_WRITE, -EACCES},
+    {0000, 20, &looks, NS_READ | NS_WRITE, -EACCES},
+    {0100, 20, &looks, NS_EXEC, -EACCES},
+    {0000, 20, &inner, NS_READ | NS_WRITE, 0},
+    {0000, 21, &inner, NS_READ, -EACCES}, /* a group that it does not know */
+    {0000, 20, &user_only, NS_READ, -EACCES},
+    {0000, 20, &stranger, NS_READ, -EACCES},
+    {0000, 20, &nowhere, NS_READ, -EACCES},
 };
 
 START_TEST(mode_bits_decide)
@@ -63,6 +104,17 @@ START_TEST(root_searches_every_directory)
 }
 END_TEST
 
+START_TEST(who_may_look_searches_every_directory_and_changes_none)
+{
+    struct mds_inode d = inode(S_IFDIR, 10, 20);
+
+    ck_assert_int_eq(ns_access(&d, &looks, NS_READ | NS_EXEC), 0);
+    ck_assert_int_eq(ns_access(&d, &looks, NS_WRITE | NS_EXEC), -EACCES);
+    ck_assert_int_eq(ns_access(&d, &inner, NS_WRITE | NS_EXEC), 0);
+    ck_assert_int_eq(ns_access(&d, &nowhere, NS_EXEC), -EACCES);
+}
+END_TEST
+
 static const struct {
     uint32_t dir_mode, dir_uid, victim_uid;
     const struct msg_cred *cred;
@@ -73,6 +125,8 @@ static const struct {
     {01777, 12, 1, &other, 0}, /* his own directory */
     {01777, 1, 1, &root, 0},         {0755, 1, 12, &other, -EACCES},
     {0666, 12, 12, &other, -EACCES}, /* writable, not searchable */
+    {01777, 1, 1, &may_all, 0},      {01777, 1, 1, &inner, -EPERM},
+    {01777, 1, 10, &inner, -EPERM}, /* of group 1 */
 };
 
 START_TEST(the_sticky_bit)
@@ -167,6 +221,14 @@ static const struct {
     {&member, MSG_SET_SIZE, 0, 0, 0, 0, 0},
     {&other, MSG_SET_SIZE, 0, 0, 0, 0, -EACCES},
     {&other, MSG_SET_SIZE, 0, 0, 0, 7, 0}, /* ftruncate: asked at open */
+    {&may_all, MSG_SET_UID | MSG_SET_GID, 0, 1, 2, 0, 0},
+    {&may_all, MSG_SET_MODE | MSG_SET_ATIME, 0600, 0, 0, 0, 0},
+    {&looks, MSG_SET_MODE, 0600, 0, 0, 0, -EPERM},
+    {&inner, MSG_SET_MODE | MSG_SET_MTIME, 0600, 0, 0, 0,
+     0}, /* its group does not matter for these */
+    {&inner, MSG_SET_UID, 0, 11, 0, 0, -EPERM},
+    {&nowhere, MSG_SET_MODE, 0600, 0, 0, 0, -EPERM},
+    {&nowhere, MSG_SET_MTIME, 0, 0, 0, 0, -EPERM},
 };
 
 START_TEST(who_may_set_what)
@@ -358,6 +420,15 @@ static const struct {
     {"trusted.a", S_IFREG | 0644, &owner, false, -ENODATA},
     {"security.capability", S_IFREG | 0644, &owner, false, 0},
     {"security.capability", S_IFREG | 0644, &owner, true, -EPERM},
+    {"security.capability", S_IFREG | 0644, &inner, true, 0},
+    {"security.capability", S_IFREG | 0644, &user_only, true, -EPERM},
+    {"security.other", S_IFREG | 0644, &inner, true, -EPERM},
+    {"security.other", S_IFREG | 0644, &may_all, true, 0},
+    {"trusted.a", S_IFREG | 0644, &may_all, true, 0},
+    {"trusted.a", S_IFREG | 0644, &inner, true, -EPERM},
+    {"user.a", S_IFDIR | 01777, &inner, true, 0},
+    {"system.posix_acl_access", S_IFREG | 0644, &inner, true, 0},
+    {"system.posix_acl_access", S_IFREG | 0644, &nowhere, true, -EPERM},
     {"system.posix_acl_access", S_IFREG | 0644, &owner, false, -ENODATA},
     {"system.posix_acl_access", S_IFREG | 0644, &owner, true, 0},
     {"system.posix_acl_access", S_IFREG | 0644, &root, true, 0},
@@ -402,6 +473,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     LOOP(t, mode_bits_decide, access_cases);
     tcase_add_test(t, root_searches_every_directory);
+    tcase_add_test(t, who_may_look_searches_every_directory_and_changes_none);
     LOOP(t, the_sticky_bit, delete_cases);
     LOOP(t, names, name_cases);
     tcase_add_test(t, name_lengths_and_nuls);
