@@ -55,3 +55,22 @@ int mountinfo_find(const char *path, struct mountinfo *ret_info)
     fclose(f);
     return found;
 }
+
+int mountinfo_has_device(unsigned major, unsigned minor)
+{
+    FILE *f = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL;
+    size_t cap = 0;
+    int found = 0;
+
+    if (!f)
+        return -errno;
+    while (!found && getline(&line, &cap, f) > 0) {
+        unsigned a, b;
+
+        found = sscanf(line, "%*u %*u %u:%u", &a, &b) == 2 && a == major && b == minor;
+    }
+    free(line);
+    fclose(f);
+    return found;
+}

@@ -16,4 +16,8 @@ struct mountinfo {
  * mounted there, or -errno. */
 int mountinfo_find(const char *path, struct mountinfo *ret_info) MUST_USE;
 
+/* Is the file system with this device number mounted anywhere, as a whole or in part (a bind
+ * mount)? In this mount name space. 1, 0 or -errno. */
+int mountinfo_has_device(unsigned major, unsigned minor) MUST_USE;
+
 #endif

@@ -155,15 +155,14 @@ static int connect_to(const char *name)
     return fd;
 }
 
-static int connect_daemon(const char *dir)
+static int connect_daemon(const char *dir, struct mountinfo *info)
 {
     char name[NAME_BYTES] = "";
-    struct mountinfo info;
     int fd = -1;
 
-    if (mountinfo_find(dir, &info) != 1 || strcmp(info.type, "fuse.aifs") != 0)
+    if (mountinfo_find(dir, info) != 1 || strcmp(info->type, "fuse.aifs") != 0)
         return -1;
-    for (unsigned i = 0; fd < 0 && i < NAMES_TRIED && find_socket(info.major, info.minor, name);
+    for (unsigned i = 0; fd < 0 && i < NAMES_TRIED && find_socket(info->major, info->minor, name);
          i++)
         fd = connect_to(name);
     return fd;
@@ -276,6 +275,7 @@ int mount_umount_main(int argc, char **argv)
     char real[PATH_MAX];
     bool lazy = false;
     int flags = UMOUNT_NOFOLLOW;
+    struct mountinfo info = {0};
     AUTO_CLOSE int fd = -1;
 
     for (int i = 1; i < argc; i++) {
@@ -294,10 +294,9 @@ int mount_umount_main(int argc, char **argv)
     }
     if (realpath(dir, real))
         dir = real;
-    fd = connect_daemon(dir);
+    fd = connect_daemon(dir, &info);
     if (umount2(dir, flags | (lazy ? MNT_DETACH : 0)) != 0) {
         int err = errno;
-        struct mountinfo info;
         bool mounted = err != EINVAL || mountinfo_find(dir, &info) != 0;
 
         fprintf(stderr, "umount.aifs: %s: %s\n", dir, mounted ? strerror(err) : "not mounted");
@@ -305,5 +304,8 @@ int mount_umount_main(int argc, char **argv)
             say_users(dir);
         return MOUNT_FAILED;
     }
-    return fd >= 0 && !lazy ? wait_for_end(fd, dir) : MOUNT_OK;
+    /* Where it is mounted elsewhere too (a bind mount) the daemon goes on. */
+    if (fd < 0 || lazy || mountinfo_has_device(info.major, info.minor) == 1)
+        return MOUNT_OK;
+    return wait_for_end(fd, dir);
 }

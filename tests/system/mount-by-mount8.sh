@@ -51,7 +51,11 @@ unshare -m --propagation slave bash -c "
     grep -q 'memory_limit=64M.* cannot be changed' '$T/remount.err' || exit 12
     mount -o remount,relatime '$T/m8' 2>'$T/remount.err' && exit 13
     grep -q 'atime.* cannot be changed' '$T/remount.err' || exit 14
-    umount '$T/m8'
+    # a second place of the same mount, which keeps its daemon when one of them goes
+    mkdir '$T/m8.too' && mount --bind '$T/m8' '$T/m8.too' || exit 20
+    timeout 100 '$T/sbin/umount.fuse.aifs' '$T/m8' 2>'$T/bind.err' || exit 21
+    grep -q waiting '$T/bind.err' && exit 22
+    touch '$T/m8.too/newest' && umount '$T/m8.too' || exit 23
     # a mount whose daemon has died
     mount '$T/m8' || exit 15
     for p in \$(pgrep -x 'mount.aifs|aifs-mount'); do
