@@ -160,7 +160,7 @@ static void ctime_told(struct mds_op *op, int status)
     flush_step(i);
 }
 
-/* A SETATTR of nothing, which changes ctime, or of mtime. */
+/* A SETATTR of nothing, which changes ctime to what has been told here already, or of mtime. */
 static void ctime_send(struct core_inode *i)
 {
     struct mds_op *op = mds_op_new(i->core, RPC_OP_SETATTR, NULL, ctime_told);
@@ -174,6 +174,7 @@ static void ctime_send(struct core_inode *i)
         .cred = {.uid = i->attr.uid, .gid = i->attr.gid},
         .set = i->mtime_due ? MSG_SET_MTIME : 0,
         .mtime = i->wrote_at,
+        .when_ns = (uint64_t)i->attr.ctime.sec * NS_PER_S + i->attr.ctime.nsec,
     };
     op->writes_back = true;
     op->only_epoch = i->core->session.epoch;

@@ -79,6 +79,20 @@ START_TEST(an_owner_that_it_has_already_is_told_by_close)
 }
 END_TEST
 
+/* Who has looked has seen that ctime: it is not another one later. */
+START_TEST(its_time_is_that_which_has_been_told_here)
+{
+    struct bed_op op;
+
+    ck_assert_int_eq(set_attr(&op, same_owner), 0);
+    bed_spin(&bed, 1000);
+    ck_assert_int_eq(bed_flush(&bed, c, f), 0);
+    ck_assert_uint_eq(calls(RPC_OP_SETATTR), 1);
+    ck_assert_int_eq(stored()->ctime.sec, op.q.entry.attr.ctime.sec);
+    ck_assert_uint_eq(stored()->ctime.nsec, op.q.entry.attr.ctime.nsec);
+}
+END_TEST
+
 START_TEST(it_is_told_within_a_second_if_nobody_closes)
 {
     struct bed_op op;
@@ -238,8 +252,9 @@ START_TEST(capabilities_are_set_behind_the_report_of_what_was_written_before)
 END_TEST
 
 SUITE_MAIN("client-attributes", setup, teardown, an_owner_that_it_has_already_is_told_by_close,
-           it_is_told_within_a_second_if_nobody_closes, another_change_tells_of_it_too,
-           anything_else_is_asked_at_once, what_was_written_goes_with_the_setting_of_its_time,
+           its_time_is_that_which_has_been_told_here, it_is_told_within_a_second_if_nobody_closes,
+           another_change_tells_of_it_too, anything_else_is_asked_at_once,
+           what_was_written_goes_with_the_setting_of_its_time,
            a_late_report_does_not_undo_a_time_that_was_set,
            a_late_answer_about_mtime_needs_no_contents,
            each_write_has_an_mtime_of_its_own_also_by_a_clock_that_is_behind,
