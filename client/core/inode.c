@@ -374,7 +374,7 @@ void inode_touch_data(struct core_inode *i, uint64_t end)
 
 void inode_touch_ctime(struct core_inode *i)
 {
-    i->attr.ctime = time_later(core_now(i->core), i->attr.ctime);
+    i->attr.ctime = time_later(core_now(i->core), time_next(i->attr.ctime));
     i->ctime_due = true;
     inode_mark_dirty(i);
 }

@@ -226,6 +226,35 @@ START_TEST(each_write_has_an_mtime_of_its_own_also_by_a_clock_that_is_behind)
 }
 END_TEST
 
+/* The same of ctime, by which programs tell that attributes were set. */
+START_TEST(an_owner_that_it_has_already_moves_ctime_also_by_a_clock_that_is_behind)
+{
+    struct msg_attr *a = &fake_inode(&bed.cluster, "file")->attr;
+    struct bed_op op;
+    struct msg_time before;
+    unsigned told;
+
+    ck_assert_int_eq(set_attr(&op, same_owner), 0);
+    core_release(c, f);
+    bed_spin(&bed, NS_PER_S);
+    a->ctime = op.q.entry.attr.ctime;
+    a->ctime.sec += 10; /* somebody else's */
+    a->change++;
+    before = a->ctime;
+    told = calls(RPC_OP_SETATTR);
+    bed_unmount(&bed, c, false, 0);
+    c = bed_mount(&bed, NULL);
+    f = bed_open(&bed, c, "file", O_RDWR, NULL);
+    ck_assert_int_eq(bed_write(&bed, c, f, 0, data, 10), 0);
+    for (int k = 0; k < 3; k++) {
+        ck_assert_int_eq(set_attr(&op, same_owner), 0);
+        ck_assert_uint_eq(calls(RPC_OP_SETATTR), told);
+        ck_assert(is_later(op.q.entry.attr.ctime, before));
+        before = op.q.entry.attr.ctime;
+    }
+}
+END_TEST
+
 /* A report of a write takes them away: cp -a sets them before it closes the file. */
 START_TEST(capabilities_are_set_behind_the_report_of_what_was_written_before)
 {
@@ -258,4 +287,5 @@ SUITE_MAIN("client-attributes", setup, teardown, an_owner_that_it_has_already_is
            a_late_report_does_not_undo_a_time_that_was_set,
            a_late_answer_about_mtime_needs_no_contents,
            each_write_has_an_mtime_of_its_own_also_by_a_clock_that_is_behind,
+           an_owner_that_it_has_already_moves_ctime_also_by_a_clock_that_is_behind,
            capabilities_are_set_behind_the_report_of_what_was_written_before)
