@@ -5,12 +5,13 @@
  * Happy path of a read: each block's part of the range is one transfer, aligned to checksum blocks,
  * into the reader's own memory where that is aligned too, else into a buffer; all at once. Of a
  * write: stable transfers straight from the caller's memory, all at once, or where the file grows
- * one after the other, then SIZE when it has grown. An append is given its place by the metadata
- * server first. That cannot be taken back, so it is asked for only where targets have promised
- * room; else the append is made under a lease that lasts as long (through.c).
+ * or no room is promised one after the other, then SIZE when it has grown. An append is given its
+ * place by the metadata server first. That cannot be taken back, so it is asked for only where
+ * targets have promised room; else the append is made under a lease that lasts as long (through.c).
  *
  * Failure: the first error counts; the request ends when the last transfer has let go of the
- * memory. What was stored of a write that makes the file longer before one was refused is written.
+ * memory. What was stored of a write whose transfers go one after the other before one was refused
+ * is written.
  */
 #include "client/core/core_int.h"
 #include "client/core/room.h"
@@ -258,12 +259,21 @@ bool direct_slice(struct oss_io *io, const struct core_req *q, uint32_t skip, ui
     return len == 0;
 }
 
+/* What follows a part that finds no room must not be stored. Inside the file it may fill a hole:
+ * then all go at once only where there is room for them. */
+static bool may_be_refused(const struct core_req *q, uint64_t at, uint64_t end)
+{
+    const struct core_inode *i = q->p.inode;
+
+    return write_appends(q) || end > i->attr.size || !room_to_append(i, at, (uint32_t)(end - at));
+}
+
 /* gen: of the file as it was when the place was chosen. */
 static void write_pieces(struct core_req *q, uint64_t gen)
 {
     struct core_inode *i = q->p.inode;
     uint64_t at = q->p.offset + q->p.progress, end = q->p.offset + q->p.len;
-    bool in_turn = !(q->p.flags & WRITE_STRAIGHT) && (write_appends(q) || end > i->attr.size);
+    bool in_turn = !(q->p.flags & WRITE_STRAIGHT) && may_be_refused(q, at, end);
     struct oss_io *ios[CORE_IOV_MAX];
     unsigned n = 0, k;
     int err = 0;

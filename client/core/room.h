@@ -21,7 +21,8 @@ uint64_t room_owed(const struct oss_target *t); /* of that: for what was acknowl
 /* May these bytes of a block be acknowledged before they are stored? */
 bool room_for(const struct core_inode *i, const struct oss_target *t, uint64_t index,
               uint32_t start, uint32_t end);
-/* And an append of somebody without a lease, at about this place, be given that? */
+/* And an append of somebody without a lease, at about this place, be given that, or all parts of a
+ * write be sent at once? */
 bool room_to_append(const struct core_inode *i, uint64_t offset, uint32_t len);
 void room_noted(struct oss_target *t, const struct msg_write_rep *rep);
 

@@ -348,6 +348,37 @@ START_TEST(so_is_one_without_a_lease_and_nothing_is_left_behind_it)
 }
 END_TEST
 
+/* Of a write over a border of targets, into holes that the file had. */
+START_TEST(what_follows_a_refused_part_is_not_written_inside_the_file_either)
+{
+    struct core *other = bed_mount(&bed, NULL);
+    struct core_file *f = stored_file("inside", 3 * MIB), *g;
+    struct iovec iov = {data + 4 * MIB, MIB};
+    struct fake_oss *full[2];
+    struct bed_op op;
+
+    g = bed_open(&bed, other, "inside", O_RDWR, NULL);
+    promise_nothing();
+    for (unsigned k = 0; k < 2; k++) {
+        full[k] = oss_of_chunk("inside", k);
+        full[k]->fail_writes = -ENOSPC;
+        full[k]->fail_writes_n = UINT32_MAX;
+        bed_op_init(&op);
+        core_write(c, &op.q, f, MIB - 4096, &iov, 1, MIB);
+        ck_assert_int_eq(bed_wait(&bed, &op), k ? 0 : -ENOSPC);
+        ck_assert_uint_eq(op.q.out.write.bytes, k ? 4096 : 0);
+        full[k]->fail_writes = 0;
+        if (k)
+            memcpy(data + MIB - 4096, data + 4 * MIB, 4096);
+        expect_size(f, "inside", 3 * MIB);
+        bed_expect_durable(&bed, "inside", data, 3 * MIB);
+    }
+    core_release(other, g);
+    core_release(c, f);
+    bed_unmount(&bed, other, false, 0);
+}
+END_TEST
+
 START_TEST(a_small_file_that_finds_no_room_to_grow_has_lost_nothing)
 {
     struct core_file *f = bed_create(&bed, c, "small");
@@ -463,6 +494,7 @@ SUITE_MAIN("client-full", setup, file_bed_teardown, a_full_target_is_reported_an
            what_is_written_while_a_commit_fails_is_kept, a_refused_write_leaves_the_size_as_it_was,
            a_write_that_is_refused_in_part_is_short,
            so_is_one_without_a_lease_and_nothing_is_left_behind_it,
+           what_follows_a_refused_part_is_not_written_inside_the_file_either,
            a_small_file_that_finds_no_room_to_grow_has_lost_nothing,
            a_growth_whose_writer_was_killed_is_given_up_when_it_has_failed,
            a_write_begins_again_when_what_it_has_written_went_with_a_growth,
