@@ -236,5 +236,20 @@ pgrep -f "$T/half/" >/dev/null && fail "down leaves $(pgrep -af "$T/half/")"
 expect "up after that" "$ADMIN" -q demo up --dir "$T/half"
 expect "purge of it" "$ADMIN" -q demo down --dir "$T/half" --purge
 [ ! -e "$T/half" ] || fail "purge leaves $(find "$T/half")"
+# a server outlives its folder, or what says there which process it is: it is stopped all the same
+expect "one whose folder is lost" "$ADMIN" -q demo up --dir "$T/lost" --oss 1
+lost=$(cat "$T/lost/oss1/run/pid") && rm -r "$T/lost/oss1/run"
+expect "up starts it again" "$ADMIN" -q demo up --dir "$T/lost"
+kill -0 "$lost" 2>/dev/null && fail "up lets the server $lost run beside another"
+cp "$T/lost/demo.json" "$T/demo.json" && echo '{' >"$T/lost/demo.json"
+for command in up status "down --purge"; do
+    # shellcheck disable=SC2086
+    refuse "$command of one that is damaged" 1 "demo.json is damaged, .*pgrep -af $T/lost/" "$ADMIN" demo $command --dir "$T/lost"
+done
+cp "$T/demo.json" "$T/lost/demo.json"
+lost=$(cat "$T/lost/oss1/run/pid") && rm -r "$T/lost/oss1"
+expect "purge of it" "$ADMIN" -q demo down --dir "$T/lost" --purge
+pgrep -f "$T/lost/" >/dev/null && fail "purge leaves $(pgrep -af "$T/lost/")"
+[ ! -e "$T/lost" ] || fail "purge leaves $(find "$T/lost")"
 find /run/aifs -lname "$T/b/*" 2>/dev/null | grep . && fail "purge leaves an entry in /run/aifs"
 true

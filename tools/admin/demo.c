@@ -125,6 +125,14 @@ static uint16_t choose_port(uint16_t before)
     return 0;
 }
 
+/* One that still runs without what says so would serve the same port, or the same disks. */
+static int stop_lost(const char *dir)
+{
+    return proc_stop(dir, STOP_PATIENCE_MS)
+               ? ADMIN_OK
+               : admin_fail(-ETIMEDOUT, "demo: the server that runs in %s does not stop", dir);
+}
+
 static int start_mds(struct demo *d)
 {
     char dir[PATH_MAX], shard[PATH_MAX + 32];
@@ -135,6 +143,9 @@ static int start_mds(struct demo *d)
     pid = proc_running(dir);
     if (pid)
         return learn_port(d, "mds", pid, &d->mds_port);
+    rc = stop_lost(dir);
+    if (rc != ADMIN_OK)
+        return rc;
     d->mds_port = choose_port(d->mds_port);
     rc = demo_write_mds_conf(d);
     if (rc < 0)
@@ -155,6 +166,9 @@ static int start_oss(struct demo *d, unsigned n)
     pid = proc_running(dir);
     if (pid)
         return learn_port(d, folder, pid, &d->oss_port[n - 1]);
+    rc = stop_lost(dir);
+    if (rc != ADMIN_OK)
+        return rc;
     d->started_ns[n - 1] = clock_mono_ns(clock_real());
     d->oss_port[n - 1] = choose_port(d->oss_port[n - 1]);
     rc = demo_write_oss_conf(d, n);
@@ -261,7 +275,7 @@ static int check_claim(struct demo *d, const struct up_options *o, bool *ret_new
     int rc = ADMIN_OK, err = demo_load(d);
 
     if (err != 0 && err != -ENOENT)
-        return admin_fail(err, "demo: %s/demo.json is damaged", d->dir);
+        return demo_say_damaged(d, err);
     *ret_new = err == -ENOENT;
     if (!*ret_new)
         rc = same_shape(d, o);

@@ -60,6 +60,8 @@ int demo_resolve(struct demo *d, const char *dir, bool *ret_made) MUST_USE;
 int demo_lock(const struct demo *d, bool *ret_made) MUST_USE;
 /* The demo in dir, locked and loaded. Exit codes as well. */
 int demo_open(struct demo *d, const char *dir) MUST_USE;
+/* Says why demo_load() failed, and what is left to do; an exit code. */
+int demo_say_damaged(const struct demo *d, int err);
 /* -EEXIST: no demo, but something else is in d->dir, which must not become one: what a demo makes
  * there it removes again. */
 int demo_check_empty(const struct demo *d) MUST_USE;

@@ -308,6 +308,17 @@ static int say_none(const struct demo *d)
     return ADMIN_NOT_FOUND;
 }
 
+int demo_say_damaged(const struct demo *d, int err)
+{
+    if (err != -EINVAL)
+        return admin_fail(err, "demo: cannot read %s/demo.json", d->dir);
+    admin_error("demo: %s/demo.json is damaged, so what belongs to this demo is not known. Its "
+                "servers and mounts are processes with %s/ in their command line (pgrep -af %s/): "
+                "unmount and end them, then remove the directory",
+                d->dir, d->dir, d->dir);
+    return ADMIN_FAILED;
+}
+
 int demo_open(struct demo *d, const char *dir)
 {
     bool made = false;
@@ -329,5 +340,5 @@ int demo_open(struct demo *d, const char *dir)
             unlink(path);
         return say_none(d);
     }
-    return rc < 0 ? admin_fail(rc, "demo: %s/demo.json is damaged", d->dir) : ADMIN_OK;
+    return rc < 0 ? demo_say_damaged(d, rc) : ADMIN_OK;
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -168,7 +169,18 @@ static bool is_called(const char *line, size_t len, const char *program, const c
     return found;
 }
 
-pid_t proc_find(const char *program, const char *argument)
+/* Elsewhere, in a container for one, the same path is another file. */
+static bool is_here(pid_t pid)
+{
+    char path[64];
+    struct stat its, ours;
+
+    snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
+    return stat(path, &its) == 0 && stat("/proc/self/ns/mnt", &ours) == 0 &&
+           its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
+}
+
+static pid_t find(const char *program, const char *argument, bool here)
 {
     char line[8192];
     pid_t found = 0;
@@ -182,12 +194,31 @@ pid_t proc_find(const char *program, const char *argument)
         if (n <= 0)
             continue;
         line[n] = '\0';
-        if (is_called(line, (size_t)n, program, argument))
+        if (is_called(line, (size_t)n, program, argument) && (!here || is_here(pid)))
             found = pid;
     }
     if (proc)
         closedir(proc);
     return found;
+}
+
+pid_t proc_find(const char *program, const char *argument)
+{
+    return find(program, argument, false);
+}
+
+/* A server lives on when its folder, or what says there who it is, was removed. */
+static pid_t running_or_lost(const char *dir)
+{
+    const char *base = strrchr(dir, '/'), *name = base && base[1] == 'o' ? "oss" : "mds";
+    char program[16], config[PATH_MAX + 16];
+    pid_t pid = proc_running(dir);
+
+    if (pid)
+        return pid;
+    snprintf(program, sizeof program, "aifs-%s", name);
+    snprintf(config, sizeof config, "%s/%s.conf", dir, name);
+    return find(program, config, true);
 }
 
 static bool wait_gone(int pidfd, pid_t pid, unsigned timeout_ms)
@@ -201,7 +232,7 @@ static bool wait_gone(int pidfd, pid_t pid, unsigned timeout_ms)
 
 bool proc_stop(const char *dir, unsigned patience_ms)
 {
-    pid_t pid = proc_running(dir);
+    pid_t pid = running_or_lost(dir);
     bool gone;
     int pidfd;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting and stopping the daemons of a demo cluster: by pid file, and only processes whose
- * command line names the demo's folder. */
+/* Starting and stopping the daemons of a demo cluster: by pid file or command line, and only
+ * processes whose command line names the demo's folder. */
 #ifndef AIFS_TOOLS_ADMIN_PROC_H
 #define AIFS_TOOLS_ADMIN_PROC_H
 
@@ -21,7 +21,8 @@ int proc_start(const char *const *argv, const char *dir, const char *log_path,
 pid_t proc_running(const char *dir);
 /* The process of a program of this name with this argument; 0: there is none. */
 pid_t proc_find(const char *program, const char *argument);
-/* SIGTERM, after patience_ms SIGKILL; true when it is gone. */
+/* Stops the server of the folder dir, also when nothing there says any more which process it is:
+ * SIGTERM, after patience_ms SIGKILL; true when it is gone. */
 bool proc_stop(const char *dir, unsigned patience_ms);
 /* Waits until dir/run/<file> exists and holds something, or the process is gone: -ESRCH,
  * -ETIMEDOUT. */
