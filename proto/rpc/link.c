@@ -84,6 +84,7 @@ static void link_closed(struct net_conn *c, int status)
     l->conn = NULL;
     l->peer = NULL;
     list_remove(&l->link);
+    list_remove(&l->hello_link);
     calls_link_lost(l);
     if (l->was_up && n->link_down)
         n->link_down(l, n->link_arg);
@@ -130,6 +131,7 @@ struct rpc_link *link_create(struct rpc_node *n, struct net_conn *c, struct rpc_
     l->refs = 1;
     l->waiter.fn = link_buf_there;
     list_init(&l->waiter.link);
+    list_init(&l->hello_link);
     list_init(&l->calls);
     list_init(&l->load.serving);
     l->load.id = ++n->next_link;
@@ -141,11 +143,31 @@ struct rpc_link *link_create(struct rpc_node *n, struct net_conn *c, struct rpc_
         return NULL;
     }
     list_push_back(&n->links, &l->link);
+    if (l->accepted)
+        list_push_back(&n->hellos, &l->hello_link);
     n->n_hellos += l->accepted;
     reactor_timer_start(n->reactor, &l->timer, reactor_now_ns(n->reactor) + RPC_HELLO_TIMEOUT);
     net_conn_set_max_head(c, RPC_HEADER_MAX + RPC_HELLO_BODY_MAX);
     net_conn_start(c, &link_ops, l);
     return l;
+}
+
+/* Refusing who comes would let anybody keep all others out by connecting and saying nothing. Who
+ * has a key needs two exchanges; the oldest has had the most time for them. */
+void link_make_room(struct rpc_node *n)
+{
+    struct list *e;
+    struct rpc_link *l;
+
+    if (n->n_hellos < RPC_MAX_HELLOS)
+        return;
+    e = list_pop_front(&n->hellos);
+    if (!e)
+        return; /* all of them are closing */
+    l = list_entry(e, struct rpc_link, hello_link);
+    LOG_WARN("rpc", "%s: closing, for another: %u connections have not authenticated yet",
+             l->describe, n->n_hellos);
+    link_fail(l, -AIFS_EBUSY_SERVER);
 }
 
 /* Hello has succeeded. */
@@ -157,6 +179,7 @@ void link_is_up(struct rpc_link *l)
     l->was_up = true;
     net_conn_set_max_head(l->conn, NET_HEAD_MAX);
     n->n_hellos -= l->accepted;
+    list_remove(&l->hello_link);
     reactor_timer_cancel(n->reactor, &l->timer);
     link_describe(l);
     LOG_INFO("rpc", "%s: connected (version %s)", l->describe, l->identity.version);

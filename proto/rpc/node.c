@@ -96,6 +96,7 @@ int rpc_node_create(struct reactor *r, const struct rpc_node_options *o, struct 
     if (!n->options.net.ping_interval_ns)
         net_options_default(&n->options.net);
     list_init(&n->links);
+    list_init(&n->hellos);
     list_init(&n->peers);
     list_init(&n->listeners);
     list_init(&n->ended);
@@ -129,12 +130,9 @@ static void accepted(void *arg, struct net_conn *c)
 {
     struct rpc_node *n = arg;
 
-    if (n->n_hellos >= RPC_MAX_HELLOS) {
-        LOG_WARN("rpc", "%s: refused: %u connections have not authenticated yet",
-                 net_conn_describe(c), n->n_hellos);
-    } else if (link_create(n, c, NULL)) {
+    link_make_room(n);
+    if (link_create(n, c, NULL))
         return;
-    }
     net_conn_close(c, -AIFS_EBUSY_SERVER);
     net_conn_free(c);
 }

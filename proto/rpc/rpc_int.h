@@ -79,7 +79,8 @@ struct rpc_node {
         void *arg;
     } handlers[RPC_OP_LIMIT];
     struct list links, peers, listeners;
-    struct hmap calls; /* sent and unanswered, by id */
+    struct list hellos; /* struct rpc_link, accepted and not up yet, the oldest first */
+    struct hmap calls;  /* sent and unanswered, by id */
     struct list ended, dropped;
     struct reactor_work work; /* runs what is on those two */
     bool work_queued, destroyed;
@@ -106,6 +107,7 @@ struct link_load {
 
 struct rpc_link {
     struct list link;
+    struct list hello_link; /* node->hellos */
     struct rpc_node *node;
     struct net_conn *conn; /* NULL when dead */
     struct rpc_peer *peer; /* who made it; NULL: accepted, or the peer is gone */
@@ -200,6 +202,7 @@ struct rpc_link *link_create(struct rpc_node *n, struct net_conn *c, struct rpc_
 void link_fail(struct rpc_link *l, int status); /* close; the first status stays */
 void link_is_up(struct rpc_link *l);
 void link_describe(struct rpc_link *l);
+void link_make_room(struct rpc_node *n); /* for one more that has not proved itself yet */
 
 /* hello.c */
 int hello_start(struct rpc_link *l) MUST_USE; /* connecting end */

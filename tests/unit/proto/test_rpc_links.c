@@ -194,6 +194,54 @@ static void on_down(struct rpc_peer *peer, int status, void *arg)
     ((struct events *)arg)->downs++;
 }
 
+static unsigned strangers_gone;
+
+static int stranger_head(struct net_conn *c UNUSED, const void *head UNUSED, uint32_t len UNUSED,
+                         uint32_t bulk_len UNUSED, struct net_rx *rx UNUSED)
+{
+    return 0;
+}
+
+static void stranger_received(struct net_conn *c UNUSED, void *token UNUSED, int status UNUSED)
+{
+}
+
+static void stranger_closed(struct net_conn *c, int status UNUSED)
+{
+    net_conn_free(c);
+    strangers_gone++;
+}
+
+static void stranger_connected(void *arg, struct net_conn *c, int status)
+{
+    static const struct net_conn_ops ops = {stranger_head, stranger_received, stranger_closed};
+
+    ck_assert_int_eq(status, 0);
+    net_conn_start(c, &ops, NULL);
+    ++*(unsigned *)arg;
+}
+
+START_TEST(who_has_a_key_gets_past_any_number_of_connections_that_say_nothing)
+{
+    struct net_connecting *connecting;
+    struct net_addr addr;
+    unsigned n = 1100, connected = 0;
+    char err[128];
+
+    strangers_gone = 0;
+    ck_assert_int_eq(net_addr_resolve(p.address, 0, &addr, err, sizeof err), 0);
+    for (unsigned i = 0; i < n; i++)
+        ck_assert_int_eq(net_connect(p.reactor, &addr, &p.client_options.net, stranger_connected,
+                                     &connected, &connecting),
+                         0);
+    ck_assert(pair_wait_count(&p, &connected, n, 1000));
+    pair_connect(&p, NULL, NULL);
+    ck_assert(pair_wait_count(&p, &p.ups, 1, 1000)); /* long before their time is over */
+    ck_assert_uint_le(strangers_gone, n - 1024 + 1);
+    ck_assert(pair_wait_count(&p, &strangers_gone, n, 10000));
+}
+END_TEST
+
 START_TEST(waiting_calls_go_only_when_the_user_is_ready)
 {
     const struct rpc_peer_events events = {on_up, on_down};
@@ -377,6 +425,7 @@ SUITE_MAIN("links", start, stop, an_unanswered_call_is_sent_again_with_its_id,
            a_server_that_is_back_is_found_in_a_part_of_the_time_it_was_away,
            a_server_that_hangs_up_at_once_is_not_asked_all_the_time,
            while_a_peer_is_down_calls_fail_unless_they_want_to_wait,
+           who_has_a_key_gets_past_any_number_of_connections_that_say_nothing,
            waiting_calls_go_only_when_the_user_is_ready, destroying_a_peer_ends_its_calls,
            duplicates_are_answered_once, every_call_ends_whatever_the_network_does,
            any_allocation_may_fail)
