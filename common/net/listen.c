@@ -3,7 +3,10 @@
  * Listening and connecting over TCP; "loop:" addresses are passed on to loop.c.
  *
  * Failures: running out of descriptors while accepting costs the newest caller its connection (a
- * spare descriptor is given up to accept and close it), never the listener. A connect tries each
+ * spare descriptor is given up to accept and close it), never the listener. Where even that cannot
+ * be done (somebody else was quicker to take the descriptor, no memory) callers wait in the kernel
+ * and the listener looks again a little later; the socket stays readable all the time, and would
+ * keep the reactor busy for nothing. A connect tries each
  * place of the address in turn and ends in connected() exactly once: success, the kernel's error
  * for the first place, or -AIFS_ETIMEOUT; also what fails at once is told later, by the timer.
  */
@@ -23,6 +26,7 @@
 
 #define BACKLOG           128
 #define ACCEPTS_PER_EVENT 16
+#define ACCEPT_PAUSE_NS   (100 * NS_PER_MS)
 
 static void set_nodelay(int fd)
 {
@@ -54,6 +58,23 @@ static void take_accepted(struct net_listener *l, int fd, const struct sockaddr_
     l->accepted(l->arg, c);
 }
 
+/* Not now: from the timer again. */
+static void pause_accepting(struct net_listener *l)
+{
+    if (reactor_watch_modify(l->reactor, &l->watch, 0) == 0)
+        reactor_timer_start(l->reactor, &l->again, reactor_now_ns(l->reactor) + ACCEPT_PAUSE_NS);
+}
+
+static void on_again(struct reactor_timer *t)
+{
+    struct net_listener *l = container_of(t, struct net_listener, again);
+
+    if (l->spare_fd < 0)
+        l->spare_fd = open_spare();
+    if (reactor_watch_modify(l->reactor, &l->watch, EPOLLIN) != 0)
+        reactor_timer_start(l->reactor, t, reactor_now_ns(l->reactor) + ACCEPT_PAUSE_NS);
+}
+
 static void refuse_one(struct net_listener *l)
 {
     int fd;
@@ -64,6 +85,8 @@ static void refuse_one(struct net_listener *l)
     fd = accept4(l->watch.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0)
         close(fd);
+    else
+        pause_accepting(l);
     l->spare_fd = open_spare();
 }
 
@@ -86,10 +109,14 @@ static void on_acceptable(struct reactor_watch *w, uint32_t events UNUSED)
             l->gone = NULL;
             continue;
         }
-        if (errno == EMFILE || errno == ENFILE)
+        if (errno == EMFILE || errno == ENFILE) {
             refuse_one(l);
-        else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+        } else if (errno == ENOMEM || errno == ENOBUFS) {
             LOG_WARN("net", "%s: accept: %m", l->name);
+            pause_accepting(l);
+        } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+            LOG_WARN("net", "%s: accept: %m", l->name);
+        }
         return;
     }
 }
@@ -161,6 +188,7 @@ int net_listen(struct reactor *r, const struct net_addr *addr, const struct net_
     l->arg = arg;
     l->watch.fd = -1;
     l->spare_fd = -1;
+    reactor_timer_init(&l->again, on_again);
     snprintf(l->name, sizeof l->name, "%s", addr->text);
     rc = addr->loop ? loop_listen(r, addr, o, l) : tcp_listen(l, addr);
     if (rc < 0) {
@@ -184,6 +212,7 @@ void net_listener_close(struct net_listener *l)
         *l->gone = true;
     if (l->loop)
         loop_listener_close(l);
+    reactor_timer_cancel(l->reactor, &l->again);
     if (l->watch.added)
         reactor_watch_remove(l->reactor, &l->watch);
     if (l->watch.fd >= 0)

@@ -145,6 +145,7 @@ struct net_listener {
     bool *gone;   /* inside accepted(): set when it closes the listener */
     int spare_fd; /* given up when descriptors run out, to tell a caller so by closing it */
     struct reactor_watch watch;
+    struct reactor_timer again; /* accepting goes on then */
     struct loop_listener *loop;
     char name[NET_ADDR_BYTES];
 };

@@ -422,6 +422,44 @@ START_TEST(running_out_of_descriptors_costs_a_caller_not_the_listener)
 }
 END_TEST
 
+/* The spare descriptor, too, is taken by somebody who was quicker. */
+START_TEST(without_any_descriptor_callers_wait_and_the_listener_does_not_spin)
+{
+    struct reactor_options ro = {.name = "test"};
+    struct net_addr a = addr_of("127.0.0.1:0");
+    struct net_options o = tcp();
+    struct net_listener *l;
+    struct rlimit old, tight;
+    struct reactor *r;
+    uint64_t end;
+    unsigned turns = 0;
+    int caller, top;
+
+    log_set_level(LOG_LEVEL_ERROR);
+    ck_assert_int_eq(reactor_create(&ro, &r), 0);
+    getrlimit(RLIMIT_NOFILE, &old);
+    top = dup(0);
+    close(top);
+    tight = (struct rlimit){(rlim_t)top + 1, old.rlim_max}; /* for what listens, and nothing else */
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    ck_assert_int_eq(net_listen(r, &a, &o, on_accepted, NULL, &l), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    caller = raw_connect(net_listener_port(l));
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    end = clock_mono_ns(clock_real()) + NS_PER_S;
+    for (; clock_mono_ns(clock_real()) < end; turns++)
+        reactor_run_once(r, 50 * NS_PER_MS);
+    ck_assert_int_eq(n_accepted, 0);
+    ck_assert_uint_le(turns, 100);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    while (n_accepted == 0)
+        reactor_run_once(r, NS_PER_S);
+    close(caller);
+    net_listener_close(l);
+    reactor_destroy(r);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     TCase *t = tcase_create("net-socket");
@@ -439,5 +477,6 @@ int main(int argc, char **argv)
     tcase_add_test(t, a_killed_peer_gives_everything_back);
     tcase_add_test(t, ipv6_works);
     tcase_add_test(t, running_out_of_descriptors_costs_a_caller_not_the_listener);
+    tcase_add_test(t, without_any_descriptor_callers_wait_and_the_listener_does_not_spin);
     return suite_run_case("net-socket", t);
 }
