@@ -80,6 +80,12 @@ step "packages"
 deploy/deps.sh build
 
 step "build"
+# One at a time in this tree: who installs reads and writes the list of what goes with uninstall.
+exec {turn}<deploy/quickstart.sh
+flock -n "$turn" || {
+    echo "another quickstart.sh builds in $here: waiting for it"
+    flock "$turn"
+}
 [ -e build-quickstart/build.ninja ] || said=$(meson setup build-quickstart --buildtype=release --prefix=/usr/local -Dtests=false) || {
     tail -20 <<<"$said" >&2 # meson tells what is missing on its standard output
     exit 1
@@ -94,6 +100,7 @@ for d in "${made[@]}"; do
     if [ -d "$d" ] && [ ! -L "$d" ] && ! grep -qxF -- "$d" "$log"; then printf '%s\n' "$d" >>"$log"; fi
 done
 ldconfig
+exec {turn}<&- # servers live on
 hash -r
 
 step "a cluster of 1 MDS and 4 OSS in $dir, mounted on $mount"
