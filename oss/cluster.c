@@ -110,10 +110,12 @@ static void target_not_taken(struct oss_target *t, bool refused)
     uint32_t was = chunk_store_super(t->store)->target_id;
 
     if (not_taken && !t->not_taken && was)
-        LOG_ERROR("oss",
-                  "%s: another server serves target %u: it is not served here. Is this a copy of "
-                  "it? If not, it is taken when that server does not have it any more",
-                  chunk_store_path(t->store), was);
+        LOG_ERROR(
+            "oss",
+            "%s: another server serves target %u: it is not served here. Is this a copy of "
+            "it? If it was moved here: start this server again when the other one is down, or "
+            "does not have it any more",
+            chunk_store_path(t->store), was);
     else if (not_taken && !t->not_taken)
         LOG_ERROR("oss",
                   "%s: the metadata server does not take it: is there a pool %s (aifs-admin pool "

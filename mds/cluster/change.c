@@ -330,16 +330,6 @@ static bool has_good_pool(const struct cluster_map *m, const struct msg_register
     return false;
 }
 
-bool change_would_take(const struct cluster_map *m, const struct msg_register_req *req, uint32_t i,
-                       uint32_t node)
-{
-    const struct map_target *t = target_by_uuid(m, &req->targets[i].uuid);
-
-    if (t)
-        return !t->given_up && t->node != node && !is_elsewhere(t, node);
-    return !change_instead_of(m, req, i) && change_pool_exists(m, &req->targets[i]);
-}
-
 int change_register(struct cluster_map *m, const struct msg_register_req *req)
 {
     bool changed = false, has_other = has_good_pool(m, req);

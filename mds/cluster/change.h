@@ -34,7 +34,8 @@ int change_self(struct cluster_map *m, const struct change_self *self) MUST_USE;
  *
  * A target that is online in another server stays there: this one has a copy of it, or has it so
  * soon after the other that the other is not known to be gone. Two that serve it would show two
- * states of the same files, and write to both.
+ * states of the same files, and write to both. It is not taken by itself when the other is down: a
+ * copy would serve then. Whoever has moved a disk starts its server again.
  */
 int change_register(struct cluster_map *m, const struct msg_register_req *req) MUST_USE;
 bool change_pool_exists(const struct cluster_map *m, const struct msg_target_stat *s);
@@ -80,8 +81,5 @@ uint32_t change_node_id(const struct cluster_map *m, const struct uuid *uuid);
 uint32_t change_target_id(const struct cluster_map *m, const struct uuid *uuid);
 /* 0 also: it is given up, or another node's. */
 uint32_t change_serving_id(const struct cluster_map *m, uint32_t node, const struct uuid *uuid);
-/* Number i of this server's targets is not served by it, and would be if it registered now. */
-bool change_would_take(const struct cluster_map *m, const struct msg_register_req *req, uint32_t i,
-                       uint32_t node);
 
 #endif

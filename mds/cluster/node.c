@@ -309,7 +309,8 @@ static bool has_new_target(const struct cluster *c, const struct cluster_node *n
         addresses[as.n_addresses] = (struct msg_bytes){text, (uint32_t)strlen(text)};
     }
     for (uint32_t i = 0; i < msg->n_targets; i++) {
-        if (change_would_take(c->map, &as, i, n->id))
+        if (!change_target_id(c->map, &msg->targets[i].uuid) &&
+            !change_instead_of(c->map, &as, i) && change_pool_exists(c->map, &msg->targets[i]))
             return true;
     }
     return false;

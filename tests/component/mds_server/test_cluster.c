@@ -106,14 +106,16 @@ START_TEST(a_copy_of_a_target_is_not_served_while_that_is_there)
     ck_assert_uint_eq(map_target(get_map(0), 1)->node, node);
     rig_pass(&rig, 5000);
     ck_assert_uint_eq(rig.oss[1].registrations, 1);
-    rig.oss[0].alive = false; /* its disk has moved */
+    rig.oss[0].alive = false; /* a copy does not serve in its place */
     rig_pass(&rig, 6000);
-    ck_assert_uint_eq(rig.oss[1].registrations, 2);
+    ck_assert_uint_eq(rig.oss[1].registrations, 1);
+    ck_assert_uint_eq(map_target(get_map(0), 1)->node, node);
+    ck_assert_int_eq(map_target(get_map(0), 1)->state, MAP_TARGET_OFFLINE);
+    rig_oss_restart(&rig, 1); /* its disk has been moved here */
     ck_assert_uint_eq(rig.oss[1].target_id[0], 1);
     ck_assert_uint_eq(map_target(get_map(0), 1)->node, rig.oss[1].node_id);
     ck_assert_int_eq(map_target(get_map(0), 1)->state, MAP_TARGET_ONLINE);
     rig_oss_restart(&rig, 0);
-    ck_assert_uint_eq(rig.oss[0].node_id, node);
     ck_assert_uint_eq(rig.oss[0].target_id[0], 0);
 }
 END_TEST
