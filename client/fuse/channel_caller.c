@@ -99,6 +99,8 @@ static int is_our_user_ns(const struct channel_req *q)
     return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
+#define RANGES_ROOM (MSG_ID_RANGES_MAX * 2 + 2) /* with a place to see that there are no more */
+
 /* Pairs, as they are called here; how many numbers, or -EIO. What has no name here is left out. */
 static int read_ranges(const struct channel_req *q, const char *map, uint32_t *ranges)
 {
@@ -108,7 +110,7 @@ static int read_ranges(const struct channel_req *q, const char *map, uint32_t *r
 
     if (!f)
         return -EIO;
-    while (n < (int)MSG_ID_RANGES_MAX * 2 &&
+    while (n < (int)RANGES_ROOM &&
            (got = fscanf(f, "%" SCNu32 " %" SCNu32 " %" SCNu32, &inside, &first, &many)) == 3) {
         if (first == UINT32_MAX)
             continue;
@@ -127,7 +129,7 @@ uint32_t *channel_req_caps(const struct channel_req *q, struct msg_cred *c)
     c->caps = ours == 1 ? caps : 0;
     if (ours != 0)
         return NULL;
-    ranges = mem_array((size_t)MSG_ID_RANGES_MAX * 4, sizeof *ranges);
+    ranges = mem_array((size_t)RANGES_ROOM * 2, sizeof *ranges);
     if (!ranges)
         return NULL;
     n_uids = read_ranges(q, "uid_map", ranges);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What /proc tells of a caller: a process that is stopped, so that its signals wait for it. Its
  * capabilities want root, as which these tests run. */
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,13 +117,13 @@ static struct msg_cred cred_of_child(uint32_t **ret_ranges)
 static void write_map(const char *name, const char *text)
 {
     char path[64];
-    FILE *f;
+    int fd;
 
     snprintf(path, sizeof path, "/proc/%d/%s", child, name);
-    f = fopen(path, "we");
-    ck_assert_ptr_nonnull(f);
-    fputs(text, f);
-    ck_assert_int_eq(fclose(f), 0);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text)); /* taken once */
+    close(fd);
 }
 
 /* A child that is in a user name space of its own. */
@@ -174,6 +176,26 @@ START_TEST(those_of_a_user_name_space_count_over_the_ids_that_it_knows)
 }
 END_TEST
 
+START_TEST(as_many_ranges_as_the_kernel_takes_are_read)
+{
+    char map[4096];
+    size_t n = 0;
+    uint32_t *ranges;
+    struct msg_cred c;
+
+    for (unsigned i = 0; i < MSG_ID_RANGES_MAX; i++)
+        n += (size_t)snprintf(map + n, sizeof map - n, "%u %u 1\n", i, 1000 + 2 * i);
+    start_inner_child();
+    write_map("uid_map", map);
+    write_map("gid_map", map);
+    c = cred_of_child(&ranges);
+    ck_assert_uint_eq(c.n_uids, MSG_ID_RANGES_MAX * 2);
+    ck_assert(cred_can(&c, MSG_CAP_CHOWN, 1000, 1000 + 2 * (MSG_ID_RANGES_MAX - 1)));
+    ck_assert(!cred_can(&c, MSG_CAP_CHOWN, 1000, 1001));
+    mem_free(ranges);
+}
+END_TEST
+
 START_TEST(those_of_one_that_knows_no_ids_count_nowhere)
 {
     uint32_t *ranges;
@@ -204,4 +226,5 @@ SUITE_MAIN("fuse-caller", start_child, end_child,
            one_that_has_left_its_program_is_seen_and_no_other,
            the_capabilities_of_root_count_everywhere,
            those_of_a_user_name_space_count_over_the_ids_that_it_knows,
+           as_many_ranges_as_the_kernel_takes_are_read,
            those_of_one_that_knows_no_ids_count_nowhere, a_caller_that_cannot_be_seen_has_none)
