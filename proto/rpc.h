@@ -148,8 +148,6 @@ const struct rpc_identity *rpc_link_peer(const struct rpc_link *l);
 unsigned rpc_link_wire_version(const struct rpc_link *l); /* both ends speak it */
 const char *
 rpc_link_describe(const struct rpc_link *l); /* for logs: "client gpu7 10.0.0.3:55012 tcp" */
-void rpc_link_set_user(struct rpc_link *l, void *user); /* a place for the session */
-void *rpc_link_user(const struct rpc_link *l);
 struct rpc_link *rpc_link_ref(struct rpc_link *l);
 void rpc_link_unref(struct rpc_link *l);
 bool rpc_link_alive(const struct rpc_link *l);
@@ -250,8 +248,6 @@ bool rpc_peer_is_settled(const struct rpc_peer *p);
 /* A line per call in flight: op, peer, age, state. */
 struct strbuf;
 void rpc_node_print_calls(struct rpc_node *n, struct strbuf *out);
-uint64_t rpc_peer_oldest_call_ns(const struct rpc_peer *p,
-                                 unsigned *ret_op); /* age of the oldest call; 0: none */
 
 /*
  * A peer is "down" when all its addresses were tried in vain since its last link. Calls made, or in

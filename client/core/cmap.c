@@ -216,8 +216,3 @@ void cmap_fini(struct core *c)
         map_put(c->map);
     c->map = NULL;
 }
-
-const struct cluster_map *core_map(const struct core *c)
-{
-    return c->map;
-}

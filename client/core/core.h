@@ -451,8 +451,5 @@ bool core_is_ahead(const struct core *c);   /* the server has not executed all t
 void core_get_stats(const struct core *c, struct core_stats *ret_stats);
 /* A line per request in flight: operation, inode, age, state; then calls to servers. */
 void core_print_requests(struct core *c, struct strbuf *out);
-/* Where a file's chunks are, for tools: server and target names per stripe, as JSON. */
-const struct cluster_map *
-core_map(const struct core *c); /* borrowed until the next event on the reactor */
 
 #endif

@@ -50,24 +50,6 @@ void log_set_burst(uint32_t lines)
     atomic_store_explicit(&burst, lines, memory_order_relaxed);
 }
 
-int log_level_parse(const char *name, enum log_level *ret_level)
-{
-    size_t i;
-
-    for (i = 0; i < ARRAY_LEN(levels); i++) {
-        if (strcmp(name, levels[i].name) == 0) {
-            *ret_level = (enum log_level)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
-}
-
-const char *log_level_name(enum log_level level)
-{
-    return (size_t)level < ARRAY_LEN(levels) ? levels[level].name : "?";
-}
-
 void log_set_program(const char *name)
 {
     atomic_store(&program, name);

@@ -39,9 +39,6 @@ extern _Atomic int log_threshold; /* enum log_level; lines above it cost one loa
 void log_set_level(enum log_level level);
 /* Lines a second and call site; 0 = no limit. */
 void log_set_burst(uint32_t lines);
-/* "error", "warn", "info", "debug", "trace"; -EINVAL for anything else. */
-int log_level_parse(const char *name, enum log_level *ret_level) MUST_USE;
-const char *log_level_name(enum log_level level);
 /* Program name in each line; borrowed for ever. */
 void log_set_program(const char *name);
 /* From now on to syslog(3) (facility daemon) instead of stderr. */

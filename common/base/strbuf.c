@@ -86,57 +86,6 @@ void strbuf_printf(struct strbuf *b, const char *fmt, ...)
     va_end(again);
 }
 
-static bool is_tail(unsigned char c)
-{
-    return (c & 0xc0) == 0x80;
-}
-
-/* Length of the well-formed UTF-8 sequence at p (RFC 3629: no surrogates, nothing overlong, at most
- * U+10FFFF); 0 if there is none. */
-static size_t utf8_len(const unsigned char *p, size_t left)
-{
-    unsigned char c = p[0];
-
-    if (c < 0x80)
-        return 1;
-    if (c < 0xc2 || c > 0xf4 || left < 2 || !is_tail(p[1]))
-        return 0;
-    if (c < 0xe0)
-        return 2;
-    if ((c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f) || left < 3 || !is_tail(p[2]))
-        return 0;
-    if (c < 0xf0)
-        return 3;
-    if ((c == 0xf0 && p[1] < 0x90) || (c == 0xf4 && p[1] > 0x8f) || left < 4 || !is_tail(p[3]))
-        return 0;
-    return 4;
-}
-
-void strbuf_json(struct strbuf *b, const char *s, size_t len)
-{
-    const unsigned char *p = (const unsigned char *)s;
-    size_t n;
-
-    strbuf_append(b, "\"", 1);
-    while (len) {
-        n = utf8_len(p, len);
-        if (*p == '"' || *p == '\\')
-            strbuf_printf(b, "\\%c", *p);
-        else if (*p == '\n')
-            strbuf_append(b, "\\n", 2);
-        else if (*p == '\t')
-            strbuf_append(b, "\\t", 2);
-        else if (n == 0 || *p < 0x20 || *p == 0x7f)
-            strbuf_printf(b, "\\u%04x", *p);
-        else
-            strbuf_append(b, (const char *)p, n);
-        n = MAX(n, (size_t)1);
-        p += n;
-        len -= n;
-    }
-    strbuf_append(b, "\"", 1);
-}
-
 bool strbuf_failed(const struct strbuf *b)
 {
     return b->failed;

@@ -42,8 +42,6 @@ void strbuf_init(struct strbuf *b);
 void strbuf_fini(struct strbuf *b);
 void strbuf_append(struct strbuf *b, const char *data, size_t len);
 void strbuf_printf(struct strbuf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* A JSON string literal with quotes; invalid UTF-8 bytes are written as \u00XX. */
-void strbuf_json(struct strbuf *b, const char *s, size_t len);
 bool strbuf_failed(const struct strbuf *b);
 
 #endif

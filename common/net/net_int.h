@@ -123,7 +123,6 @@ void addr_format(const void *sockaddr, char *text, size_t len);
 void lookup_after_fork(void);
 
 /* loop.c */
-struct net_connecting_loop;
 int loop_listen(struct reactor *r, const struct net_addr *addr, const struct net_options *o,
                 struct net_listener *l) MUST_USE;
 void loop_listener_close(struct net_listener *l);

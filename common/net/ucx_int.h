@@ -109,7 +109,6 @@ struct net_ucx {
     uint8_t address[UCX_ADDRESS_MAX];
     uint32_t address_len;
     uint8_t *their_address; /* came before our upgrade */
-    uint32_t their_address_len;
     ucp_worker_h worker;
     ucp_ep_h ep;
     uint32_t max_header;

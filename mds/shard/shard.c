@@ -284,11 +284,6 @@ const struct format_rec *shard_format(const struct shard *s)
     return &s->format;
 }
 
-uint32_t shard_id(const struct shard *s)
-{
-    return s->o.id;
-}
-
 void shard_get_stats(struct shard *s, struct shard_stats *r)
 {
     *r = (struct shard_stats){.entries = s->n_entries,

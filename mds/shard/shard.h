@@ -231,7 +231,6 @@ int shard_run(struct shard *s, struct shard_entry *e) MUST_USE;
 bool shard_is_tight(struct shard *s);
 struct store *shard_store(struct shard *s);
 const struct format_rec *shard_format(const struct shard *s);
-uint32_t shard_id(const struct shard *s);
 
 struct shard_stats {
     uint64_t entries, commits, duplicates, retries, refused, exec_ns, commit_ns, view_hits,

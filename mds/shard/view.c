@@ -266,8 +266,3 @@ int view_inodes(struct view *v, uint32_t n, const uint64_t *inos, struct mds_ino
                                ret_found + i);
     return rc;
 }
-
-struct store_snapshot *view_store_snapshot(struct view *v)
-{
-    return v->snapshot->snap;
-}

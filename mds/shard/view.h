@@ -64,6 +64,5 @@ int view_names(struct view *v, uint64_t dir, uint64_t from_hash, uint32_t wanted
 /* Several inodes at once: sorted by number is fastest. ret_found[i]: it exists. */
 int view_inodes(struct view *v, uint32_t n, const uint64_t *inos, struct mds_inode *ret_inodes,
                 bool *ret_found) MUST_USE;
-struct store_snapshot *view_store_snapshot(struct view *v);
 
 #endif

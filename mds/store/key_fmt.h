@@ -161,13 +161,6 @@ static inline void key_writer(struct key *k, uint64_t session, uint64_t ino)
     k->len = 17;
 }
 
-static inline void key_uuid(struct key *k, enum key_type type, const struct uuid *id)
-{
-    k->len = 17;
-    k->b[0] = (uint8_t)type;
-    memcpy(k->b + 1, id->b, 16);
-}
-
 static inline uint64_t key_number_of(const void *key)
 {
     return be64_load((const uint8_t *)key + 1);

@@ -288,19 +288,12 @@ void store_batch_put(struct store_batch *b, const void *key, size_t key_len, con
 {
     rocksdb_writebatch_put(b->wb, key, key_len, value, value_len);
     b->bytes += key_len + value_len;
-    b->count++;
 }
 
 void store_batch_delete(struct store_batch *b, const void *key, size_t key_len)
 {
     rocksdb_writebatch_delete(b->wb, key, key_len);
     b->bytes += key_len;
-    b->count++;
-}
-
-size_t store_batch_count(const struct store_batch *b)
-{
-    return b->count;
 }
 
 size_t store_batch_bytes(const struct store_batch *b)
@@ -325,7 +318,7 @@ int store_commit(struct store *s, struct store_batch *b, bool sync)
             rc = store_error("commit", err);
     }
     rocksdb_writebatch_clear(b->wb);
-    b->count = b->bytes = 0;
+    b->bytes = 0;
     if (rc < 0)
         atomic_store(&s->poisoned, true);
     return rc;
@@ -353,18 +346,6 @@ void store_snapshot_release(struct store *s, struct store_snapshot *snap)
     mem_free(snap);
 }
 
-int store_checkpoint(struct store *s, const char *dir)
-{
-    char *err = NULL;
-    rocksdb_checkpoint_t *c = rocksdb_checkpoint_object_create(s->db, &err);
-
-    if (err)
-        return store_error("checkpoint", err);
-    rocksdb_checkpoint_create(c, dir, 0, &err);
-    rocksdb_checkpoint_object_destroy(c);
-    return err ? store_error(dir, err) : 0;
-}
-
 enum store_flow store_flow(struct store *s)
 {
     uint64_t v = 0;
@@ -383,12 +364,4 @@ uint64_t store_free_bytes(struct store *s)
     if (statvfs(s->path, &v) < 0)
         return 0;
     return (uint64_t)v.f_bavail * v.f_frsize;
-}
-
-uint64_t store_count_estimate(struct store *s)
-{
-    uint64_t v = 0;
-
-    (void)rocksdb_property_int(s->db, "rocksdb.estimate-num-keys", &v);
-    return v;
 }

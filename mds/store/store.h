@@ -70,7 +70,6 @@ void store_batch_destroy(struct store_batch *b);
 void store_batch_put(struct store_batch *b, const void *key, size_t key_len, const void *value,
                      size_t value_len);
 void store_batch_delete(struct store_batch *b, const void *key, size_t key_len);
-size_t store_batch_count(const struct store_batch *b);
 size_t store_batch_bytes(const struct store_batch *b);
 /* All of it or nothing, also over a crash; with sync it is on the disk when this returns. The batch
  * is empty afterwards. */
@@ -79,14 +78,10 @@ int store_commit(struct store *s, struct store_batch *b, bool sync) MUST_USE;
 /* A consistent state to read from, reference counted by its users through the shard's view. */
 struct store_snapshot *store_snapshot_take(struct store *s);
 void store_snapshot_release(struct store *s, struct store_snapshot *snap);
-/* A complete copy that can be opened by store_open(), by hard links where it can; dir must not
- * exist. */
-int store_checkpoint(struct store *s, const char *dir) MUST_USE;
 
 enum store_flow { STORE_FLOWING, STORE_SLOW, STORE_STOPPED };
 enum store_flow
 store_flow(struct store *s); /* does RocksDB delay or stop writers? Cheap enough for every batch */
 uint64_t store_free_bytes(struct store *s); /* of the file system it is on */
-uint64_t store_count_estimate(struct store *s);
 
 #endif

@@ -25,7 +25,7 @@ struct store {
 
 struct store_batch {
     rocksdb_writebatch_t *wb;
-    size_t count, bytes;
+    size_t bytes;
 };
 
 struct store_snapshot {

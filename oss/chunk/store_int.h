@@ -79,7 +79,6 @@ struct chunk {
     bool committing; /* in the posted batch */
     struct chunk_slot posted_slot;
     struct list dirty_link, wanted_link, batch_link, fold_link;
-    bool fold_queued;
     uint64_t seq;        /* of the newest change */
     uint64_t posted_seq; /* changes up to here are in the posted batch */
     uint64_t durable_seq;

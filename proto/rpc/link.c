@@ -228,16 +228,6 @@ const char *rpc_link_describe(const struct rpc_link *l)
     return l->describe;
 }
 
-void rpc_link_set_user(struct rpc_link *l, void *user)
-{
-    l->user = user;
-}
-
-void *rpc_link_user(const struct rpc_link *l)
-{
-    return l->user;
-}
-
 struct rpc_link *rpc_link_ref(struct rpc_link *l)
 {
     l->refs++;

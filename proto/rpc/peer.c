@@ -414,29 +414,3 @@ bool rpc_peer_is_settled(const struct rpc_peer *p)
 {
     return p->up && net_conn_is_settled(p->via->conn);
 }
-
-static void oldest_of(const struct list *calls, uint64_t now, uint64_t *age, unsigned *ret_op)
-{
-    const struct list *e;
-
-    list_for_each (e, calls) {
-        const struct rpc_call *c = list_entry(e, struct rpc_call, link);
-
-        if (now - c->sent_ns >= *age) {
-            *age = MAX(now - c->sent_ns, 1);
-            *ret_op = c->op;
-        }
-    }
-}
-
-uint64_t rpc_peer_oldest_call_ns(const struct rpc_peer *p, unsigned *ret_op)
-{
-    uint64_t now = reactor_now_ns(p->node->reactor), age = 0;
-
-    oldest_of(&p->waiting, now, &age, ret_op);
-    if (p->via)
-        oldest_of(&p->via->calls, now, &age, ret_op);
-    for (unsigned k = 0; k < p->n_rails; k++)
-        oldest_of(&p->rails[k]->calls, now, &age, ret_op);
-    return age;
-}

@@ -127,7 +127,6 @@ struct rpc_link {
     struct buf_waiter waiter;
     struct buf *spare; /* for the request that waits to be read */
     struct link_load load;
-    void *user;
     char describe[NET_ADDR_BYTES + 96];
 };
 

@@ -45,7 +45,7 @@ struct change {
 
 struct store_batch {
     struct list changes;
-    size_t count, bytes;
+    size_t bytes;
 };
 
 struct store_snapshot {
@@ -309,7 +309,7 @@ static void batch_clear(struct store_batch *b)
 
     while ((l = list_pop_front(&b->changes)))
         free(list_entry(l, struct change, link));
-    b->count = b->bytes = 0;
+    b->bytes = 0;
 }
 
 void store_batch_destroy(struct store_batch *b)
@@ -331,7 +331,6 @@ static void batch_add(struct store_batch *b, bool deleted, const void *key, size
     if (len)
         memcpy(c->data + key_len, value, len);
     list_push_back(&b->changes, &c->link);
-    b->count++;
     b->bytes += key_len + len;
 }
 
@@ -344,11 +343,6 @@ void store_batch_put(struct store_batch *b, const void *key, size_t key_len, con
 void store_batch_delete(struct store_batch *b, const void *key, size_t key_len)
 {
     batch_add(b, true, key, key_len, NULL, 0);
-}
-
-size_t store_batch_count(const struct store_batch *b)
-{
-    return b->count;
 }
 
 size_t store_batch_bytes(const struct store_batch *b)
@@ -421,13 +415,6 @@ void store_snapshot_release(struct store *s, struct store_snapshot *snap)
     free(snap);
 }
 
-int store_checkpoint(struct store *s, const char *dir)
-{
-    (void)s;
-    (void)dir;
-    return -ENOTSUP;
-}
-
 enum store_flow store_flow(struct store *s)
 {
     (void)s;
@@ -438,9 +425,4 @@ uint64_t store_free_bytes(struct store *s)
 {
     (void)s;
     return GIB;
-}
-
-uint64_t store_count_estimate(struct store *s)
-{
-    return s->n;
 }

@@ -174,18 +174,6 @@ START_TEST(a_file_that_cannot_be_opened_is_an_error_and_changes_nothing)
 }
 END_TEST
 
-START_TEST(level_names_go_both_ways)
-{
-    enum log_level l;
-
-    for (int i = LOG_LEVEL_ERROR; i <= LOG_LEVEL_TRACE; i++) {
-        ck_assert_int_eq(log_level_parse(log_level_name((enum log_level)i), &l), 0);
-        ck_assert_int_eq((int)l, i);
-    }
-    ck_assert_int_eq(log_level_parse("loud", &l), -EINVAL);
-}
-END_TEST
-
 START_TEST(a_failed_assertion_names_itself_and_aborts)
 {
     int status;
@@ -209,5 +197,5 @@ SUITE_MAIN("log", setup, teardown, a_storm_is_cut_to_the_burst_of_each_second,
            a_huge_line_is_cut_and_ended,
            a_call_site_prints_its_burst_and_later_says_how_many_it_left_out,
            debug_lines_are_not_limited, opening_again_moves_to_the_new_file,
-           a_file_that_cannot_be_opened_is_an_error_and_changes_nothing, level_names_go_both_ways,
+           a_file_that_cannot_be_opened_is_an_error_and_changes_nothing,
            a_failed_assertion_names_itself_and_aborts)

@@ -240,35 +240,7 @@ START_TEST(a_buffer_grows_and_stays_terminated)
 }
 END_TEST
 
-static void check_json(const char *in, size_t len, const char *out)
-{
-    struct strbuf b;
-
-    strbuf_init(&b);
-    strbuf_json(&b, in, len);
-    ck_assert_str_eq(b.data, out);
-    strbuf_fini(&b);
-}
-
-START_TEST(json_strings_are_escaped_and_always_valid_utf8)
-{
-    check_json("", 0, "\"\"");
-    check_json("a\"b\\c\n\t\r\x7f", 9, "\"a\\\"b\\\\c\\n\\t\\u000d\\u007f\"");
-    check_json("\0", 1, "\"\\u0000\"");
-    check_json("gr\xc3\xbc\xc3\x9f", 6, "\"gr\xc3\xbc\xc3\x9f\"");
-    check_json("\xf0\x9f\x98\x80", 4, "\"\xf0\x9f\x98\x80\"");
-    check_json("\xff\xfe", 2, "\"\\u00ff\\u00fe\"");
-    check_json("\xc3", 1, "\"\\u00c3\"");                                  /* cut off */
-    check_json("\xc0\xaf", 2, "\"\\u00c0\\u00af\"");                       /* overlong */
-    check_json("\xed\xa0\x80", 3, "\"\\u00ed\\u00a0\\u0080\"");            /* surrogate */
-    check_json("\xf4\x90\x80\x80", 4, "\"\\u00f4\\u0090\\u0080\\u0080\""); /* past U+10FFFF */
-    check_json("\xe2\x82"
-               "A",
-               3, "\"\\u00e2\\u0082A\"");
-}
-END_TEST
-
 SUITE_MAIN("text", NULL, NULL, numbers, sizes, durations, truth, sizes_are_printed_short, distances,
            suggestions_are_near_or_none, what_a_terminal_would_obey_is_not_printed,
            characters_are_counted_not_bytes, paths_of_the_kernels_tables_are_read,
-           a_buffer_grows_and_stays_terminated, json_strings_are_escaped_and_always_valid_utf8)
+           a_buffer_grows_and_stays_terminated)

@@ -406,7 +406,6 @@ START_TEST(calls_in_flight_can_be_listed)
 {
     struct pair_call c;
     struct strbuf out;
-    unsigned op = 0;
 
     p.hold = true;
     pair_call_init(&c, RPC_OP_PING, NULL);
@@ -417,8 +416,6 @@ START_TEST(calls_in_flight_can_be_listed)
     rpc_node_print_calls(p.client, &out);
     ck_assert_ptr_nonnull(strstr(out.data, "PING to server oss1 loop:"));
     strbuf_fini(&out);
-    ck_assert_uint_ge(rpc_peer_oldest_call_ns(p.peer, &op), 100 * NS_PER_MS);
-    ck_assert_uint_eq(op, RPC_OP_PING);
     pair_release(&p, 0);
     ck_assert(pair_wait(&p, &c.done, 1000));
     rpc_call_fini(&c.call);
