@@ -105,6 +105,20 @@ struct mds_op *op_begin(struct mds *m, struct rpc_req *req)
     return o;
 }
 
+struct mds_op *op_begin_at(struct mds *m, struct rpc_req *req, uint64_t ino)
+{
+    struct mds_op *o = op_begin(m, req);
+
+    if (!o)
+        return NULL;
+    o->shard = mds_shard_of(m, ino);
+    if (!o->shard) {
+        op_reply(o, -ENOENT, NULL);
+        return NULL;
+    }
+    return o;
+}
+
 void op_end(struct mds_op *o)
 {
     struct mds_dispatch *d = o->mds->dispatch;

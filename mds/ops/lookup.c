@@ -143,17 +143,12 @@ static int lookup(struct view *v, struct rpc_req *r, struct msg_inode *ret_inode
 void op_lookup(struct mds *m, struct rpc_req *r)
 {
     const struct msg_name_req *req = r->msg;
-    struct mds_op *o = op_begin(m, r);
+    struct mds_op *o = op_begin_at(m, r, req->parent);
     struct view v;
     int rc;
 
     if (!o)
         return;
-    o->shard = mds_shard_of(m, req->parent);
-    if (!o->shard) {
-        op_reply(o, -ENOENT, NULL);
-        return;
-    }
     view_begin(o->shard, &v);
     rc = lookup(&v, r, &o->rep.inode);
     view_end(&v);

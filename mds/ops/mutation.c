@@ -416,14 +416,9 @@ void mds_mutate(struct rpc_req *req, struct mds *m, uint64_t ino, mds_resolve_fn
         rpc_reply(req, -AIFS_EPROTO, NULL);
         return;
     }
-    o = op_begin(m, req);
+    o = op_begin_at(m, req, ino);
     if (!o)
         return;
-    o->shard = mds_shard_of(m, ino);
-    if (!o->shard) {
-        op_reply(o, -ENOENT, NULL);
-        return;
-    }
     o->resolve = resolve;
     o->entry_flags = entry_flags;
     mutate_try(o);

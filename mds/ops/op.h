@@ -81,7 +81,7 @@ void op_fill_inode(const struct mds_inode *in, struct msg_inode *out);
 /* A record of the inode as its data; absent: empty. */
 int op_fill_data(struct view *v, struct rpc_req *req, enum key_type type,
                  const struct mds_inode *in, struct msg_inode *out) MUST_USE;
-/* op_begin(), and the inode it is about from a point view. NULL: replied already. */
+/* op_begin_at(), and the inode from a point view. NULL: replied already. */
 struct mds_op *op_begin_inode(struct mds *m, struct rpc_req *req, uint64_t ino,
                               struct mds_inode *ret_inode);
 /* The lease on an inode that comes with the answer; flag: RPC_FLAG_KEPT_*; born: or NULL. See
@@ -114,7 +114,9 @@ int op_layout_print(struct mds *m, const struct mds_inode *in, char *out, size_t
                     uint32_t *ret_len) MUST_USE;
 
 /* ---- the server's list of requests (dispatch.c) ---- */
-struct mds_op *op_begin(struct mds *m, struct rpc_req *req);  /* NULL: replied already */
+struct mds_op *op_begin(struct mds *m, struct rpc_req *req); /* NULL: replied already */
+/* The same for an operation about this inode, with its shard. */
+struct mds_op *op_begin_at(struct mds *m, struct rpc_req *req, uint64_t ino);
 void op_end(struct mds_op *o);                                /* before the reply */
 void op_reply(struct mds_op *o, int status, const void *msg); /* op_end() and the reply */
 

@@ -71,18 +71,15 @@ int op_fill_data(struct view *v, struct rpc_req *req, enum key_type type,
 struct mds_op *op_begin_inode(struct mds *m, struct rpc_req *r, uint64_t ino,
                               struct mds_inode *ret_inode)
 {
-    struct mds_op *o = op_begin(m, r);
+    struct mds_op *o = op_begin_at(m, r, ino);
     struct view v;
-    int rc = -ENOENT;
+    int rc;
 
     if (!o)
         return NULL;
-    o->shard = mds_shard_of(m, ino);
-    if (o->shard) {
-        view_begin(o->shard, &v);
-        rc = view_inode(&v, ino, ret_inode);
-        view_end(&v);
-    }
+    view_begin(o->shard, &v);
+    rc = view_inode(&v, ino, ret_inode);
+    view_end(&v);
     if (rc < 0) {
         op_reply(o, rc, NULL);
         return NULL;

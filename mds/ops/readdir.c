@@ -345,7 +345,7 @@ static void page_released(void *arg)
 void op_readdir(struct mds *m, struct rpc_req *r)
 {
     const struct msg_readdir_req *req = r->msg;
-    struct mds_op *o = op_begin(m, r);
+    struct mds_op *o = op_begin_at(m, r, req->ino);
     struct unsure_arg u = {.mds = m, .session = r->header.session};
     struct readdir_page p = {
         .cookie = req->cookie, .plus = req->plus, .unsure = is_unsure, .keep = may_keep, .arg = &u};
@@ -356,11 +356,6 @@ void op_readdir(struct mds *m, struct rpc_req *r)
 
     if (!o)
         return;
-    o->shard = mds_shard_of(m, req->ino);
-    if (!o->shard) {
-        op_reply(o, -ENOENT, NULL);
-        return;
-    }
     view_pin(o->shard, &v);
     rc = readdir_check(&v, r, &rep.parent, &p.max);
     rep.alone = rc == 0 && keep_alone(o, req);

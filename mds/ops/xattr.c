@@ -67,28 +67,25 @@ static int get_value(struct view *v, struct rpc_req *r, enum ns_xattr kind,
 void op_xattr_get(struct mds *m, struct rpc_req *r)
 {
     const struct msg_xattr_req *req = r->msg;
-    struct mds_op *o = op_begin(m, r);
+    struct mds_op *o = op_begin_at(m, r, req->ino);
     struct msg_bytes_rep rep = {0};
     enum ns_xattr kind;
     struct mds_inode in;
     char text[256];
     struct view v;
-    int rc = -ENOENT;
+    int rc;
 
     if (!o)
         return;
-    o->shard = mds_shard_of(m, req->ino);
-    if (o->shard) {
-        view_begin(o->shard, &v);
-        rc = view_inode(&v, req->ino, &in);
-        if (rc == 0)
-            rc = op_acl(&v, &r->arena, &in);
-        if (rc == 0)
-            rc = ns_xattr_check(&in, &req->cred, &req->name, false, &kind);
-        if (rc == 0)
-            rc = get_value(&v, r, kind, &in, &rep.value);
-        view_end(&v);
-    }
+    view_begin(o->shard, &v);
+    rc = view_inode(&v, req->ino, &in);
+    if (rc == 0)
+        rc = op_acl(&v, &r->arena, &in);
+    if (rc == 0)
+        rc = ns_xattr_check(&in, &req->cred, &req->name, false, &kind);
+    if (rc == 0)
+        rc = get_value(&v, r, kind, &in, &rep.value);
+    view_end(&v);
     if (rc == 0 && kind == NS_XATTR_IS_FID) {
         rep.value.len = (uint32_t)snprintf(text, sizeof(text), "0x%llx:%u",
                                            (unsigned long long)in.ino, in.layout.generation);
@@ -132,7 +129,7 @@ static int list_one(void *arg, const void *key, size_t key_len, const void *valu
 void op_xattr_list(struct mds *m, struct rpc_req *r)
 {
     const struct msg_ino_req *req = r->msg;
-    struct mds_op *o = op_begin(m, r);
+    struct mds_op *o = op_begin_at(m, r, req->ino);
     struct xattr_list l = {.cred = &req->cred};
     struct msg_bytes_rep rep = {0};
     struct mds_inode in;
@@ -142,11 +139,6 @@ void op_xattr_list(struct mds *m, struct rpc_req *r)
 
     if (!o)
         return;
-    o->shard = mds_shard_of(m, req->ino);
-    if (!o->shard) {
-        op_reply(o, -ENOENT, NULL);
-        return;
-    }
     strbuf_init(&l.names);
     view_pin(o->shard, &v);
     rc = view_inode(&v, req->ino, &in);
