@@ -45,6 +45,22 @@ static void layout_decode(const struct layout_rec *r, struct msg_layout *l)
     l->generation = le32toh(r->generation);
 }
 
+/* The fixed part of a record, which begins with its version; at most so much more is behind it. */
+static inline int take_fixed(const void *data, size_t len, size_t more, void *ret_rec, size_t size)
+{
+    uint16_t version;
+
+    if (len < size)
+        return -AIFS_ECORRUPT;
+    memcpy(&version, data, sizeof(version));
+    if (le16toh(version) != REC_VERSION)
+        return -AIFS_EFORMAT;
+    if (len > size + more)
+        return -AIFS_ECORRUPT;
+    memcpy(ret_rec, data, size);
+    return 0;
+}
+
 void rec_inode_encode(const struct mds_inode *in, struct inode_rec *r)
 {
     memset(r, 0, sizeof(*r));
@@ -83,14 +99,10 @@ int rec_inode_decode(uint64_t ino, const void *data, size_t len, struct mds_inod
 {
     struct inode_rec r;
     struct layout_rec layout;
+    int rc = take_fixed(data, len, 0, &r, sizeof(r));
 
-    if (len < sizeof(r))
-        return -AIFS_ECORRUPT;
-    memcpy(&r, data, sizeof(r));
-    if (le16toh(r.version) != REC_VERSION)
-        return -AIFS_EFORMAT;
-    if (len != sizeof(r))
-        return -AIFS_ECORRUPT;
+    if (rc < 0)
+        return rc;
     *in = (struct mds_inode){
         .ino = ino,
         .mode = le32toh(r.mode),
@@ -173,14 +185,10 @@ void rec_queue_encode(const struct mds_queue_item *q, struct queue_rec *r)
 int rec_queue_decode(const void *data, size_t len, struct mds_queue_item *q)
 {
     struct queue_rec r;
+    int rc = take_fixed(data, len, 0, &r, sizeof(r));
 
-    if (len < sizeof(r))
-        return -AIFS_ECORRUPT;
-    memcpy(&r, data, sizeof(r));
-    if (le16toh(r.version) != REC_VERSION)
-        return -AIFS_EFORMAT;
-    if (len != sizeof(r))
-        return -AIFS_ECORRUPT;
+    if (rc < 0)
+        return rc;
     layout_decode(&r.layout, &q->layout);
     q->size = le64toh(r.size);
     q->truncate_gen = le64toh(r.truncate_gen);
@@ -215,14 +223,10 @@ void rec_trash_encode(uint64_t tree, struct trash_rec *r)
 int rec_trash_decode(const void *data, size_t len, uint64_t *ret_tree)
 {
     struct trash_rec r;
+    int rc = take_fixed(data, len, 0, &r, sizeof(r));
 
-    if (len < sizeof(r))
-        return -AIFS_ECORRUPT;
-    memcpy(&r, data, sizeof(r));
-    if (le16toh(r.version) != REC_VERSION)
-        return -AIFS_EFORMAT;
-    if (len != sizeof(r))
-        return -AIFS_ECORRUPT;
+    if (rc < 0)
+        return rc;
     *ret_tree = le64toh(r.tree);
     return 0;
 }
@@ -243,14 +247,10 @@ uint32_t rec_trash_tree_encode(const struct mds_trash_tree *t, void *out)
 int rec_trash_tree_decode(const void *data, size_t len, struct mds_trash_tree *t)
 {
     struct trash_tree_rec r;
+    int rc = take_fixed(data, len, REC_TRASH_TREE_MAX - sizeof(r), &r, sizeof(r));
 
-    if (len < sizeof(r))
-        return -AIFS_ECORRUPT;
-    memcpy(&r, data, sizeof(r));
-    if (le16toh(r.version) != REC_VERSION)
-        return -AIFS_EFORMAT;
-    if (len > REC_TRASH_TREE_MAX)
-        return -AIFS_ECORRUPT;
+    if (rc < 0)
+        return rc;
     *t = (struct mds_trash_tree){.started_ns = (int64_t)le64toh((uint64_t)r.started_ns),
                                  .directories = le64toh(r.directories),
                                  .objects = le64toh(r.objects),
