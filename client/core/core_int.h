@@ -7,7 +7,8 @@
  *               changes of names in one
  *   session.c   open, renew, reclaim, loss
  *   cmap.c      cluster map; nodes and targets of object storage
- *   oss.c       one transfer to one target: queue, checksums, retries, verifiers
+ *   oss.c       one transfer to one target: queue, retries; oss_message.c what it asks for and is
+ *               answered: checksums, verifiers
  *   room.c      what targets promise room for; through.c writes without such a promise
  *   commit.c    COMMIT per target, replay when a target has forgotten
  *   inode.c     inode cache, attributes, leases as told by replies
@@ -23,7 +24,7 @@
  *   span.c      one request to the target of each stripe of a range
  *
  * and, by their names, the operations and mechanisms: read.c write.c straight.c direct.c inlined.c
- * flush.c truncate.c allocate.c seek.c copy.c lease.c lock.c file.c ns.c dir.c xattr.c
+ * flush.c truncate.c allocate.c seek.c copy.c lease.c lock.c file.c open.c ns.c dir.c xattr.c
  */
 #ifndef AIFS_CLIENT_CORE_CORE_INT_H
 #define AIFS_CLIENT_CORE_CORE_INT_H
@@ -444,6 +445,7 @@ bool file_is_current(const struct core_file *f); /* its open is one of the sessi
 bool file_is_dead(const struct core_file *f);    /* gives EIO until it is closed */
 struct core_file *file_new(struct core *c, struct core_req *q, struct core_inode *i,
                            uint64_t open_id, int flags);
+bool inode_has_user(const struct core_inode *i); /* a file of it that is not released */
 void files_reap(struct core_inode *i);
 void file_close_later(struct core *c, uint64_t ino, uint64_t open_id);
 void file_send_closes(struct core *c);

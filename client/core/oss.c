@@ -3,8 +3,7 @@
  * One transfer between this client and one target.
  *
  * Happy path: the chain of the chunk names the target; the transfer waits for one of the target's
- * places, is sent, is answered; of a read every block's checksum is verified and what does not
- * exist is zeroed; of a write the verifier and the grant are noted; done() runs.
+ * places, is sent, is answered (oss_message.c), and done() runs.
  *
  * Failure: retry.c decides. A transfer is sent again with a fresh map, fresh attributes or after a
  * back-off; whoever waits for it may cancel it, and done(-EINTR) then comes as soon as the
@@ -14,11 +13,6 @@
 #include "client/core/room.h"
 
 #define FREE_IOS_MAX 64u
-
-static const unsigned opcodes[] = {[OSS_IO_READ] = RPC_OP_OSS_READ,
-                                   [OSS_IO_WRITE] = RPC_OP_OSS_WRITE,
-                                   [OSS_IO_PUNCH] = RPC_OP_OSS_PUNCH,
-                                   [OSS_IO_SEEK] = RPC_OP_OSS_SEEK};
 
 static void io_timer(struct reactor_timer *t)
 {
@@ -49,7 +43,7 @@ struct oss_io *oss_io_new(struct core *c, enum oss_kind kind, struct core_inode 
     io->kind = kind;
     io->inode = inode_ref(i);
     io->session_epoch = c->session.epoch;
-    rpc_call_init(&io->call, opcodes[kind], &io->msg, NULL, io);
+    rpc_call_init(&io->call, oss_message_op(kind), &io->msg, NULL, io);
     reactor_timer_init(&io->timer, io_timer);
     return io;
 }
@@ -147,11 +141,6 @@ struct oss_target *oss_target_of(struct core *c, const struct msg_layout *l, uin
     return chain && chain->n_targets ? oss_target_get(c, chain->targets[0]) : NULL;
 }
 
-uint64_t oss_want_grant(const struct core *c)
-{
-    return MAX(c->max_dirty / 4, (uint64_t)4 * CORE_LARGE_BYTES);
-}
-
 void oss_call_header(struct core *c, struct rpc_call *call, const struct oss_node *o)
 {
     call->flags = RPC_CALL_WAIT;
@@ -164,72 +153,6 @@ void oss_call_header(struct core *c, struct rpc_call *call, const struct oss_nod
 }
 
 /* ---- answers ---- */
-
-int oss_read_check(struct oss_io *io, uint32_t len, const uint32_t *crcs)
-{
-    uint8_t *data = io->iov[0].iov_base;
-
-    if (len) {
-        size_t n = crc32c_blocks(io->range.offset, data, len, io->crcs);
-
-        if (memcmp(io->crcs, crcs, n * sizeof io->crcs[0]) != 0) {
-            io->core->stats.checksum_errors++;
-            LOG_WARN("client", "inode %llu chunk %llu from target %u: data and checksum disagree",
-                     (unsigned long long)io->inode->ino, (unsigned long long)io->range.chunk,
-                     io->target->id);
-            return -AIFS_ECHECKSUM;
-        }
-    }
-    memset(data + len, 0, io->range.len - len);
-    io->got = len;
-    return 0;
-}
-
-/* The payload is what exists of the one range; the rest is a hole. */
-static int read_verify(struct oss_io *io, const struct msg_read_rep *rep)
-{
-    if (rep->n_lens != 1 || rep->lens[0] > io->range.len || rep->lens[0] != io->call.bulk_in_len ||
-        rep->n_crcs != crc_pieces(io->range.offset, rep->lens[0]))
-        return -AIFS_EPROTO;
-    return oss_read_check(io, rep->lens[0], rep->crcs);
-}
-
-/* Durable without a COMMIT? Large ones tell what to expect of the next. */
-static void commit_spared(struct oss_io *io, bool committed)
-{
-    if (!io->stable && io->len >= io->core->o.straight_bytes) {
-        io->target->told = true;
-        io->target->at_once = committed;
-    }
-    io->stable |= committed;
-}
-
-static int seek_noted(struct oss_io *io, const struct msg_seek_rep *rep)
-{
-    if (rep->offset < io->from || rep->offset > io->to || (rep->found && rep->offset == io->to) ||
-        (!rep->found && rep->offset == io->from))
-        return -AIFS_EPROTO;
-    io->found = rep->found;
-    io->from = rep->offset;
-    return 0;
-}
-
-/* What an answer says; what is wrong with it. */
-static int io_noted(struct oss_io *io)
-{
-    switch (io->kind) {
-    case OSS_IO_READ:
-        return read_verify(io, io->call.rep);
-    case OSS_IO_WRITE:
-        oss_write_noted(io->target, io->call.rep);
-        commit_spared(io, ((const struct msg_write_rep *)io->call.rep)->committed);
-        return 0;
-    case OSS_IO_SEEK:
-        return seek_noted(io, io->call.rep);
-    default:
-        return 0;
-    }
-}
 
 static void refreshed(struct mds_op *op, int status)
 {
@@ -320,129 +243,22 @@ static void io_called(struct rpc_call *call, int status)
     if (io->kind == OSS_IO_WRITE && !io->stable)
         t->flying -= MIN(t->flying, io->len);
     if (!status)
-        status = io_noted(io);
+        status = oss_message_noted(io);
     oss_io_over(io, status);
     oss_target_pump(t);
 }
 
 /* ---- sending ---- */
 
-static void crc_iov(struct oss_io *io)
-{
-    uint32_t at = io->range.offset, n = 0, crc = 0;
-    unsigned i;
-
-    if (io->n_iov == 1) {
-        io->msg.write.n_crcs = (uint32_t)crc32c_blocks(at, io->iov[0].iov_base, io->len, io->crcs);
-        return;
-    }
-    for (i = 0; i < io->n_iov; i++) {
-        const uint8_t *p = io->iov[i].iov_base;
-        size_t left = io->iov[i].iov_len;
-
-        while (left) {
-            uint32_t step = (uint32_t)MIN(left, CRC_BLOCK_BYTES - at % CRC_BLOCK_BYTES);
-
-            crc = crc32c_more(crc, p, step);
-            at += step;
-            p += step;
-            left -= step;
-            if (at % CRC_BLOCK_BYTES == 0 || at == io->range.offset + io->len) {
-                io->crcs[n++] = crc;
-                crc = 0;
-            }
-        }
-    }
-    io->msg.write.n_crcs = n;
-}
-
-bool oss_write_stable(struct oss_target *t, const struct core_inode *i, uint32_t len, bool stable)
-{
-    if (stable || room_granted(t) < len || i->lease != MSG_LEASE_WRITE)
-        return true; /* no room promised: durable before the reply, or ENOSPC */
-    t->flying += len;
-    return false;
-}
-
-static void fill_write(struct oss_io *io)
-{
-    struct oss_target *t = io->target;
-
-    io->stable = oss_write_stable(t, io->inode, io->len, io->stable);
-    io->msg.write = (struct msg_write_req){
-        .target = t->id,
-        .ino = io->inode->ino,
-        .truncate_gen = io->placed ? io->placed_gen : io->inode->attr.truncate_gen,
-        .stable = io->stable,
-        .n_ranges = 1,
-        .ranges = &io->range,
-        .crcs = io->crcs,
-        .op_id = ++io->core->op_ids,
-        .want_grant = oss_want_grant(io->core),
-        .keep_grant = io->block ? 0 : room_owed(t),
-        .once = once_id(io),
-    };
-    crc_iov(io);
-    io->call.bulk_out = io->iov;
-    io->call.n_bulk_out = io->n_iov;
-}
-
-static void fill_read(struct oss_io *io)
-{
-    io->msg.read = (struct msg_read_req){
-        .target = io->target->id,
-        .ino = io->inode->ino,
-        .truncate_gen = io->inode->attr.truncate_gen,
-        .n_ranges = 1,
-        .ranges = &io->range,
-    };
-    io->call.bulk_in = io->iov;
-    io->call.n_bulk_in = io->n_iov;
-}
-
-static void fill_punch(struct oss_io *io)
-{
-    io->msg.punch = (struct msg_cut_req){
-        .target = io->target->id,
-        .ino = io->inode->ino,
-        .truncate_gen = io->inode->attr.truncate_gen,
-        .chunk_bytes = io->inode->layout.chunk_bytes,
-        .start = io->from,
-        .end = io->to,
-        .once = once_id(io),
-    };
-}
-
-static void fill_seek(struct oss_io *io)
-{
-    io->msg.seek = (struct msg_seek_req){
-        .target = io->target->id,
-        .ino = io->inode->ino,
-        .truncate_gen = io->inode->attr.truncate_gen,
-        .chunk_bytes = io->inode->layout.chunk_bytes,
-        .stride = io->inode->layout.stripe_count,
-        .start = io->from,
-        .end = io->to,
-        .hole = io->hole,
-    };
-}
-
 static void io_send(struct oss_io *io, struct oss_node *o)
 {
     struct core *c = io->core;
 
     rpc_call_fini(&io->call);
-    rpc_call_init(&io->call, opcodes[io->kind], &io->msg, io_called, io);
+    rpc_call_init(&io->call, oss_message_op(io->kind), &io->msg, io_called, io);
     oss_call_header(c, &io->call, o);
     io->node = o;
-    if (io->kind == OSS_IO_READ)
-        fill_read(io);
-    else if (io->kind == OSS_IO_WRITE)
-        fill_write(io);
-    else if (io->kind == OSS_IO_PUNCH)
-        fill_punch(io);
-    else
-        fill_seek(io);
+    oss_message_fill(io);
     io->sent = true;
     io->session_epoch = c->session.epoch;
     io->target->in_flight++;

@@ -139,7 +139,6 @@ void oss_io_gave_up(const struct oss_io *io, int status); /* to the log */
 void oss_tick(struct core *c, uint64_t now);
 void oss_fail_all(struct core *c);
 void oss_fini(struct core *c);
-uint64_t oss_want_grant(const struct core *c);
 void oss_call_header(struct core *c, struct rpc_call *call, const struct oss_node *o);
 
 /* ---- once.c ---- */
@@ -147,14 +146,20 @@ uint64_t once_id(struct oss_io *io); /* 0: it may be done as often as it comes *
 void once_forget(struct oss_io *io);
 bool once_is_late(const struct oss_io *io); /* it changes a file, in a session that is over */
 
-/* ---- between oss.c and share.c ---- */
-
-void oss_io_go(struct oss_io *io);               /* sends it, or puts it into a queue */
-void oss_io_over(struct oss_io *io, int status); /* what its call brought: again, or done() */
+/* ---- oss_message.c ---- */
+unsigned oss_message_op(enum oss_kind kind);
+void oss_message_fill(struct oss_io *io);          /* for its target */
+int oss_message_noted(struct oss_io *io) MUST_USE; /* what is wrong with the answer */
 /* Its memory begins with the len bytes that exist: are they right? Zeroes the rest. */
 int oss_read_check(struct oss_io *io, uint32_t len, const uint32_t *crcs) MUST_USE;
 /* May a write of so much only be stable? */
 bool oss_write_stable(struct oss_target *t, const struct core_inode *i, uint32_t len, bool stable);
+uint64_t oss_want_grant(const struct core *c);
+
+/* ---- between oss.c and share.c ---- */
+
+void oss_io_go(struct oss_io *io);               /* sends it, or puts it into a queue */
+void oss_io_over(struct oss_io *io, int status); /* what its call brought: again, or done() */
 void oss_write_noted(struct oss_target *t, const struct msg_write_rep *rep);
 void oss_target_pump(struct oss_target *t); /* sends from its queue */
 struct rpc_call *oss_io_call(struct oss_io *io);
