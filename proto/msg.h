@@ -191,12 +191,12 @@ struct msg_create_req { /* CREATE MKDIR MKNOD SYMLINK: the type is in mode */
 #define MSG_BATCH_MAX 128u
 
 struct msg_batch_item {
-    uint32_t op; /* RPC_OP_MKNOD, _MKDIR, _UNLINK, _RMDIR */
+    uint32_t op; /* RPC_OP_MKNOD, _MKDIR, _UNLINK, _RMDIR, _RENAME */
     uint64_t parent;
-    struct msg_bytes name;
-    uint32_t mode, masked, rdev; /* as struct msg_create_req */
-    uint64_t when_ns;            /* as struct msg_name_req */
-    uint64_t ino, wrote_ns;      /* as struct msg_create_req */
+    struct msg_bytes name, new_name;    /* new_name: RENAME, in the same directory */
+    uint32_t mode, masked, rdev, flags; /* as struct msg_create_req; flags: of RENAME */
+    uint64_t when_ns;                   /* as struct msg_name_req */
+    uint64_t ino, wrote_ns;             /* as struct msg_create_req */
     struct msg_bytes data;
     bool has_since, alone;
     struct msg_set_since since;
@@ -222,7 +222,7 @@ struct msg_batch_rep {
 
 struct msg_rename_req {
     struct msg_cred cred;
-    uint64_t parent, new_parent;
+    uint64_t parent, new_parent, when_ns; /* when_ns: as in struct msg_name_req */
     struct msg_bytes name, new_name;
     uint32_t flags; /* RENAME_NOREPLACE, RENAME_EXCHANGE */
 };

@@ -62,12 +62,14 @@ struct rpc_node_options {
 };
 
 /* What may be used on a link when both ends have it. */
-#define RPC_FEATURE_BATCH   0x1u /* BATCH */
-#define RPC_FEATURE_NUMBERS 0x2u /* MKNOD with a number of the caller's (proto/number.h) */
-#define RPC_FEATURE_BY_NAME 0x4u /* CREATE with MSG_CREATE_FOUND */
-#define RPC_FEATURE_AHEAD   0x8u /* all that creations ahead need besides: MKDIR, since, when_ns */
+#define RPC_FEATURE_BATCH   0x1u  /* BATCH */
+#define RPC_FEATURE_NUMBERS 0x2u  /* MKNOD with a number of the caller's (proto/number.h) */
+#define RPC_FEATURE_BY_NAME 0x4u  /* CREATE with MSG_CREATE_FOUND */
+#define RPC_FEATURE_AHEAD   0x8u  /* all that creations ahead need besides: MKDIR, since, when_ns */
+#define RPC_FEATURE_RENAMES 0x10u /* RENAME in a BATCH, and its when_ns */
 #define RPC_FEATURES                                                                               \
-    (RPC_FEATURE_BATCH | RPC_FEATURE_NUMBERS | RPC_FEATURE_BY_NAME | RPC_FEATURE_AHEAD)
+    (RPC_FEATURE_BATCH | RPC_FEATURE_NUMBERS | RPC_FEATURE_BY_NAME | RPC_FEATURE_AHEAD |           \
+     RPC_FEATURE_RENAMES)
 
 int rpc_node_create(struct reactor *r, const struct rpc_node_options *o,
                     struct rpc_node **ret_node) MUST_USE;

@@ -40,6 +40,8 @@ static mds_resolve_fn *batch_resolver(uint32_t op)
         return resolve_unlink;
     case RPC_OP_RMDIR:
         return resolve_rmdir;
+    case RPC_OP_RENAME:
+        return resolve_rename;
     default:
         return NULL;
     }
@@ -59,6 +61,7 @@ static const void *batch_msg(struct arena *a, const struct msg_cred *cred,
                              const struct msg_batch_item *i)
 {
     struct msg_create_req *create;
+    struct msg_rename_req *move;
     struct msg_name_req *name;
 
     if (i->op == RPC_OP_UNLINK || i->op == RPC_OP_RMDIR) {
@@ -67,6 +70,18 @@ static const void *batch_msg(struct arena *a, const struct msg_cred *cred,
             *name = (struct msg_name_req){
                 .cred = *cred, .parent = i->parent, .name = i->name, .when_ns = i->when_ns};
         return name;
+    }
+    if (i->op == RPC_OP_RENAME) {
+        move = arena_alloc(a, sizeof(*move));
+        if (move)
+            *move = (struct msg_rename_req){.cred = *cred,
+                                            .parent = i->parent,
+                                            .new_parent = i->parent,
+                                            .name = i->name,
+                                            .new_name = i->new_name,
+                                            .flags = i->flags,
+                                            .when_ns = i->when_ns};
+        return move;
     }
     create = arena_alloc(a, sizeof(*create));
     if (create)
@@ -93,7 +108,7 @@ static void batch_take(struct mds_op *o, struct shard_item *i, struct batch_part
 
     part->prepare = o->prepare;
     i->check_resolved = e->check_resolved;
-    i->resolved = e->resolved[0];
+    memcpy(i->resolved, e->resolved, sizeof i->resolved);
     i->has_layout = e->has_layout;
     i->layout_status = e->layout_status;
     i->layout = e->layout;

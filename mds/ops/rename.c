@@ -157,8 +157,10 @@ int exec_rename(struct txn *t, struct shard_entry *e, const void **ret_rep)
     struct ns_rename r;
     int rc = rename_lookup(t, req, &r);
 
-    if (rc == 0)
+    if (rc == 0) {
+        exec_take_time(e, r.dir, req->when_ns);
         rc = exec_expect(e, 0, r.src->ino);
+    }
     if (rc == 0)
         rc = exec_expect(e, 1, r.dst ? r.dst->ino : 0);
     if (rc == 0)

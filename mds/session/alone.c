@@ -168,6 +168,8 @@ static bool settles(const struct session *s, const struct rpc_req *req)
     case RPC_OP_MKNOD:
     case RPC_OP_MKDIR:
         return ((const struct msg_create_req *)req->msg)->when_ns != 0;
+    case RPC_OP_RENAME:
+        return ((const struct msg_rename_req *)req->msg)->when_ns != 0;
     case RPC_OP_SETATTR:
         return ((const struct msg_setattr_req *)req->msg)->when_ns != 0;
     default:

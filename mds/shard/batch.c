@@ -29,8 +29,8 @@ static int item_execute(struct txn *t, const struct shard_entry *e, struct shard
     one.now_ns = e->now_ns;
     one.msg = i->msg;
     one.check_resolved = i->check_resolved;
-    one.resolved[0] = i->resolved;
-    one.is_open[0] = i->is_open;
+    memcpy(one.resolved, i->resolved, sizeof i->resolved);
+    one.is_open[0] = one.is_open[1] = i->is_open;
     one.has_layout = i->has_layout;
     one.layout_status = i->layout_status;
     one.layout = i->layout;

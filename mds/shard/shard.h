@@ -113,9 +113,10 @@ struct shard_reads {
 
 /* One operation of a batch: what an entry of its own would have. */
 struct shard_item {
-    uint16_t op; /* MKNOD, MKDIR, UNLINK, RMDIR */
-    bool check_resolved, is_open, has_layout;
-    uint64_t resolved;
+    uint16_t op; /* MKNOD, MKDIR, UNLINK, RMDIR, RENAME */
+    bool check_resolved, has_layout;
+    bool is_open; /* what loses its name, whichever place it has */
+    uint64_t resolved[2];
     const void *msg; /* as of that operation */
     struct msg_layout layout;
     int layout_status;

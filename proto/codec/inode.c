@@ -182,7 +182,8 @@ CODEC_MSG(create_req, CreateReq, CREATE_REQ)
     F(num, when_ns)                                                                                \
     F(num, ino)                                                                                    \
     F(num, wrote_ns)                                                                               \
-    F(bytes, data, MSG_INLINE_MAX) F(opt, set_since, since) F(flag, alone)
+    F(bytes, data, MSG_INLINE_MAX)                                                                 \
+    F(opt, set_since, since) F(flag, alone) F(bytes, new_name, MSG_NAME_MAX) F(num, flags)
 CODEC_MSG(batch_item, BatchItem, BATCH_ITEM)
 
 #define BATCH_REQ(F) F(sub, cred, cred) F(subs, batch_item, items, MSG_BATCH_MAX)
@@ -196,7 +197,7 @@ CODEC_MSG(batch_rep, BatchRep, BATCH_REP)
 
 #define RENAME_REQ(F)                                                                              \
     F(sub, cred, cred)                                                                             \
-    F(num, parent) F(num, new_parent) F(name, name) F(name, new_name) F(num, flags)
+    F(num, parent) F(num, new_parent) F(name, name) F(name, new_name) F(num, flags) F(num, when_ns)
 CODEC_MSG(rename_req, RenameReq, RENAME_REQ)
 
 #define LINK_REQ(F) F(sub, cred, cred) F(num, ino) F(num, new_parent) F(name, new_name)

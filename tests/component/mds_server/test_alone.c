@@ -361,9 +361,11 @@ END_TEST
 
 START_TEST(after_a_restart_two_who_are_not_settled_do_not_wait_for_each_other)
 {
-    struct msg_name_req mine = {.parent = dir, .name = str("f"), .when_ns = 1};
+    struct msg_name_req mine = {.parent = dir, .name = str("n"), .when_ns = 1};
     struct msg_name_req theirs = {.name = str("g"), .when_ns = 1};
     struct msg_setattr_req set = {.ino = dir, .set = MSG_SET_MODE, .mode = 0700, .when_ns = 1};
+    struct msg_rename_req move = {
+        .parent = dir, .new_parent = dir, .name = str("f"), .new_name = str("n"), .when_ns = 1};
     struct msg_reclaim_req unsettled = {.last = true, .unsettled = true}, nothing = {.last = true};
 
     theirs.parent = make(1, RPC_OP_MKDIR, KEY_ROOT_INO, "e");
@@ -373,6 +375,7 @@ START_TEST(after_a_restart_two_who_are_not_settled_do_not_wait_for_each_other)
     rig_restart(&rig);
     for (unsigned i = 0; i < RIG_CLIENTS; i++)
         ck_ok(rig_do(&rig, i, RPC_OP_RECLAIM, i < 2 ? &unsettled : &nothing, NULL));
+    ck_ok(rig_do(&rig, 0, RPC_OP_RENAME, &move, NULL));
     ck_ok(rig_do(&rig, 0, RPC_OP_UNLINK, &mine, NULL));
     ck_ok(rig_do(&rig, 1, RPC_OP_UNLINK, &theirs, NULL));
     ck_ok(rig_do(&rig, 0, RPC_OP_SETATTR, &set, NULL));

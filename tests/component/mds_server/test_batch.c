@@ -110,7 +110,7 @@ START_TEST(every_change_of_a_batch_has_an_outcome_of_its_own)
     add_item(RPC_OP_UNLINK, ROOT, "none");
     add_item(RPC_OP_RMDIR, ROOT, "none");
     add_item(RPC_OP_MKNOD, 4711, "f");
-    add_item(RPC_OP_RENAME, ROOT, "f1");
+    add_item(RPC_OP_LINK, ROOT, "f1");
     add_item(RPC_OP_MKNOD, ROOT, "last");
     rep = batch(0);
     for (uint32_t k = 0; k < 20; k++) {
@@ -223,6 +223,71 @@ static void reclaim(unsigned client)
 {
     ck_ok(rig_reclaim(&rig, client, 0, 0, 0, MSG_LEASE_NONE, 0));
 }
+
+static void add_rename(const char *from, const char *to, uint32_t flags)
+{
+    static char names[MSG_BATCH_MAX][16];
+
+    add_item(RPC_OP_RENAME, ROOT, from);
+    snprintf(names[n - 1], sizeof names[0], "%s", to);
+    items[n - 1].new_name = str(names[n - 1]);
+    items[n - 1].flags = flags;
+}
+
+START_TEST(a_batch_renames_in_a_directory)
+{
+    const struct msg_batch_rep *rep;
+    struct mds_inode root;
+    uint64_t f[3];
+    char name[16];
+
+    add_files(ROOT, 3);
+    batch(0);
+    for (unsigned k = 0; k < 3; k++) {
+        snprintf(name, sizeof name, "f%u", k);
+        f[k] = lookup(0, ROOT, name);
+    }
+    n = 0;
+    ck_ok(rig_inode(&rig, ROOT, &root));
+    rig_pass(&rig, 10000);
+    add_rename("f0", "g", RENAME_NOREPLACE);
+    items[0].when_ns = (uint64_t)root.mtime.sec * NS_PER_S + 5 * NS_PER_S; /* it was there then */
+    add_rename("f1", "f2", RENAME_NOREPLACE);
+    add_rename("f1", "f2", 0);
+    add_rename("none", "h", 0);
+    rep = batch(0);
+    ck_ok(status(rep, 0));
+    ck_assert_uint_eq(rep->items[0].rep.inode.attr.ino, f[0]);
+    ck_assert_int_eq(rep->items[0].rep.inode.attr.ctime.sec, root.mtime.sec + 5);
+    ck_assert_uint_eq(kept(rep, 0), RPC_FLAG_KEPT_DIR);
+    ck_assert_int_eq(status(rep, 1), -EEXIST);
+    ck_ok(status(rep, 2));
+    ck_assert(rep->items[2].rep.has_victim && rep->items[2].rep.has_dir);
+    ck_assert_uint_eq(rep->items[2].rep.victim.ino, f[2]);
+    ck_assert_uint_eq(rep->items[2].rep.victim.nlink, 0);
+    ck_assert_int_eq(status(rep, 3), -ENOENT);
+    ck_assert_uint_eq(lookup(0, ROOT, "g"), f[0]);
+    ck_assert_uint_eq(lookup(0, ROOT, "f2"), f[1]);
+    ck_assert_uint_eq(lookup(0, ROOT, "f0"), 0);
+    ck_assert_uint_eq(lookup(0, ROOT, "f1"), 0);
+}
+END_TEST
+
+START_TEST(an_open_file_that_a_batch_replaces_lives_until_it_is_closed)
+{
+    const struct msg_inode_rep *made = rig_create(&rig, 0, "open", O_RDWR);
+    uint64_t ino = made->inode.attr.ino, open_id = made->open_id;
+
+    ck_assert_uint_ne(rig_create(&rig, 0, "other", O_RDWR)->open_id, 0);
+    add_rename("other", "open", 0);
+    ck_ok(status(batch(0), 0));
+    ck_assert(rig_has(&rig, KEY_ORPHAN, ino));
+    rig_close_file(&rig, 0, ino, open_id);
+    rig_settle(&rig);
+    ck_assert(!rig_has(&rig, KEY_ORPHAN, ino));
+    ck_assert(!rig_has(&rig, KEY_INODE, ino));
+}
+END_TEST
 
 START_TEST(while_sessions_reclaim_all_of_a_batch_is_left_to_come_alone)
 {
@@ -391,6 +456,8 @@ static void add(TCase *t)
     tcase_add_test(t, what_depends_on_another_of_the_batch_is_left_to_come_alone);
     tcase_add_test(t, what_would_wait_for_somebody_is_not_executed_and_keeps_nobody_waiting);
     tcase_add_test(t, an_open_file_that_a_batch_unlinks_lives_until_it_is_closed);
+    tcase_add_test(t, a_batch_renames_in_a_directory);
+    tcase_add_test(t, an_open_file_that_a_batch_replaces_lives_until_it_is_closed);
     tcase_add_test(t, while_sessions_reclaim_all_of_a_batch_is_left_to_come_alone);
     tcase_add_test(t, a_batch_that_is_none_is_refused);
     tcase_add_test(t, a_repeated_batch_gets_its_answers_again_and_changes_nothing);
