@@ -23,7 +23,9 @@ static bool is_removal(const struct mds_op *op)
 
 static const struct msg_cred *cred_of(const struct mds_op *op)
 {
-    return is_removal(op) ? &op->msg.name.cred : &op->msg.create.cred;
+    return is_removal(op)                 ? &op->msg.name.cred
+           : op->call.op == RPC_OP_RENAME ? &op->msg.rename.cred
+                                          : &op->msg.create.cred;
 }
 
 /* A name that the server would refuse must not spoil the message for others. */
@@ -31,6 +33,13 @@ static bool name_fits(const struct msg_bytes *name)
 {
     return name->len >= 1 && name->len <= MSG_NAME_MAX && !memchr(name->data, '/', name->len) &&
            !memchr(name->data, 0, name->len);
+}
+
+static bool shares_renames(const struct core *c)
+{
+    const struct rpc_link *link = rpc_peer_link(c->session.peer);
+
+    return link && rpc_link_features(link) & RPC_FEATURE_RENAMES;
 }
 
 static bool may_share(const struct mds_op *op)
@@ -46,6 +55,8 @@ static bool may_share(const struct mds_op *op)
     case RPC_OP_UNLINK:
     case RPC_OP_RMDIR:
         return name_fits(&op->msg.name.name);
+    case RPC_OP_RENAME: /* its names were looked at */
+        return op->ahead && shares_renames(op->core);
     default:
         return false;
     }
@@ -102,7 +113,7 @@ static void member_answered(struct mds_op *op, const struct mds_op *carrier,
     op->call.rep = item->has_rep ? &item->rep : NULL;
     op->generation = carrier->generation;
     op->event = carrier->event;
-    if (status == -AIFS_ERETRY) {
+    if (status == -AIFS_ERETRY || status == -EOPNOTSUPP) { /* an older server, in its place */
         op->alone = true;
         mds_op_go(op);
         return;
@@ -151,8 +162,16 @@ static void carried(struct mds_op *carrier, int status)
 static void fill_item(const struct mds_op *op, struct msg_batch_item *i)
 {
     const struct msg_create_req *m = &op->msg.create;
+    const struct msg_rename_req *r = &op->msg.rename;
 
-    if (is_removal(op))
+    if (op->call.op == RPC_OP_RENAME)
+        *i = (struct msg_batch_item){.op = op->call.op,
+                                     .parent = r->parent,
+                                     .name = r->name,
+                                     .new_name = r->new_name,
+                                     .flags = r->flags,
+                                     .when_ns = r->when_ns};
+    else if (is_removal(op))
         *i = (struct msg_batch_item){.op = op->call.op,
                                      .parent = op->msg.name.parent,
                                      .name = op->msg.name.name,

@@ -43,6 +43,7 @@ static const struct msg_cred *cred_of(const struct mds_op *op)
 {
     return removes(op)                     ? &op->msg.name.cred
            : op->call.op == RPC_OP_SETATTR ? &op->msg.setattr.cred
+           : op->call.op == RPC_OP_RENAME  ? &op->msg.rename.cred
                                            : &op->msg.create.cred;
 }
 
@@ -300,6 +301,18 @@ static void uncount(struct core_inode *i)
         inode_put(i);
 }
 
+void behind_also(struct core_inode *i)
+{
+    count(i);
+}
+
+void behind_also_over(struct core_inode *i)
+{
+    uncount(i);
+    settle(i);
+    inode_put(i);
+}
+
 void behind_answered(struct core_inode *dir, struct core_inode *i)
 {
     uncount(dir);
@@ -313,6 +326,7 @@ void behind_over(struct core *c, struct core_inode *dir, struct core_inode *i)
     settle(i);
     settle(dir);
     emptied(dir);
+    moving_step(i);
     setdir_step(i);
     setdir_step(dir);
     newdir_step(dir);
@@ -368,21 +382,28 @@ void behind_dir_removed(struct core_inode *dir)
 void behind_refused(struct mds_op *op, struct core_inode *dir, int status)
 {
     struct core *c = op->core;
-    bool removal = removes(op);
-    const struct msg_bytes *name = removal ? &op->msg.name.name : &op->msg.create.name;
+    bool removal = removes(op), move = op->call.op == RPC_OP_RENAME;
+    const struct msg_bytes *name = removal ? &op->msg.name.name
+                                   : move  ? &op->msg.rename.name
+                                           : &op->msg.create.name;
 
     LOG_ERROR("client", "\"%.*s\" of directory %llu is not %s after all: %s", (int)name->len,
-              (const char *)name->data, (unsigned long long)dir->ino, removal ? "removed" : "made",
+              (const char *)name->data, (unsigned long long)dir->ino,
+              removal ? "removed"
+              : move  ? "renamed"
+                      : "made",
               err_text(status));
     if (removal)
         c->stats.removals_refused++;
+    else if (move)
+        c->stats.renames_refused++;
     else
         c->stats.creations_refused++;
     behind_end(dir);
     behind_mistaken(dir);
     invalidate_doubt_dir(c, dir);
     behind_keep_error(dir, status);
-    dir->behind.error_stays |= !removal;
+    dir->behind.error_stays |= !removal && !move;
 }
 
 static void took_place(struct mds_op *op, struct core_inode *dir, struct core_inode *victim,
@@ -511,7 +532,9 @@ static bool removing_try(struct mds_op *op)
 
 bool behind_try(struct mds_op *op)
 {
-    return removes(op) ? removing_try(op) : creating_try(op);
+    return removes(op)                    ? removing_try(op)
+           : op->call.op == RPC_OP_RENAME ? moving_try(op)
+                                          : creating_try(op);
 }
 
 /* ---- errors ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Removals (behind.c) and creations (creating.c) that are answered before the server has executed
- * them: ADR 0017, 0018. Included by core_int.h; which removals are, behind_rules.c.
+ * Removals (behind.c), creations (creating.c) and renames (moving.c) that are answered before the
+ * server has executed them: ADR 0017, 0018, 0020. Included by core_int.h; which removals are,
+ * behind_rules.c.
  *
  * Who removes names is told by the server, in pages of directories, what this client is alone with:
  * nobody else can tell when exactly such a name goes, until the server has asked (INVALIDATE) and
@@ -14,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/hmap.h"
 #include "common/base/list.h"
 #include "common/rt/reactor.h"
 #include "proto/msg.h"
@@ -49,6 +51,7 @@ struct behind {      /* in struct core */
     struct list room;        /* the same: removals that wait until there are fewer */
     struct list all;         /* the same: behind all of them */
     struct list invalidates; /* struct rpc_req.link: INVALIDATEs without memory, to be answered */
+    struct hmap moving;      /* struct moving_name: what renames under way name */
     struct behind_caller callers[BEHIND_CALLERS];
     uint32_t paid; /* removals that pages in the background allowed, less what these cost */
     /* Given to files of this session (creating.c): how many; those before that are answered. */
@@ -75,14 +78,16 @@ struct behind_inode { /* in struct core_inode */
     struct mds_op *last; /* of a directory: its own removal, sent after those in it */
     uint32_t n;          /* changes under way in it, or of it; the inode is referenced meanwhile */
     uint32_t made;       /* of these: creations */
-    uint32_t opens; /* of files made in it, or of it, that follow on their creation; the same */
-    bool creating;  /* a file that is here only: until its creation and such an open are over */
-    bool opening;   /* that open is under way */
-    bool outgrows;  /* it is to be larger than what goes along: nothing does */
-    bool coming;    /* a directory that is here only: until its own creation is answered */
-    bool born;      /* a directory that was made ahead, by this client */
-    bool sized;     /* something is known of the files made in it: */
-    uint8_t large;  /* which of the last eight became large, a bit each (sizes.c) */
+    uint32_t moved;      /* renames */
+    struct list moves; /* struct mds_op.wait: of a file, those that wait for what is before them */
+    uint32_t opens;    /* of files made in it, or of it, that follow on their creation; the same */
+    bool creating;     /* a file that is here only: until its creation and such an open are over */
+    bool opening;      /* that open is under way */
+    bool outgrows;     /* it is to be larger than what goes along: nothing does */
+    bool coming;       /* a directory that is here only: until its own creation is answered */
+    bool born;         /* a directory that was made ahead, by this client */
+    bool sized;        /* something is known of the files made in it: */
+    uint8_t large;     /* which of the last eight became large, a bit each (sizes.c) */
     struct mds_op *setting; /* what is set on such a one, until it is answered (setdir.c) */
     bool draining; /* it was answered without saying that we are alone with it: until what is in it
                     * is answered too */
@@ -135,6 +140,7 @@ bool behind_left_error(const struct core *c);
 bool behind_changes_now(const struct mds_op *op, uint64_t ino, uint64_t other);
 /* May this caller add names to the directory, as the server would decide it, for certain? */
 bool behind_may_change(const struct msg_attr *dir, const struct msg_cred *cred);
+bool behind_name_fits(const struct msg_bytes *name); /* the server would take it */
 /* The directory as the server will have it; when that was. */
 struct msg_time behind_dir_changed(struct core_inode *dir);
 /* A change of the directory and of what its name stands for: is under way, is answered. */
@@ -148,6 +154,12 @@ void behind_mistaken(struct core_inode *dir);               /* it has not change
 /* That is what has become of it; was: what the kernel has been told. */
 void behind_compare(struct core_inode *dir, const struct msg_attr *was);
 bool behind_busy(const struct core_inode *i); /* some of them are under way */
+/* One more inode that such a change is about; behind_also_over() may let go of it. */
+void behind_also(struct core_inode *i);
+void behind_also_over(struct core_inode *i);
+/* As behind_may_change(), of a name that is to go. */
+bool behind_may_delete(const struct msg_attr *dir, const struct msg_attr *victim,
+                       const struct msg_cred *cred);
 
 /* ---- creations (creating.c) ---- */
 
@@ -171,6 +183,7 @@ struct core_file *creating_file(const struct core_inode *i); /* its maker's, or 
 bool creating_opens(uint32_t mode, unsigned flags);          /* may its owner open it so? */
 /* Somebody has closed it: it need not wait here any longer for what may come. */
 void creating_closed(struct core_inode *i);
+uint32_t creating_in(const struct core_inode *dir); /* under way in it, opens left out; its own */
 /* since.c: a change of attributes. True: it goes along with the creation, q is over. */
 bool creating_set(struct core_inode *i, struct core_req *q, const struct msg_setattr_req *m);
 void creating_since(struct mds_op *op, const struct core_inode *i); /* it is about to leave */
@@ -185,6 +198,15 @@ bool since_acl_mode(const void *value, uint32_t len, uint32_t *ret_mode);
 
 /* The end of a creation and of what follows on it. */
 void creating_over(struct core_inode *dir, struct core_inode *i);
+
+/* ---- renames (moving.c) ---- */
+
+bool moving_try(struct mds_op *op); /* as behind_try() */
+/* Is one under way that gives or takes this name, of another file than this one? */
+bool moving_concerns(const struct core *c, uint64_t dir, const struct msg_bytes *name,
+                     uint64_t but);
+void moving_step(struct core_inode *i);             /* something of it is over: the next may go */
+void moving_fail(struct core_inode *i, int status); /* those that wait have nothing to rename */
 
 /* ---- directories (newdir.c) ---- */
 

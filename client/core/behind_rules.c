@@ -29,11 +29,19 @@ bool behind_may_change(const struct msg_attr *dir, const struct msg_cred *cred)
     return (mode & 3) == 3;
 }
 
-static bool may_delete(const struct msg_attr *dir, const struct msg_attr *victim,
+bool behind_may_delete(const struct msg_attr *dir, const struct msg_attr *victim,
                        const struct msg_cred *cred)
 {
     return behind_may_change(dir, cred) && (cred->uid == 0 || !(dir->mode & S_ISVTX) ||
                                             cred->uid == victim->uid || cred->uid == dir->uid);
+}
+
+bool behind_name_fits(const struct msg_bytes *n)
+{
+    const char *s = n->data;
+
+    return n->len >= 1 && n->len <= MSG_NAME_MAX && !memchr(s, '/', n->len) &&
+           !memchr(s, 0, n->len) && !(s[0] == '.' && (n->len == 1 || (n->len == 2 && s[1] == '.')));
 }
 
 /* Is a change under way of which the outcome matters here? What was answered ahead is in front. */
@@ -89,6 +97,6 @@ bool behind_allows(const struct mds_op *op, const struct core_inode *dir,
            dir->behind.rules_known && inode_attr_fresh(dir) && inode_attr_fresh(victim) &&
            (is_file(op, victim) || is_empty_dir(op, victim)) && list_empty(&victim->files) &&
            list_empty(&dir->behind.waiters) && list_empty(&c->behind.all) && !dir->behind.setting &&
-           behind_removes(c, cred) && may_delete(&dir->attr, &victim->attr, cred) &&
+           behind_removes(c, cred) && behind_may_delete(&dir->attr, &victim->attr, cred) &&
            !behind_changes_now(op, dir->ino, victim->ino);
 }

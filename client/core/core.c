@@ -141,6 +141,7 @@ static int init_maps(struct core *c)
 
     err = err ? err : hmap_init(&c->oss_targets, 16);
     err = err ? err : hmap_init(&c->blocks, 1024);
+    err = err ? err : hmap_init(&c->behind.moving, 64);
     err = err ? err : inode_cache_init(c);
     err = err ? err : names_init(c);
     return err ? err : mem_budget_init(c);
@@ -223,6 +224,7 @@ void core_destroy(struct core *c)
     hmap_fini(&c->oss_nodes);
     hmap_fini(&c->oss_targets);
     hmap_fini(&c->blocks);
+    hmap_fini(&c->behind.moving);
     mem_budget_fini(c);
     mem_free(c->session.items); /* a link that came up while the session was being closed */
     while (c->n_strings)

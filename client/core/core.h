@@ -109,7 +109,7 @@ struct core_options {
     uint64_t hung_log_ns; /* a warning for requests older than this: 30 s */
     uint64_t readahead_bytes; /* upper bound per open file. 0: computed from stripes and memory */
     bool read_only;
-    bool ahead;         /* removals may be answered ahead (core_req.ahead); the default */
+    bool ahead; /* removals and renames may be answered ahead (core_req.ahead); the default */
     bool create_ahead;  /* so may creations; the default of a mount, not here */
     bool relatime;      /* reading moves atime, by the rule of proto/atime.h; else it never does */
     bool no_dir_time;   /* not that of directories */
@@ -193,8 +193,8 @@ struct core_req {
                            directory counts instead of the umask */
     uint32_t pid;       /* of who asks, to be told when it waits; 0: not known */
     bool want_negative; /* lookup: a name that does not exist is status 0 with out.entry.ino 0 */
-    bool ahead; /* unlink, create, mknod: may be over before the server has it, where nobody can
-                   tell the difference: behind.h. It is durable when core_fsync_ino() of the
+    bool ahead; /* unlink, create, mknod, rename: may be over before the server has it, where nobody
+                   can tell the difference: behind.h. It is durable when core_fsync_ino() of the
                    directory, or core_unmount(), has said so */
 
     /* out */
@@ -435,6 +435,7 @@ struct core_stats {
     uint64_t removals_under_way; /* of these: the server has not answered yet */
     uint64_t removal_waits;      /* how often something waited for such an answer */
     uint64_t removals_refused;   /* the server did not execute them after all */
+    uint64_t renamed_ahead, renames_refused; /* the same of renames within a directory */
     uint64_t created_ahead, creations_under_way, creations_refused; /* the same of files made */
     uint64_t created_large; /* not ahead, since those before it became large */
     uint64_t set_ahead;     /* changes of attributes that go along with a creation, or behind it */

@@ -274,6 +274,18 @@ static bool has_more(const struct core_inode *i)
                  !list_empty(&i->flushers) || f->busy);
 }
 
+static void name_made(struct mds_op *op, struct core_inode *dir, const struct core_inode *i)
+{
+    const struct msg_bytes *name = &op->msg.create.name;
+    struct answer a = answer_of(op);
+
+    if (dir->behind.term)
+        names_set(dir, name->data, name->len, i->ino);
+    else
+        (void)names_changed(op->core, &a, RPC_FLAG_KEPT_DIR, dir->ino, name->data, name->len,
+                            i->ino);
+}
+
 static void took_place(struct mds_op *op, struct core_inode *dir, struct core_inode *i)
 {
     const struct msg_create_req *m = &op->msg.create;
@@ -290,13 +302,12 @@ static void took_place(struct mds_op *op, struct core_inode *dir, struct core_in
     }
     inode_merge(i, &rep->inode, true);
     inode_keep(i, &a, RPC_FLAG_KEPT_INODE, &rep->inode.attr);
+    if (op->call.op == RPC_OP_MKNOD && (a.kept & RPC_FLAG_ALONE))
+        behind_told_entry(i, dir->ino, &a);
     if (!(a.kept & RPC_FLAG_KEPT_INODE)) /* an answer told again: nobody tells us of changes */
         inode_expire(op->core, i->ino);
-    if (dir->behind.term)
-        names_set(dir, m->name.data, m->name.len, i->ino);
-    else
-        (void)names_changed(op->core, &a, RPC_FLAG_KEPT_DIR, m->parent, m->name.data, m->name.len,
-                            i->ino);
+    if (!i->behind.moved) /* else it has another one by now, and that is known */
+        name_made(op, dir, i);
     inode_settle(i); /* what is closed and told is done with */
 }
 
@@ -322,6 +333,7 @@ static void answered(struct mds_op *op, int status)
     }
     if (status) {
         failed(i, status);
+        moving_fail(i, status);
         creating_over(dir, i);
         return;
     }
@@ -352,14 +364,6 @@ static bool mode_fits(const struct msg_create_req *m, const struct msg_cred *cre
            creating_opens(m->mode, m->open_flags);
 }
 
-static bool name_fits(const struct msg_bytes *n)
-{
-    const char *s = n->data;
-
-    return n->len >= 1 && n->len <= MSG_NAME_MAX && !memchr(s, '/', n->len) &&
-           !memchr(s, 0, n->len) && !(s[0] == '.' && (n->len == 1 || (n->len == 2 && s[1] == '.')));
-}
-
 static bool is_free(struct core *c, const struct core_inode *dir, const struct msg_bytes *n)
 {
     const struct name_entry *e = names_get(c, dir->ino, n->data, n->len);
@@ -367,8 +371,7 @@ static bool is_free(struct core *c, const struct core_inode *dir, const struct m
     return e ? !e->ino : dir->complete;
 }
 
-/* Not the opens that follow on them; and its own. */
-static uint32_t creations_in(const struct core_inode *dir)
+uint32_t creating_in(const struct core_inode *dir)
 {
     return dir->behind.made - MIN(dir->behind.opens, dir->behind.made) + dir->behind.coming;
 }
@@ -381,7 +384,8 @@ bool creating_known(const struct core *c)
     return link && (rpc_link_features(link) & needed) == needed;
 }
 
-/* As for removals; and none of these is under way in it, since the name may be what goes. */
+/* As for removals; and none of these is under way in it, since the name may be what goes, and no
+ * rename that gives or takes it. */
 static bool fits(const struct mds_op *op, const struct core_inode *dir)
 {
     struct core *c = op->core;
@@ -391,10 +395,11 @@ static bool fits(const struct mds_op *op, const struct core_inode *dir)
            c->behind.n < c->behind.max && dir->behind.rules_known && inode_attr_fresh(dir) &&
            S_ISDIR(dir->attr.mode) && dir->attr.nlink &&
            !(dir->attr.flags & (MSG_ATTR_ACL | MSG_ATTR_DEFAULT_ACL)) &&
-           dir->behind.n == creations_in(dir) && !dir->behind.error &&
+           dir->behind.n == creating_in(dir) + dir->behind.moved && !dir->behind.error &&
            list_empty(&dir->behind.waiters) && list_empty(&c->behind.all) &&
            behind_removes(c, &m->cred) && behind_may_change(&dir->attr, &m->cred) &&
-           mode_fits(m, &m->cred) && name_fits(&m->name) && is_free(c, dir, &m->name) &&
+           mode_fits(m, &m->cred) && behind_name_fits(&m->name) && is_free(c, dir, &m->name) &&
+           !moving_concerns(c, dir->ino, &m->name, 0) &&
            !behind_changes_now(op, dir->ino, dir->ino);
 }
 

@@ -13,14 +13,14 @@
 
 #define FLYING_MAX 2u              /* messages; with more what comes is gathered */
 #define LINGER_NS  NS_PER_MS       /* in any case, unless there is a message's fill of it */
-#define REMOVED_NS (4 * NS_PER_MS) /* the same of removals, which nobody has to see for a while */
+#define REMOVED_NS (4 * NS_PER_MS) /* the same of what nobody has to see for a while */
 #define HOLD_NS    (5 * NS_PER_MS) /* a file that is open */
 
 static void send(struct mds_op *op)
 {
-    const bool removes = op->call.op == RPC_OP_UNLINK || op->call.op == RPC_OP_RMDIR;
+    const bool creates = creating_makes(op);
     struct behind *b = &op->core->behind;
-    uint64_t until = reactor_now_ns(op->core->reactor) + (removes ? REMOVED_NS : LINGER_NS);
+    uint64_t until = reactor_now_ns(op->core->reactor) + (creates ? LINGER_NS : REMOVED_NS);
 
     list_push_back(&b->together, &op->wait);
     if (b->gathered++ == 0)

@@ -147,6 +147,7 @@ struct core_inode *inode_get(struct core *c, uint64_t ino)
     list_init(&i->behind.waiters);
     list_init(&i->behind.reqs);
     list_init(&i->behind.inside);
+    list_init(&i->behind.moves);
     list_init(&i->behind.error_link);
     list_init(&i->read.link);
     hmap_insert(&c->inodes, &i->node, hash_near(ino, 0));
@@ -233,6 +234,8 @@ void inode_merge_attr(struct core_inode *i, const struct msg_attr *a)
         i->attr.mtime = was.mtime;
         i->attr.ctime = time_later(was.ctime, a->ctime); /* writes that are not reported yet */
     }
+    if (i->behind.moved && !S_ISDIR(a->mode)) /* not before what was answered ahead */
+        i->attr.ctime = time_later(was.ctime, i->attr.ctime);
     if (was.ino)
         atime_merged(i, &was);
     if (i->attr_known && a->truncate_gen < was.truncate_gen)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "client/core/core.h"
+#include "common/base/hmap.h"
 #include "common/base/mem.h"
 #include "proto/msg_lock.h"
 #include "proto/rpc.h"
@@ -19,6 +20,12 @@
 struct core;
 struct core_inode;
 struct core_file;
+
+struct moving_name { /* moving.c: of a rename that was answered ahead */
+    struct hmap_node node;
+    struct mds_op *op;
+    const struct msg_bytes *name;
+};
 
 struct mds_op {
     struct list link; /* core.ops, or the free list */
@@ -74,6 +81,7 @@ struct mds_op {
     bool loaded;         /* creating.c: what was written goes along */
     bool held;           /* gather.c: until its file is closed, or for a moment */
     uint32_t only_epoch; /* of this session alone; 0: of any */
+    struct moving_name moving[2];
 };
 
 /*

@@ -39,6 +39,19 @@ static bool is_being_removed(const struct mds_op *op)
     return false;
 }
 
+static bool is_being_moved(const struct mds_op *op)
+{
+    return moving_concerns(op->core, op->msg.name.parent, &op->msg.name.name, 0);
+}
+
+/* A page may tell names from before that are not told of again. */
+static bool has_moves(struct core *c, uint64_t dir)
+{
+    const struct core_inode *i = inode_find(c, dir);
+
+    return i && i->behind.moved;
+}
+
 /* The server has never heard of it. */
 static bool is_coming(struct core *c, uint64_t dir)
 {
@@ -62,7 +75,7 @@ struct named named_by(const struct mds_op *op)
 
     switch (op->call.op) {
     case RPC_OP_LOOKUP: /* who is found without having been known is looked at then */
-        if (is_being_removed(op) || is_coming(c, op->msg.name.parent) ||
+        if (is_being_removed(op) || is_being_moved(op) || is_coming(c, op->msg.name.parent) ||
             is_being_set(c, op->msg.name.parent))
             name_ino(&d, op->msg.name.parent);
         name_child(c, &d, op->msg.name.parent, &op->msg.name.name);
@@ -113,7 +126,7 @@ struct named named_by(const struct mds_op *op)
         break;
     case RPC_OP_READDIR:
         /* else for the caches, which know what is being removed */
-        if (op->q || is_coming(c, op->msg.readdir.ino))
+        if (op->q || is_coming(c, op->msg.readdir.ino) || has_moves(c, op->msg.readdir.ino))
             name_ino(&d, op->msg.readdir.ino);
         break;
     default: /* of open files, which are not removed ahead; and what tells no attributes */

@@ -408,12 +408,25 @@ void core_rmdir(struct core *c, struct core_req *q, uint64_t parent, const char 
 /* What has become of an inode that we have changed, if it is known here. */
 static void take_attr(const struct mds_op *op, const struct msg_attr *a)
 {
+    const struct msg_rename_req *m = &op->msg.rename;
     struct core_inode *i = inode_find(op->core, a->ino);
+    const bool stays = m->parent == m->new_parent && !S_ISDIR(a->mode);
 
-    if (i || S_ISDIR(a->mode))
+    if (!stays && (i || S_ISDIR(a->mode)))
         changed_dir(op->core, i);
     if (i && i->attr_known)
         inode_merge_attr(i, a);
+}
+
+/* As removed_here(). */
+static void renamed_here(struct mds_op *op)
+{
+    const struct msg_rename_req *m = &op->msg.rename;
+    struct core_inode *dir = inode_find(op->core, m->parent);
+
+    behind_executed(op);
+    if (dir && op->unsure)
+        prelist_removed(dir, &m->cred, false);
 }
 
 static void renamed(struct mds_op *op, int status)
@@ -439,6 +452,8 @@ static void renamed(struct mds_op *op, int status)
         (void)names_changed(c, &a, RPC_FLAG_KEPT_DIR, m->parent, m->name.data, m->name.len,
                             exchange ? victim : 0);
         (void)names_changed(c, &a, to, m->new_parent, m->new_name.data, m->new_name.len, moved);
+        if (op->may_ahead)
+            renamed_here(op);
     } else {
         names_drop(c, m->parent, m->name.data, m->name.len, false);
         names_drop(c, m->new_parent, m->new_name.data, m->new_name.len, false);
@@ -468,6 +483,8 @@ void core_rename(struct core *c, struct core_req *q, uint64_t parent, const char
             .flags = flags,
         };
         mds_op_cred(op, &op->msg.rename.cred, &q->cred);
+        op->may_ahead = c->o.ahead && q->ahead && parent == new_parent &&
+                        !(flags & ~(uint32_t)RENAME_NOREPLACE);
     }
     req_call(q, op, "waits for the metadata server: RENAME");
 }

@@ -51,11 +51,20 @@ static void cancel_sync(struct core_req *q, int status)
     req_finish(q, status);
 }
 
+static void flush_go(struct core_req *q)
+{
+    struct flush_wait *w = (struct flush_wait *)q->p.flush;
+    const bool commit = q->p.n1;
+
+    req_wait(q, commit ? "writes back and commits" : "writes back", cancel_sync);
+    w->q = q;
+    w->prompt = commit;
+    flush_start(q->p.inode, w, commit, flushed);
+}
+
 static void sync_start(struct core *c, struct core_req *q, struct core_file *f, const char *what,
                        bool commit)
 {
-    struct flush_wait *w = (struct flush_wait *)q->p.flush;
-
     req_begin(c, q, what, f->inode->ino);
     if (!core_usable(c, q))
         return;
@@ -68,10 +77,10 @@ static void sync_start(struct core *c, struct core_req *q, struct core_file *f, 
     q->p.end = sync_end;
     q->p.n1 = commit;
     f->busy++;
-    req_wait(q, commit ? "writes back and commits" : "writes back", cancel_sync);
-    w->q = q;
-    w->prompt = commit;
-    flush_start(f->inode, w, commit, flushed);
+    if (commit && f->inode->behind.moved) /* its name is to be durable, too */
+        creating_wait(q, flush_go);
+    else
+        flush_go(q);
 }
 
 void core_flush(struct core *c, struct core_req *q, struct core_file *f)

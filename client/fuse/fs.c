@@ -127,6 +127,15 @@ void op_reply_status(struct op *o, int status)
     channel_reply_err(op_end(o, status), status);
 }
 
+void op_reply_removed(struct op *o, int status)
+{
+    if (status == 0 && o->has_groups) {
+        o->fs->removes_by_groups = true;
+        o->fs->remover_uid = o->q->uid;
+    }
+    op_reply_status(o, status);
+}
+
 void op_reply_entry(struct op *o)
 {
     const struct core_entry *in = &o->req.entry;

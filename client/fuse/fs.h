@@ -206,7 +206,9 @@ void op_fail(struct op *o, int status);
 /* Of an operation that names an inode: one that is no more is ESTALE, upon which the kernel looks
  * its name up again (somebody else may have replaced it), not ENOENT, which would be final. */
 void op_fail_inode(struct op *o, int status);
-void op_reply_status(struct op *o, int status);  /* a finish() for operations without a result */
+void op_reply_status(struct op *o, int status); /* a finish() for operations without a result */
+/* The same, of a name that has gone: whose groups have allowed that. */
+void op_reply_removed(struct op *o, int status);
 void op_finish_create(struct op *o, int status); /* replies to CREATE and TMPFILE */
 /* Ends o (before the reply, which frees it) and returns its request. */
 struct channel_req *op_end(struct op *o, int status);

@@ -10,7 +10,7 @@
 #include "client/mount/mount.h"
 #include "common/stat/metrics_http.h"
 #include "common/stat/stat.h"
-#define MOUNT_CORE_GAUGES 42
+#define MOUNT_CORE_GAUGES 44
 
 enum mount_state { MOUNT_STATE_CONNECTING, MOUNT_STATE_SERVING, MOUNT_STATE_ENDING };
 

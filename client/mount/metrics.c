@@ -50,6 +50,8 @@ static const struct {
     FIELD("removals_under_way", removals_under_way, "Of these, what the server has not answered"),
     FIELD("removal_waits_total", removal_waits, "Operations that waited for such an answer"),
     FIELD("removals_refused_total", removals_refused, "Removals answered ahead that failed"),
+    FIELD("renamed_ahead_total", renamed_ahead, "Renames answered before the server had them"),
+    FIELD("renames_refused_total", renames_refused, "Renames answered ahead that failed"),
     FIELD("created_ahead_total", created_ahead,
           "Files and directories made before the server had them"),
     FIELD("creations_under_way", creations_under_way, "Of these, what the server has not answered"),

@@ -67,7 +67,8 @@ const struct conf_option mount_conf_options[] = {
     {.name = "remove_ahead",
      .type = CONF_BOOL,
      .default_value = "yes",
-     .help = "Answer removals before the server has them, where nobody else can tell."},
+     .help = "Answer removals, and renames in one directory, before the server has them, where "
+             "nobody else can tell."},
     {.name = "create_ahead",
      .type = CONF_BOOL,
      .default_value = "yes",

@@ -42,9 +42,8 @@ bool op_made_alone(struct mds_op *o, unsigned op, const struct msg_create_req *r
 
     if (op == RPC_OP_MKDIR && req->alone && s->alone_dir(o->mds, o->req->header.session, ino))
         return true;
-    if (req->ino)
-        (void)s->alone_entry(o->mds, o->req->header.session, req->parent, ino);
-    return false;
+    return req->ino && s->alone_entry(o->mds, o->req->header.session, req->parent, ino) &&
+           op == RPC_OP_MKNOD;
 }
 
 /* A record of the inode as its data; absent: empty. */

@@ -3,6 +3,7 @@
  * changes that come together; see fake_cluster.h. */
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -87,30 +88,12 @@ void fake_set(struct fake_cluster *f, struct fake_inode *i, const struct msg_set
     i->attr.change = ++f->change;
 }
 
-void fake_rename(struct fake_cluster *f, struct rpc_req *req)
-{
-    const struct msg_rename_req *m = req->msg;
-    struct fake_inode *i = fake_find(f, m->parent, &m->name),
-                      *over = fake_find(f, m->new_parent, &m->new_name);
-
-    f->executed[RPC_OP_RENAME]++;
-    if (!i) {
-        rpc_reply(req, -ENOENT, NULL);
-        return;
-    }
-    if (over)
-        over->attr.nlink = 0;
-    memset(i->name, 0, sizeof i->name);
-    memcpy(i->name, m->new_name.data, m->new_name.len);
-    i->parent = m->new_parent;
-    rpc_reply(req, 0, &(struct msg_inode_rep){0});
-}
-
 bool fake_holds_removal(struct fake_cluster *f, struct rpc_req *req)
 {
     switch (req->header.op) {
     case RPC_OP_UNLINK:
     case RPC_OP_RMDIR:
+    case RPC_OP_RENAME:
     case RPC_OP_MKNOD:
     case RPC_OP_MKDIR:
     case RPC_OP_BATCH:
@@ -171,6 +154,64 @@ static void tell_dir(struct fake_cluster *f, uint64_t ino, struct msg_inode_rep 
     dir->attr.change = ++f->change;
     rep->has_dir = true;
     rep->dir = dir->attr;
+}
+
+static int rename_one(struct fake_cluster *f, const struct msg_rename_req *m,
+                      struct msg_inode_rep *rep)
+{
+    struct fake_inode *i = fake_find(f, m->parent, &m->name),
+                      *over = fake_find(f, m->new_parent, &m->new_name);
+
+    f->executed[RPC_OP_RENAME]++;
+    if (f->fail_removals)
+        return f->fail_removals;
+    if (!i)
+        return -ENOENT;
+    if (over && m->flags & RENAME_NOREPLACE)
+        return -EEXIST;
+    if (over) {
+        over->attr.nlink = 0;
+        over->attr.change = ++f->change;
+        rep->has_victim = true;
+        rep->victim = over->attr;
+    }
+    memset(i->name, 0, sizeof i->name);
+    memcpy(i->name, m->new_name.data, m->new_name.len);
+    i->parent = m->new_parent;
+    i->attr.change = ++f->change;
+    if (m->when_ns)
+        i->attr.ctime =
+            (struct msg_time){(int64_t)(m->when_ns / NS_PER_S), (uint32_t)(m->when_ns % NS_PER_S)};
+    rep->inode.attr = i->attr;
+    tell_dir(f, m->parent, rep);
+    return 0;
+}
+
+void fake_rename(struct fake_cluster *f, struct rpc_req *req)
+{
+    struct msg_inode_rep rep = {0};
+    int status = rename_one(f, req->msg, &rep);
+
+    req->reply_flags |= RPC_FLAG_KEPT_DIR;
+    rpc_reply(req, status, status ? NULL : &rep);
+}
+
+static int rename_item(struct fake_cluster *f, const struct msg_batch_item *item,
+                       struct msg_inode_rep *rep)
+{
+    struct msg_rename_req m = {.parent = item->parent,
+                               .new_parent = item->parent,
+                               .name = item->name,
+                               .new_name = item->new_name,
+                               .flags = item->flags,
+                               .when_ns = item->when_ns};
+
+    ck_assert(item->when_ns != 0);
+    if (f->retry_members) {
+        f->retry_members--;
+        return -AIFS_ERETRY;
+    }
+    return rename_one(f, &m, rep);
 }
 
 static int remove_one(struct fake_cluster *f, const struct msg_batch_item *item,
@@ -289,6 +330,8 @@ void fake_batch(struct fake_cluster *f, struct rpc_req *req, struct fake_session
         kept[k] = RPC_FLAG_KEPT_INODE | RPC_FLAG_KEPT_DIR;
         if (m->items[k].op == RPC_OP_MKNOD || m->items[k].op == RPC_OP_MKDIR)
             status = make_one(f, &m->cred, &m->items[k], &items[k].rep);
+        else if (m->items[k].op == RPC_OP_RENAME)
+            status = rename_item(f, &m->items[k], &items[k].rep);
         else
             status = remove_one(f, &m->items[k], &items[k].rep);
         items[k].status = err_to_wire(status);

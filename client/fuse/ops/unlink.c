@@ -14,18 +14,9 @@ static void run(struct op *o)
                 (uint32_t)strlen(q->name.name));
 }
 
-static void finish(struct op *o, int status)
-{
-    if (status == 0 && o->has_groups) {
-        o->fs->removes_by_groups = true;
-        o->fs->remover_uid = o->q->uid;
-    }
-    op_reply_status(o, status);
-}
-
 void op_unlink(struct channel_req *q)
 {
     const struct fs *fs = fs_of(q);
 
-    op_start(q, run, finish, fs->removes_by_groups && fs->remover_uid == q->uid);
+    op_start(q, run, op_reply_removed, fs->removes_by_groups && fs->remover_uid == q->uid);
 }

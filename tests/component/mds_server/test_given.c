@@ -418,7 +418,7 @@ START_TEST(a_directory_made_ahead_belongs_to_its_maker_alone_with_all_that_is_in
     ck_assert_uint_eq(rep->kept.len, 3);
     kept = rep->kept.data;
     ck_assert_uint_eq(kept[0], RPC_FLAG_KEPT_DIR | RPC_FLAG_KEPT_INODE | RPC_FLAG_ALONE);
-    ck_assert_uint_eq(kept[2], RPC_FLAG_KEPT_DIR | RPC_FLAG_KEPT_INODE);
+    ck_assert_uint_eq(kept[2], RPC_FLAG_KEPT_DIR | RPC_FLAG_KEPT_INODE | RPC_FLAG_ALONE);
     ck_ok(rig_inode(&rig, items[2].ino, &in));
     ck_assert_uint_ne(in.layout.table_len, 0);
     rig.client[0].mute = true;
