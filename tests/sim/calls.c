@@ -106,7 +106,7 @@ void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned
     } else if (kind == OP_LINK) {
         draw_linked(p, o);
     }
-    p->q.ahead = !sim_chance(100) && (kind == OP_UNLINK || kind == OP_RMDIR ||
+    p->q.ahead = !sim_chance(100) && (kind == OP_UNLINK || kind == OP_RMDIR || kind == OP_RENAME ||
                                       ((kind == OP_CREATE || kind == OP_MKDIR) &&
                                        work_removals_makes() && o->ino != sim.history.root));
     o->own_change = kind == OP_LOOKUP && work_is_naming(p);
@@ -134,6 +134,23 @@ void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned
         core_link(c, &p->q, o->ino2, o->ino, &p->name, 1);
     else
         core_rename(c, &p->q, o->ino, &p->name, 1, o->ino2, &p->name2, 1, o->flags);
+}
+
+void work_call_rename(struct proc *p, uint64_t dir, unsigned name, unsigned name2)
+{
+    struct op *o;
+
+    work_begin(p, OP_RENAME, dir);
+    o = p->op;
+    o->ino2 = dir;
+    o->name = (uint8_t)name;
+    o->name2 = (uint8_t)name2;
+    o->flags = sim_chance(150) ? RENAME_NOREPLACE : 0;
+    p->name = (char)('a' + name);
+    p->name2 = (char)('a' + name2);
+    p->q.ahead = true;
+    work_say_call(p);
+    core_rename(p->client->core, &p->q, dir, &p->name, 1, dir, &p->name2, 1, o->flags);
 }
 
 void work_call_name(struct proc *p, enum op_kind kind)

@@ -40,6 +40,9 @@
     X(SIM_BATCHED, "names: change that shared a message with others")                              \
     X(SIM_REMOVED_AHEAD, "names: removal answered before the server had it")                       \
     X(SIM_DIR_REMOVED_AHEAD, "names: the same of a directory")                                     \
+    X(SIM_RENAMED_AHEAD, "names: rename answered before the server had it")                        \
+    X(SIM_REPLACED_AHEAD, "names: the same of one that replaces a file")                           \
+    X(SIM_RENAME_LOST, "names: such a rename under way when its session ends")                     \
     X(SIM_REMOVAL_LOST, "names: such a removal under way when its session ends")                   \
     X(SIM_CREATED_AHEAD, "names: creation answered before the server had it")                      \
     X(SIM_DIR_CREATED_AHEAD, "names: directory made before the server had it")                     \
@@ -162,6 +165,7 @@
     X(SIM_CLIENT_LOCKS_LOST, "client: file whose locks were lost")                                 \
     X(SIM_CLIENT_BEHIND, "client: waits behind removals under way")                                \
     X(SIM_CLIENT_BEHIND_TOLD, "client: answer to an INVALIDATE waits for removals under way")      \
+    X(SIM_CLIENT_MOVES_WAIT, "client: rename ahead behind what is under way of its file")          \
     X(SIM_CLIENT_UNSETTLED, "client: reclaimed with removals under way")                           \
     X(SIM_CLIENT_RETRIES_OSS, "client: transfer made again")
 

@@ -8,10 +8,11 @@
 #include "common/base/compiler.h"
 
 static const char *const kinds[] = {
-    "lookup", "create",   "mkdir", "symlink",  "tmpfile",  "unlink",   "rmdir",    "rename",
-    "link",   "stat",     "chmod", "truncate", "readdir",  "setxattr", "getxattr", "readlink",
-    "open",   "read",     "write", "append",   "allocate", "flush",    "fsync",    "lock",
-    "unlock", "locktest", "close", "LOSE",     "RESTORE",  "UNMAKE",   "UNSET",    "SPOIL"};
+    "lookup",   "create",   "mkdir", "symlink", "tmpfile",  "unlink",  "rmdir",
+    "rename",   "link",     "stat",  "chmod",   "truncate", "readdir", "setxattr",
+    "getxattr", "readlink", "open",  "read",    "write",    "append",  "allocate",
+    "flush",    "fsync",    "lock",  "unlock",  "locktest", "close",   "LOSE",
+    "RESTORE",  "UNMAKE",   "UNSET", "UNMOVE",  "SPOIL"};
 
 /* Two inline, two of the first chunk, one each of the next two. */
 uint32_t history_cell_offset(unsigned cell)

@@ -51,6 +51,8 @@ enum op_kind {
                    and is a directory or not (ret_dir) */
     OP_UNMAKE,  /* nor a creation: ino2, under this name, is not there */
     OP_UNSET,   /* nor what was set on a directory: it has its mode of before, value */
+    OP_UNMOVE,  /* nor a rename in one directory: ino2 has its name again, and what it had replaced,
+                   ret_ino, its own; name and name2 as there */
     OP_SPOIL,   /* what a client has written into a file, and not made durable, may be gone for
                    others; flags: and for itself, for it has told so */
 };

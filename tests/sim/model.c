@@ -204,6 +204,29 @@ static bool do_unmake(struct model *m, const struct op *o)
     return true;
 }
 
+/* Its number, and that of what it has replaced, may not have been told to anybody yet. */
+static bool do_unmove(struct model *m, const struct op *o)
+{
+    int status;
+    struct model_inode *d = dir_by_ino(m, o->ino, &status), *i, *was = NULL;
+
+    i = status ? NULL : entry(m, d, o->name2);
+    if (!i || (i->ino && i->ino != o->ino2) || entry(m, d, o->name))
+        return false;
+    if (o->ret_ino)
+        was = model_by_ino(m, o->ret_ino);
+    for (unsigned k = 0; o->ret_ino && !was && k < MODEL_INODES; k++)
+        if (m->inode[k].used && !m->inode[k].ino && !m->inode[k].is_dir && !m->inode[k].nlink)
+            was = &m->inode[k];
+    if (o->ret_ino && (!was || was->nlink))
+        return false;
+    set_entry(m, d, o->name, i);
+    set_entry(m, d, o->name2, was);
+    if (was)
+        was->nlink = 1;
+    return true;
+}
+
 static bool do_unset(struct model *m, const struct op *o)
 {
     struct model_inode *i = model_by_ino(m, o->ino);
@@ -489,6 +512,8 @@ bool model_do(struct model *m, const struct op *o, unsigned place, unsigned dir)
         return do_unmake(m, o);
     case OP_UNSET:
         return do_unset(m, o);
+    case OP_UNMOVE:
+        return do_unmove(m, o);
     case OP_LOSE:
         return do_lose(m, o);
     case OP_SPOIL:

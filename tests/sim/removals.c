@@ -4,7 +4,8 @@
  * of its session, or of its client, may take it back: then the name is there again. In the history
  * that is an operation of the same client, RESTORE, which happens before its session has ended, or
  * never. Nobody else may look there meanwhile, so it does not matter when. So it is with creations
- * (ADR 0018): what may be taken back is UNMAKE; and of what was set on a directory so, UNSET.
+ * (ADR 0018): what may be taken back is UNMAKE; and of what was set on a directory so, UNSET; and
+ * with renames (ADR 0020): UNMOVE.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -21,7 +22,8 @@
 struct removal {
     unsigned client;
     uint64_t dir, ino;
-    uint8_t name;
+    uint64_t which, replaced; /* a rename, and over what */
+    uint8_t name, name2;
     bool is_dir;
     bool made;       /* a creation */
     bool set;        /* a mode, of this directory */
@@ -39,6 +41,8 @@ static unsigned n_on_their_way;
  * once or after a while, and then their directory. In these seeds the other clients seldom look. */
 static struct {
     bool inner;          /* it is being made in the one before */
+    bool renames;        /* some of them, too */
+    unsigned renamed;    /* 1 + the name that one has got last; 0: not lately */
     bool on, makes;      /* makes: files, again and again, and seldom takes them away */
     uint64_t outer, dir; /* the one in the other, if they were made for this */
     unsigned name;       /* there */
@@ -57,6 +61,7 @@ void work_removals_start(void)
     remover.on = sim_chance(500);
     remover.per_thousand = 500 + sim_below(500);
     remover.makes = sim_chance(600);
+    remover.renames = sim_chance(600);
 }
 
 /* Made for it, if there is room for one more; else one that others know of. */
@@ -113,6 +118,18 @@ static unsigned draw_name(unsigned among)
     return name;
 }
 
+/* More often than not the one that was renamed last, or made: several are under way then. */
+static void rename_one(struct proc *p)
+{
+    unsigned name = remover.renamed && sim_chance(500) ? remover.renamed - 1
+                                                       : draw_name(remover.names),
+             name2 = sim_below(SIM_NAMES);
+
+    remover.renamed = name2 + 1;
+    remover.names = (remover.names & ~(1u << name)) | 1u << name2;
+    work_call_rename(p, remover.dir, name, name2);
+}
+
 /* Into which files are made. false: it is there. */
 static bool make_dir(struct proc *p)
 {
@@ -158,7 +175,9 @@ static void make_files(struct proc *p)
         what = remover.names == (remover.names | 3) ? 17 : 0;
     if (remover.names == all)
         what = what < 3 ? 19 : 15;
-    if (what > 9 && what < 14 && work_may_make(OP_MKDIR)) { /* and on in that one */
+    if (remover.renames && remover.names && remover.step >= MAKES_FIRST && sim_chance(500)) {
+        rename_one(p);
+    } else if (what > 9 && what < 14 && work_may_make(OP_MKDIR)) { /* and on in that one */
         name = draw_name(all & ~remover.names);
         work_call_name_in(p, OP_MKDIR, remover.dir, name);
         remover.inner = true;
@@ -168,6 +187,7 @@ static void make_files(struct proc *p)
     } else if (what < 14 && work_may_make(OP_CREATE)) {
         name = draw_name(all & ~remover.names);
         remover.names |= 1u << name;
+        remover.renamed = name + 1;
         work_call_name_in(p, OP_CREATE, remover.dir, name);
     } else if (what < 17 && remover.names) {
         name = draw_name(remover.names);
@@ -197,6 +217,10 @@ bool work_removals_call(struct proc *p)
         return false;
     if (remover.makes) {
         make_files(p);
+        return true;
+    }
+    if (remover.renames && step > SIM_NAMES + 4 && step < 2 * SIM_NAMES + 3 && sim_chance(600)) {
+        work_call_rename(p, remover.dir, sim_below(SIM_NAMES), sim_below(SIM_NAMES));
         return true;
     }
     remover.step = step < STEPS - 1 ? step + 1 : sim_below(4);
@@ -241,13 +265,34 @@ void work_removals_set(const struct proc *p, const struct op *o)
     sim_hit(SIM_DIR_SET_AHEAD);
 }
 
+static void renamed(const struct proc *p, const struct op *o)
+{
+    struct removal r = {
+        .client = p->client->index, .dir = o->ino, .name = o->name, .name2 = o->name2};
+
+    if (o->ino2 != o->ino)
+        return;
+    r.which = states_rename(p->client->core, o->ino, p->name, p->name2, 0, &r.ino, &r.replaced);
+    for (unsigned i = 0; i < n_removals; i++)
+        if (removals[i].client == r.client && removals[i].which == r.which)
+            return; /* an earlier one */
+    if (!r.which)
+        return;
+    SIM_CHECK(n_removals < REMOVALS_MAX);
+    r.number = sim.history.next++;
+    removals[n_removals++] = r;
+    sim_hit(r.replaced ? SIM_REPLACED_AHEAD : SIM_RENAMED_AHEAD);
+}
+
 void work_removals_answered(const struct proc *p, const struct op *o)
 {
     bool made = o->kind == OP_CREATE || o->kind == OP_MKDIR;
     uint64_t ino = states_removal(p->client->core, made, o->ino, (char)('a' + o->name));
     struct proc *other;
 
-    if (!ino)
+    if (o->kind == OP_RENAME)
+        renamed(p, o);
+    if (!ino || o->kind == OP_RENAME)
         return;
     SIM_CHECK(n_removals < REMOVALS_MAX);
     removals[n_removals++] = (struct removal){.client = p->client->index,
@@ -281,6 +326,17 @@ static void forget(unsigned i)
     removals[i] = removals[--n_removals];
 }
 
+static bool is_under_way(const struct core *c, const struct removal *r)
+{
+    uint64_t ino;
+
+    if (r->which)
+        return states_rename(c, r->dir, (char)('a' + r->name), (char)('a' + r->name2), r->which,
+                             &ino, &ino) != 0;
+    return r->set ? states_sets(c, r->dir)
+                  : states_removal(c, r->made, r->dir, (char)('a' + r->name)) != 0;
+}
+
 void work_removals_tick(unsigned client)
 {
     const struct core *c = sim_client(client)->core;
@@ -288,9 +344,7 @@ void work_removals_tick(unsigned client)
     for (unsigned i = n_removals; i-- > 0;) {
         const struct removal *r = &removals[i];
 
-        if (r->client == client &&
-            !(r->set ? states_sets(c, r->dir)
-                     : states_removal(c, r->made, r->dir, (char)('a' + r->name)) != 0))
+        if (r->client == client && !is_under_way(c, r))
             forget(i);
     }
 }
@@ -305,15 +359,23 @@ void work_removals_lost(unsigned client)
             continue;
         if (r->made)
             on_their_way[n_on_their_way++ % REMOVALS_MAX] = r->ino;
-        o = work_record(client, r->set ? OP_UNSET : r->made ? OP_UNMAKE : OP_RESTORE);
+        o = work_record(client, r->which  ? OP_UNMOVE
+                                : r->set  ? OP_UNSET
+                                : r->made ? OP_UNMAKE
+                                          : OP_RESTORE);
         o->call = r->number;
         o->ino = r->dir;
         o->ino2 = r->ino;
         o->ret_dir = r->is_dir;
         o->name = r->name;
+        o->name2 = r->name2;
+        o->ret_ino = r->replaced;
         o->value = r->mode;
         o->unknown = true;
-        sim_hit(r->set ? SIM_SETTING_LOST : r->made ? SIM_CREATION_LOST : SIM_REMOVAL_LOST);
+        sim_hit(r->which  ? SIM_RENAME_LOST
+                : r->set  ? SIM_SETTING_LOST
+                : r->made ? SIM_CREATION_LOST
+                          : SIM_REMOVAL_LOST);
         forget(i);
     }
 }

@@ -25,6 +25,10 @@ unsigned states_changes(const struct core *c);                  /* how many are 
 /* The inode of which a removal (made: a creation) that was answered ahead is under way; 0: there is
  * none. */
 uint64_t states_removal(const struct core *c, bool made, uint64_t dir, char name);
+/* The latest rename of this name to the other one that is under way so, or the one that this has
+ * told (which): a number of its own. 0: there is none. */
+uint64_t states_rename(const struct core *c, uint64_t dir, char name, char name2, uint64_t which,
+                       uint64_t *ret_ino, uint64_t *ret_replaced);
 bool states_makes(const struct core *c, uint64_t ino); /* ahead; it is under way */
 /* What was set on a directory is under way, answered ahead (client/core/setdir.c). */
 bool states_sets(const struct core *c, uint64_t dir);

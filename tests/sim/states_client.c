@@ -43,6 +43,7 @@ static void look_at_inodes(const struct core *c)
         hit_list(&i->behind.waiters, SIM_CLIENT_BEHIND);
         hit_if(i->behind.n && !i->behind.term && !list_empty(&c->invalidations),
                SIM_CLIENT_BEHIND_TOLD);
+        hit_list(&i->behind.moves, SIM_CLIENT_MOVES_WAIT);
     }
 }
 
@@ -97,6 +98,31 @@ uint64_t states_removal(const struct core *c, bool made, uint64_t dir, char name
         if (!made && op->ahead && (op->call.op == RPC_OP_UNLINK || op->call.op == RPC_OP_RMDIR) &&
             m->parent == dir && m->name.len == 1 && *(const char *)m->name.data == name)
             return op->n1;
+    }
+    return 0;
+}
+
+static bool is_name(const struct msg_bytes *b, char name)
+{
+    return b->len == 1 && *(const char *)b->data == name;
+}
+
+uint64_t states_rename(const struct core *c, uint64_t dir, char name, char name2, uint64_t which,
+                       uint64_t *ret_ino, uint64_t *ret_replaced)
+{
+    struct list *l;
+
+    list_for_each (l, &c->ops) {
+        const struct mds_op *op = list_entry(l, const struct mds_op, link);
+        const struct msg_rename_req *m = &op->msg.rename;
+        const uint64_t number = (uintptr_t)op ^ m->when_ns; /* many may be begun at one time */
+
+        if (!op->ahead || op->call.op != RPC_OP_RENAME || m->parent != dir ||
+            !is_name(&m->name, name) || !is_name(&m->new_name, name2) || (which && which != number))
+            continue;
+        *ret_ino = op->n1;
+        *ret_replaced = op->n2;
+        return number;
     }
     return 0;
 }

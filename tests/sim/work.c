@@ -205,7 +205,7 @@ void work_finish(struct core_req *q, int status)
     record_answer(o, status);
     work_together_answered(p);
     if ((o->kind == OP_UNLINK || o->kind == OP_RMDIR || o->kind == OP_CREATE ||
-         o->kind == OP_MKDIR) &&
+         o->kind == OP_MKDIR || o->kind == OP_RENAME) &&
         status == 0)
         work_removals_answered(p, o);
     if (o->kind == OP_CHMOD && status == 0 && !p->client->dead)

@@ -87,6 +87,7 @@ void work_begin(struct proc *p, enum op_kind kind, uint64_t ino);
 void work_say_call(const struct proc *p);
 void work_call_name(struct proc *p, enum op_kind kind);
 void work_call_name_in(struct proc *p, enum op_kind kind, uint64_t dir, unsigned name);
+void work_call_rename(struct proc *p, uint64_t dir, unsigned name, unsigned name2); /* in it */
 void work_call_setattr(struct proc *p, enum op_kind kind, uint64_t ino, struct core_file *f);
 void work_call_cut(struct proc *p, struct fd *fd); /* all that is written in this scene */
 void work_call_object(struct proc *p, enum op_kind kind, uint64_t ino);
