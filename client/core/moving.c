@@ -257,12 +257,15 @@ bool moving_try(struct mds_op *op)
 {
     struct core *c = op->core;
     const struct msg_rename_req *m = &op->msg.rename;
-    struct core_inode *dir = op->failed ? NULL : inode_find(c, m->parent);
-    const struct name_entry *from = names_get(c, m->parent, m->name.data, m->name.len),
-                            *to = names_get(c, m->parent, m->new_name.data, m->new_name.len);
-    struct core_inode *i = from && from->ino ? inode_find(c, from->ino) : NULL;
-    struct core_inode *victim = to && to->ino ? inode_find(c, to->ino) : NULL;
+    struct core_inode *dir = inode_find(c, m->parent), *i, *victim;
+    const struct name_entry *from, *to;
 
+    if (op->failed)
+        return false;
+    from = names_get(c, m->parent, m->name.data, m->name.len);
+    to = names_get(c, m->parent, m->new_name.data, m->new_name.len);
+    i = from && from->ino ? inode_find(c, from->ino) : NULL;
+    victim = to && to->ino ? inode_find(c, to->ino) : NULL;
     op->unsure = !dir || !i || !dir->behind.own || !is_alone(dir, i) ||
                  (to ? to->ino && (!victim || !behind_alone(dir, victim)) : !dir->complete);
     if (op->unsure || victim == i || !fits_dir(op, dir) || !fits_file(op, dir, i) ||
