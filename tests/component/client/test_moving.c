@@ -120,6 +120,36 @@ START_TEST(a_name_that_another_file_is_giving_up_is_waited_for)
 }
 END_TEST
 
+START_TEST(a_name_that_was_forgotten_meanwhile_is_looked_up_behind_the_rename)
+{
+    struct bed_op op;
+
+    begin();
+    rm.bed.cluster.hold_removals = true;
+    ck_assert(at_once("f5", "g"));
+    names_drop(rm.c, RM_DIR, "g", 1, false);
+    bed_op_init(&op);
+    core_lookup(rm.c, &op.q, RM_DIR, "g", 1);
+    rm_let_pass();
+    ck_assert(!op.done);
+    fake_release_removals(&rm.bed.cluster);
+    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
+}
+END_TEST
+
+START_TEST(what_nobody_knew_of_is_not_replaced)
+{
+    uint64_t other;
+
+    begin();
+    other = rm_make(RM_DIR, "g", S_IFREG | 0644); /* as by a client that is wrong */
+    ck_assert(at_once("f5", "g"));
+    ck_assert_int_eq(rm_fsync(), -EEXIST);
+    ck_assert(stored("g", other));
+    ck_assert_int_eq(rm_lookup("f5"), 0);
+}
+END_TEST
+
 START_TEST(a_file_that_nobody_has_open_is_replaced)
 {
     uint64_t ino, victim;
@@ -344,6 +374,28 @@ START_TEST(a_file_is_saved_under_another_name_and_renamed_at_once)
 }
 END_TEST
 
+START_TEST(a_file_of_a_name_that_is_being_given_up_waits)
+{
+    struct bed_op op;
+
+    cr_begin();
+    rm.bed.cluster.hold_removals = true;
+    ck_assert(at_once("f5", "saved"));
+    core_release(rm.c, cr_make_ahead("other")); /* that of another one does not */
+    bed_op_init(&op);
+    op.q.ahead = true;
+    core_create_file(rm.c, &op.q, RM_DIR, "f5", 2, 0644, O_RDWR | O_CREAT | O_EXCL, NULL);
+    rm_let_pass();
+    ck_assert(!op.done);
+    fake_release_removals(&rm.bed.cluster);
+    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
+    core_release(rm.c, op.q.out.opened.file);
+    ck_assert_int_eq(rm_fsync(), 0);
+    ck_assert_ptr_nonnull(cr_stored("f5"));
+    ck_assert_ptr_nonnull(cr_stored("saved"));
+}
+END_TEST
+
 START_TEST(a_rename_of_a_file_that_could_not_be_made_is_not_sent)
 {
     cr_begin();
@@ -402,7 +454,8 @@ int main(void)
                    who_renames_is_answered_before_the_server_has_it,
                    renames_of_one_file_go_one_after_the_other,
                    a_name_that_another_file_is_giving_up_is_waited_for,
-                   a_file_that_nobody_has_open_is_replaced,
+                   a_name_that_was_forgotten_meanwhile_is_looked_up_behind_the_rename,
+                   what_nobody_knew_of_is_not_replaced, a_file_that_nobody_has_open_is_replaced,
                    a_rename_waits_as_ever_where_somebody_could_tell,
                    others_are_told_when_the_rename_has_been_executed,
                    a_page_in_the_background_comes_behind_renames,
@@ -412,6 +465,7 @@ int main(void)
                    renames_of_a_lost_session_are_not_carried_into_the_next,
                    a_forced_unmount_ends_what_has_not_been_sent,
                    a_file_is_saved_under_another_name_and_renamed_at_once,
+                   a_file_of_a_name_that_is_being_given_up_waits,
                    a_rename_of_a_file_that_could_not_be_made_is_not_sent,
                    fsync_of_a_file_waits_for_its_renames),
         SUITE_CASE("older", setup_older, rm_teardown, an_older_server_has_each_rename_by_itself),
