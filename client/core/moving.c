@@ -91,16 +91,29 @@ void moving_fail(struct core_inode *i, int status)
 
 /* ---- the answer ---- */
 
+/* It has not changed. What the server says of it next must not be taken for older than what is
+ * known, nor what was cached since for what it will be after somebody else's change. */
+static void unforesee(struct core_inode *i)
+{
+    if (i->data_change && i->data_change == i->attr.change)
+        i->data_change--;
+    if (i->attr.change)
+        i->attr.change--;
+}
+
 /* Nobody knows what it is called, nor when it was changed last. */
 static void refused(struct mds_op *op, struct core_inode *dir, struct core_inode *i, int status)
 {
     const struct core_events *e = &op->core->o.events;
 
     behind_end(i);
+    unforesee(i);
     inode_expire(op->core, i->ino);
     if (e->inval_attr)
         e->inval_attr(e->arg, i->ino);
     behind_refused(op, dir, status);
+    if (!list_empty(&i->files) && !i->grow_trial) /* whose writer is told of the growth only */
+        inode_set_error(i, session_is_over(status) ? -EIO : status, "rename");
     moving_fail(i, status);
 }
 

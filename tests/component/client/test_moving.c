@@ -269,6 +269,70 @@ START_TEST(a_rename_that_is_refused_fails_the_next_fsync_of_the_directory)
 }
 END_TEST
 
+static struct core_opened open_ino(uint64_t ino, int flags)
+{
+    struct bed_op op;
+
+    bed_op_init(&op);
+    core_open(rm.c, &op.q, ino, flags);
+    ck_assert_int_eq(bed_wait(&rm.bed, &op), 0);
+    return op.q.out.opened;
+}
+
+static void write_to(uint64_t ino, const char *text)
+{
+    struct core_file *f = open_ino(ino, O_RDWR).file;
+
+    ck_assert_int_eq(bed_write(&rm.bed, rm.c, f, 0, text, (uint32_t)strlen(text)), 0);
+    ck_assert_int_eq(bed_fsync(&rm.bed, rm.c, f), 0);
+    core_release(rm.c, f);
+    rm_let_pass();
+}
+
+/* f5, with contents, is renamed twice, and was not after all. */
+static uint64_t refused_twice(void)
+{
+    uint64_t ino;
+
+    begin();
+    ino = rm_file(5)->attr.ino;
+    write_to(ino, "contents");
+    rm.bed.cluster.hold_removals = true;
+    ck_assert(at_once("f5", "g"));
+    ck_assert(at_once("g", "h"));
+    rm.bed.cluster.fail_removals = -ENOSPC;
+    fake_release_removals(&rm.bed.cluster);
+    ck_assert_int_eq(rm_fsync(), -ENOSPC);
+    rm.bed.cluster.fail_removals = 0;
+    ck_assert_int_eq(rm_lookup("f5"), 0);
+    return ino;
+}
+
+/* What the server says of it then is not from before renames that it has refused. */
+START_TEST(a_file_that_was_not_renamed_after_all_is_written_as_before)
+{
+    write_to(refused_twice(), "x");
+}
+END_TEST
+
+/* Nor is what others change taken for what is known. */
+START_TEST(a_file_that_was_not_renamed_after_all_is_read_anew_when_it_has_changed)
+{
+    struct core_opened o = open_ino(refused_twice(), O_RDONLY);
+
+    core_release(rm.c, o.file);
+    rm_let_pass();
+    o = open_ino(rm_file(5)->attr.ino, O_RDONLY);
+    ck_assert(o.keep_cache);
+    core_release(rm.c, o.file);
+    rm_let_pass();
+    rm_file(5)->attr.change++;
+    o = open_ino(rm_file(5)->attr.ino, O_RDONLY);
+    ck_assert(!o.keep_cache);
+    core_release(rm.c, o.file);
+}
+END_TEST
+
 START_TEST(renames_survive_a_broken_connection_and_a_restart)
 {
     uint64_t ino;
@@ -432,6 +496,24 @@ START_TEST(fsync_of_a_file_waits_for_its_renames)
 }
 END_TEST
 
+START_TEST(fsync_of_a_file_tells_that_it_was_not_renamed)
+{
+    struct core_file *f;
+
+    begin();
+    f = open_ino(rm_file(5)->attr.ino, O_RDWR).file;
+    rm.bed.cluster.hold_removals = true;
+    ck_assert(at_once("f5", "g"));
+    rm.bed.cluster.fail_removals = -ENOSPC;
+    fake_release_removals(&rm.bed.cluster);
+    ck_assert_int_eq(bed_fsync(&rm.bed, rm.c, f), -ENOSPC);
+    ck_assert_int_eq(bed_fsync(&rm.bed, rm.c, f), 0); /* once */
+    rm.bed.cluster.fail_removals = 0;
+    ck_assert_int_eq(rm_fsync(), -ENOSPC); /* and the directory's */
+    core_release(rm.c, f);
+}
+END_TEST
+
 static void setup_older(void)
 {
     cr_setup_with(RPC_FEATURE_RENAMES, NULL);
@@ -450,24 +532,26 @@ END_TEST
 int main(void)
 {
     TCase *const cases[] = {
-        SUITE_CASE("renamed", cr_setup, rm_teardown,
-                   who_renames_is_answered_before_the_server_has_it,
-                   renames_of_one_file_go_one_after_the_other,
-                   a_name_that_another_file_is_giving_up_is_waited_for,
-                   a_name_that_was_forgotten_meanwhile_is_looked_up_behind_the_rename,
-                   what_nobody_knew_of_is_not_replaced, a_file_that_nobody_has_open_is_replaced,
-                   a_rename_waits_as_ever_where_somebody_could_tell,
-                   others_are_told_when_the_rename_has_been_executed,
-                   a_page_in_the_background_comes_behind_renames,
-                   a_rename_that_is_refused_fails_the_next_fsync_of_the_directory,
-                   renames_survive_a_broken_connection_and_a_restart,
-                   what_the_server_leaves_out_of_a_batch_goes_by_itself,
-                   renames_of_a_lost_session_are_not_carried_into_the_next,
-                   a_forced_unmount_ends_what_has_not_been_sent,
-                   a_file_is_saved_under_another_name_and_renamed_at_once,
-                   a_file_of_a_name_that_is_being_given_up_waits,
-                   a_rename_of_a_file_that_could_not_be_made_is_not_sent,
-                   fsync_of_a_file_waits_for_its_renames),
+        SUITE_CASE(
+            "renamed", cr_setup, rm_teardown, who_renames_is_answered_before_the_server_has_it,
+            renames_of_one_file_go_one_after_the_other,
+            a_name_that_another_file_is_giving_up_is_waited_for,
+            a_name_that_was_forgotten_meanwhile_is_looked_up_behind_the_rename,
+            what_nobody_knew_of_is_not_replaced, a_file_that_nobody_has_open_is_replaced,
+            a_rename_waits_as_ever_where_somebody_could_tell,
+            others_are_told_when_the_rename_has_been_executed,
+            a_page_in_the_background_comes_behind_renames,
+            a_rename_that_is_refused_fails_the_next_fsync_of_the_directory,
+            a_file_that_was_not_renamed_after_all_is_written_as_before,
+            a_file_that_was_not_renamed_after_all_is_read_anew_when_it_has_changed,
+            renames_survive_a_broken_connection_and_a_restart,
+            what_the_server_leaves_out_of_a_batch_goes_by_itself,
+            renames_of_a_lost_session_are_not_carried_into_the_next,
+            a_forced_unmount_ends_what_has_not_been_sent,
+            a_file_is_saved_under_another_name_and_renamed_at_once,
+            a_file_of_a_name_that_is_being_given_up_waits,
+            a_rename_of_a_file_that_could_not_be_made_is_not_sent,
+            fsync_of_a_file_waits_for_its_renames, fsync_of_a_file_tells_that_it_was_not_renamed),
         SUITE_CASE("older", setup_older, rm_teardown, an_older_server_has_each_rename_by_itself),
     };
 
