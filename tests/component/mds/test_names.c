@@ -110,7 +110,8 @@ START_TEST(devices_are_for_root)
 {
     ck_ok(bed_make(&bed, RPC_OP_MKNOD, ROOT, "null", S_IFCHR | 0666, NULL));
     bed.cred = (struct msg_cred){.uid = 5, .gid = 5};
-    ck_assert_int_eq(bed_make(&bed, RPC_OP_MKNOD, ROOT, "zero", S_IFCHR | 0666, NULL), -EPERM);
+    ck_assert_int_eq(bed_make(&bed, RPC_OP_MKNOD, ROOT, "disk", S_IFBLK | 0666, NULL), -EPERM);
+    ck_ok(bed_make(&bed, RPC_OP_MKNOD, ROOT, "whiteout", S_IFCHR | 0666, NULL)); /* number 0 */
     ck_ok(bed_make(&bed, RPC_OP_MKNOD, ROOT, "fifo", S_IFIFO | 0666, NULL));
     ck_ok(bed_make(&bed, RPC_OP_MKNOD, ROOT, "sock", S_IFSOCK | 0666, NULL));
     ck_assert_int_eq(bed_make(&bed, RPC_OP_MKNOD, ROOT, "dir", S_IFDIR | 0777, NULL), -EPERM);
