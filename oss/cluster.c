@@ -44,13 +44,20 @@ struct oss_cluster {
     uint64_t epoch;
 };
 
-/* Of those that are away nothing is told: they count as missing. */
+/* It was refused because another server has it. Whenever that one was down the next registration,
+ * for whatever reason, would have it served here. */
+static bool is_anothers(const struct oss_target *t)
+{
+    return t->not_taken && chunk_store_super(t->store)->target_id;
+}
+
+/* Of those that are away, or another server's, nothing is told: the former count as missing. */
 static uint32_t cluster_stats(struct oss_cluster *c)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < c->oss->n_targets; i++) {
-        if (c->oss->targets[i].away)
+        if (c->oss->targets[i].away || is_anothers(&c->oss->targets[i]))
             continue;
         oss_target_stat(&c->oss->targets[i], &c->stats[n]);
         c->told[n++] = i;

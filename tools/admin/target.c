@@ -151,16 +151,34 @@ static uint32_t find_lived(const struct cluster_map *map, const struct map_node 
     return 0;
 }
 
-/* The target that the metadata server has made of it, or the one that it refuses it for. */
-static const struct map_target *find_added(const struct cluster *c, const struct map_node *node,
-                                           const char *path, const struct uuid *uuid,
-                                           uint32_t *ret_instead_of)
+/* What has become of it. */
+struct taken {
+    uint32_t id;         /* the target that it is now */
+    uint32_t instead_of; /* or the one that it is refused for */
+    bool given_up;       /* which was given up */
+    uint32_t copy_of;    /* or the one that another server serves, */
+    char server[MAP_NAME_BYTES];
+};
+
+static bool is_decided(const struct taken *t)
 {
+    return t->id || t->instead_of || t->copy_of;
+}
+
+static void find_added(const struct cluster *c, const struct map_node *node, const char *path,
+                       const struct uuid *uuid, struct taken *ret_taken)
+{
+    const struct map_target *lived;
+
     for (uint32_t i = 0; i < c->map->n_targets; i++) {
         const struct map_target *t = &c->map->targets[i];
+        const struct map_node *n = map_node(c->map, t->node);
 
-        if (uuid_equal(&t->uuid, uuid) && t->state == MAP_TARGET_ONLINE)
-            return t;
+        if (!uuid_equal(&t->uuid, uuid) || t->state != MAP_TARGET_ONLINE)
+            continue;
+        *(t->node == node->id ? &ret_taken->id : &ret_taken->copy_of) = t->id;
+        snprintf(ret_taken->server, sizeof ret_taken->server, "%s", n ? n->alias : "another");
+        return;
     }
     for (uint32_t i = 0; i < c->status->n_refused; i++) {
         const struct msg_refused_target *r = &c->status->refused[i];
@@ -168,9 +186,10 @@ static const struct map_target *find_added(const struct cluster *c, const struct
         if (r->alias.len == strlen(node->alias) &&
             !memcmp(r->alias.data, node->alias, r->alias.len) &&
             same_path(path, r->path.data, r->path.len))
-            *ret_instead_of = r->instead_of;
+            ret_taken->instead_of = r->instead_of;
     }
-    return NULL;
+    lived = map_target(c->map, ret_taken->instead_of);
+    ret_taken->given_up = lived && lived->given_up;
 }
 
 struct adding {
@@ -179,48 +198,47 @@ struct adding {
     struct uuid uuid;
 };
 
-static int not_taken(const struct adding *add, uint32_t instead_of, bool given_up)
+static int not_taken(const struct adding *add, const struct taken *t)
 {
-    if (given_up)
+    if (t->copy_of)
+        admin_error("%s on %s is target %u, which %s serves: it is not served here. Is it a copy? "
+                    "If it was moved: start this server again when the other one is down",
+                    add->path, add->node->alias, t->copy_of, t->server);
+    else if (t->given_up)
         admin_error(
             "%s on %s is target %u, which was given up: it is not used. To make a new target "
             "of it, empty it first",
-            add->path, add->node->alias, instead_of);
-    else if (instead_of)
+            add->path, add->node->alias, t->instead_of);
+    else if (t->instead_of)
         admin_error("%s on %s is formatted, but refused: target %u lived there. Is its disk "
                     "mounted? If it is lost: aifs-admin target replace %u",
-                    add->path, add->node->alias, instead_of, instead_of);
+                    add->path, add->node->alias, t->instead_of, t->instead_of);
     else
         admin_error("%s on %s is formatted, and the metadata server has not taken it yet: see "
                     "target list, and the log of %s",
                     add->path, add->node->alias, add->node->alias);
-    return instead_of ? ADMIN_CONFLICT : ADMIN_PARTIAL;
+    return is_decided(t) ? ADMIN_CONFLICT : ADMIN_PARTIAL;
 }
 
 /* The server has formatted it; the metadata server takes it with the next registration, or not. */
 static int wait_taken(struct admin *a, const struct adding *add, uint32_t *ret_id)
 {
     uint64_t end_ns = clock_mono_ns(clock_real()) + a->timeout_ns;
-    uint32_t instead_of = 0;
-    bool given_up = false;
+    struct taken t = {0};
 
-    *ret_id = 0;
-    while (!*ret_id && !instead_of && clock_mono_ns(clock_real()) < end_ns) {
-        const struct map_target *t;
+    while (!is_decided(&t) && clock_mono_ns(clock_real()) < end_ns) {
         struct cluster c;
         int rc = cluster_get(a, &c);
 
         if (rc != ADMIN_OK)
             return rc;
-        t = find_added(&c, add->node, add->path, &add->uuid, &instead_of);
-        *ret_id = t ? t->id : 0;
-        given_up =
-            instead_of && map_target(c.map, instead_of) && map_target(c.map, instead_of)->given_up;
+        find_added(&c, add->node, add->path, &add->uuid, &t);
         cluster_put(&c);
-        if (!*ret_id && !instead_of)
+        if (!is_decided(&t))
             rpc_sync_sleep(a->sync, 50 * NS_PER_MS);
     }
-    return *ret_id ? ADMIN_OK : not_taken(add, instead_of, given_up);
+    *ret_id = t.id;
+    return t.id ? ADMIN_OK : not_taken(add, &t);
 }
 
 static int added(struct admin *a, const struct adding *add)
@@ -264,6 +282,11 @@ static int add_ask(struct admin *a, const struct cluster_map *map, struct adding
         admin_error("%s on %s is empty: target %u lived there and is not there: nothing was "
                     "changed. Is its disk mounted? If it is lost: aifs-admin target replace %u",
                     add->path, add->node->alias, lived, lived);
+        return ADMIN_CONFLICT;
+    }
+    if (rc == -ENOTUNIQ) {
+        admin_error("%s is a copy of a target of %s: it is not served beside that", add->path,
+                    add->node->alias);
         return ADMIN_CONFLICT;
     }
     if (rc == -ENOENT || rc == -ENOTDIR) {
