@@ -81,7 +81,7 @@ deploy/deps.sh build
 
 step "build"
 # One at a time in this tree: who installs reads and writes the list of what goes with uninstall.
-exec {turn}<deploy/quickstart.sh
+exec {turn}>>build-quickstart.turn # written to, or NFS would lock nothing
 flock -n "$turn" || {
     echo "another quickstart.sh builds in $here: waiting for it"
     flock "$turn"

@@ -7,9 +7,9 @@ cp "$AIFS_SOURCE/deploy/quickstart.sh" "$T/tree/deploy/"
 for stub in "$T/tree/deploy/deps.sh" "$T/bin/meson"; do printf '#!/bin/sh\n' >"$stub" && chmod +x "$stub"; done
 printf 'echo "no compiler today"; exit 1\n' >>"$T/bin/meson"
 mkfifo "$T/gate"
-flock "$T/tree/deploy/quickstart.sh" cat "$T/gate" & # another one, which builds
+flock "$T/tree/build-quickstart.turn" cat "$T/gate" & # another one, which builds
 other=$!
-taken() { ! flock -n "$T/tree/deploy/quickstart.sh" true; }
+taken() { ! flock -n "$T/tree/build-quickstart.turn" true; }
 wait_for 30 taken || fail "the lock is not taken"
 # (in $T: whatever comes, it ends with the test)
 (cd "$T" && PATH=$T/bin:$PATH exec bash "$T/tree/deploy/quickstart.sh" --dir "$T/demo" --mount "$T/mnt2") >"$T/said" 2>&1 &
