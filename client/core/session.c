@@ -445,8 +445,10 @@ void session_tick(struct core *c, uint64_t now)
                            "waits until it answers");
         lease_lapsed(c);
     }
-    if (c->reopen_due && s->state == SESSION_READY)
+    if (c->reopen_due && s->state == SESSION_READY) {
         files_reopen(c);
+        session_resume(c);
+    }
     session_settle(c);
     if (s->call_busy || now < s->renew_at_ns || !rpc_peer_link(s->peer))
         return;
