@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The metadata server is down: calls that wait for it go on through signals that their process handles, and end with a process that a signal ends; execve(2), which closes files, too. And signals to a mount that is in use.
 . "$(dirname "$0")/lib.sh"
+export AIFS_REMOVE_AHEAD=no # what is answered ahead does not wait
 cluster_up --oss 1
 cat >"$T/calls.py" <<'P'
 import ctypes, errno, fcntl, os, select, signal, sys, time
