@@ -61,19 +61,20 @@ static int rename_lookup(struct txn *t, const struct msg_rename_req *req, struct
 }
 
 /* An inode has another name now: it changed; a directory knows its parent. */
-static int rename_touch(struct txn *t, uint64_t ino, uint64_t parent, const struct msg_bytes *name)
+static int rename_touch(struct txn *t, uint64_t ino, uint64_t parent, const struct msg_bytes *name,
+                        struct msg_time when)
 {
     struct mds_inode *in;
     int rc = txn_inode_modify(t, ino, &in);
 
     if (rc < 0)
         return rc;
-    ns_changed(in, txn_now(t));
+    ns_changed(in, when);
     return S_ISDIR(in->mode) ? exec_parent_set(t, ino, parent, name, false) : 0;
 }
 
 static int rename_move(struct txn *t, struct shard_entry *e, const struct msg_rename_req *req,
-                       const struct ns_rename *r)
+                       const struct ns_rename *r, struct msg_time when)
 {
     uint64_t src = r->src->ino;
     uint32_t mode = r->src->mode;
@@ -90,11 +91,11 @@ static int rename_move(struct txn *t, struct shard_entry *e, const struct msg_re
         rc = exec_name_remove(t, req->parent, &req->name, mode);
     if (rc == 0)
         rc = exec_name_add(t, req->new_parent, &req->new_name, src, mode);
-    return rc < 0 ? rc : rename_touch(t, src, req->new_parent, &req->new_name);
+    return rc < 0 ? rc : rename_touch(t, src, req->new_parent, &req->new_name, when);
 }
 
 static int rename_exchange(struct txn *t, const struct msg_rename_req *req,
-                           const struct ns_rename *r)
+                           const struct ns_rename *r, struct msg_time when)
 {
     uint64_t src = r->src->ino, dst = r->dst->ino;
     uint32_t src_mode = r->src->mode, dst_mode = r->dst->mode;
@@ -119,19 +120,20 @@ static int rename_exchange(struct txn *t, const struct msg_rename_req *req,
         rc = txn_dirent_put(t, req->new_parent, req->new_name.data, req->new_name.len, src,
                             ns_type_of(src_mode));
     if (rc == 0)
-        rc = rename_touch(t, src, req->new_parent, &req->new_name);
-    return rc < 0 ? rc : rename_touch(t, dst, req->parent, &req->name);
+        rc = rename_touch(t, src, req->new_parent, &req->new_name, when);
+    return rc < 0 ? rc : rename_touch(t, dst, req->parent, &req->name, when);
 }
 
 /* The reply tells what has become of both inodes. */
 static int rename_do(struct txn *t, struct shard_entry *e, const struct msg_rename_req *req,
-                     const struct ns_rename *r, const void **ret_rep)
+                     const struct ns_rename *r, struct msg_time when, const void **ret_rep)
 {
     struct mds_inode last = r->dst ? *r->dst : (struct mds_inode){0};
     uint64_t src = r->src->ino;
     const struct mds_inode *in;
     struct msg_inode_rep *rep;
-    int rc = req->flags & RENAME_EXCHANGE ? rename_exchange(t, req, r) : rename_move(t, e, req, r);
+    int rc = req->flags & RENAME_EXCHANGE ? rename_exchange(t, req, r, when)
+                                          : rename_move(t, e, req, r, when);
 
     if (rc == 0)
         rc = exec_reply_inode(t, e, src, false, ret_rep);
@@ -154,6 +156,9 @@ static int rename_do(struct txn *t, struct shard_entry *e, const struct msg_rena
 int exec_rename(struct txn *t, struct shard_entry *e, const void **ret_rep)
 {
     const struct msg_rename_req *req = e->msg;
+    int64_t when_ns =
+        exec_when(e, req->when_ns); /* the directory's may be later: others changed it */
+    struct msg_time when = {when_ns / (int64_t)NS_PER_S, (uint32_t)(when_ns % (int64_t)NS_PER_S)};
     struct ns_rename r;
     int rc = rename_lookup(t, req, &r);
 
@@ -166,7 +171,7 @@ int exec_rename(struct txn *t, struct shard_entry *e, const void **ret_rep)
     if (rc == 0)
         rc = ns_rename_check(&r);
     if (rc == 0)
-        rc = rename_do(t, e, req, &r, ret_rep);
+        rc = rename_do(t, e, req, &r, when, ret_rep);
     if (rc >= 0) /* two names of one file: nothing changes */
         rc = exec_reply_dir(t, req->parent, ret_rep);
     return rc < 0 ? rc : exec_reply_dir(t, req->new_parent, ret_rep);

@@ -273,6 +273,30 @@ START_TEST(a_batch_renames_in_a_directory)
 }
 END_TEST
 
+/* The client has told its kernel so. The directory has been changed later by then. */
+START_TEST(a_renamed_file_has_the_time_that_was_told_of_it)
+{
+    const struct msg_batch_rep *rep;
+    struct mds_inode root;
+
+    add_files(ROOT, 2);
+    batch(0);
+    n = 0;
+    ck_ok(rig_inode(&rig, ROOT, &root));
+    rig_pass(&rig, 10000);
+    add_rename("f0", "g0", RENAME_NOREPLACE);
+    items[0].when_ns = (uint64_t)root.mtime.sec * NS_PER_S + 8 * NS_PER_S;
+    add_rename("f1", "g1", RENAME_NOREPLACE);
+    items[1].when_ns = (uint64_t)root.mtime.sec * NS_PER_S + 5 * NS_PER_S;
+    rep = batch(0);
+    for (unsigned k = 0; k < 2; k++) {
+        ck_ok(status(rep, k));
+        ck_assert_int_eq(rep->items[k].rep.inode.attr.ctime.sec, root.mtime.sec + (k ? 5 : 8));
+    }
+    ck_assert_int_eq(rep->items[1].rep.dir.mtime.sec, root.mtime.sec + 8);
+}
+END_TEST
+
 START_TEST(an_open_file_that_a_batch_replaces_lives_until_it_is_closed)
 {
     const struct msg_inode_rep *made = rig_create(&rig, 0, "open", O_RDWR);
@@ -457,6 +481,7 @@ static void add(TCase *t)
     tcase_add_test(t, what_would_wait_for_somebody_is_not_executed_and_keeps_nobody_waiting);
     tcase_add_test(t, an_open_file_that_a_batch_unlinks_lives_until_it_is_closed);
     tcase_add_test(t, a_batch_renames_in_a_directory);
+    tcase_add_test(t, a_renamed_file_has_the_time_that_was_told_of_it);
     tcase_add_test(t, an_open_file_that_a_batch_replaces_lives_until_it_is_closed);
     tcase_add_test(t, while_sessions_reclaim_all_of_a_batch_is_left_to_come_alone);
     tcase_add_test(t, a_batch_that_is_none_is_refused);
