@@ -259,11 +259,14 @@ bool channel_dir_add(struct channel_req *q, const char *name, uint64_t ino, uint
                      uint64_t cookie, const struct channel_entry *e);
 void channel_reply_dir(struct channel_req *q);
 
-/* Supplementary groups of the caller from /proc, at most max; how many there are, or -errno. */
-int channel_req_groups(const struct channel_req *q, uint32_t *groups, unsigned max);
-/* Its capabilities, into *c, and over which ids, where it is in a user name space of its own:
- * these are in the memory that is returned (NULL: there is none), for the caller to free. */
-uint32_t *channel_req_caps(const struct channel_req *q, struct msg_cred *c) MUST_USE;
+/* Supplementary groups of the caller from /proc, at most max; how many there are, or -errno. Its
+ * effective capabilities come along, those of MSG_CAP_ALL. They only let through what the kernel
+ * has allowed already: mounts have default_permissions. */
+int channel_req_groups(const struct channel_req *q, uint32_t *groups, unsigned max,
+                       uint32_t *ret_caps);
+/* These, into *c, and over which ids, where it is in a user name space of its own: they are in the
+ * memory that is returned (NULL: there is none), for the caller to free. */
+uint32_t *channel_req_caps(const struct channel_req *q, uint32_t caps, struct msg_cred *c) MUST_USE;
 /* The caller is about to end: SIGKILL waits for it, or a signal that it neither handles, blocks nor
  * ignores. True also when nothing can be known of it. */
 bool channel_req_ends(const struct channel_req *q);

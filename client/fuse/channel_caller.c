@@ -39,22 +39,14 @@ static FILE *open_proc(const struct channel_req *q, const char *name)
     return fopen(path, "re");
 }
 
-/* ---- groups ---- */
-
-int channel_req_groups(const struct channel_req *q, uint32_t *groups, unsigned max)
+/* A line of numbers; at most max of them are kept, and how many there are is returned. */
+static int read_groups(FILE *f, uint32_t *groups, unsigned max)
 {
     unsigned n = 0;
     uint64_t group = 0;
     bool digits = false;
-    FILE *f = open_proc(q, "status");
     int ch;
 
-    if (!f)
-        return -errno;
-    if (!find_line(f, "Groups:")) {
-        fclose(f);
-        return -EIO;
-    }
     do {
         ch = fgetc(f);
         if (isdigit(ch)) {
@@ -68,24 +60,28 @@ int channel_req_groups(const struct channel_req *q, uint32_t *groups, unsigned m
             digits = false;
         }
     } while (ch != EOF && ch != '\n');
-    fclose(f);
     return (int)n;
 }
 
-/* ---- capabilities ---- */
-
-static uint32_t effective(const struct channel_req *q)
+/* The line of capabilities is behind that of groups. */
+int channel_req_groups(const struct channel_req *q, uint32_t *groups, unsigned max,
+                       uint32_t *ret_caps)
 {
     FILE *f = open_proc(q, "status");
     uint64_t caps = 0;
+    int n;
 
+    *ret_caps = 0;
     if (!f)
-        return 0;
-    if (!find_line(f, "CapEff:") || fscanf(f, "%" SCNx64, &caps) != 1)
-        caps = 0;
+        return -errno;
+    n = find_line(f, "Groups:") ? read_groups(f, groups, max) : -EIO;
+    if (n >= 0 && find_line(f, "CapEff:") && fscanf(f, "%" SCNx64, &caps) == 1)
+        *ret_caps = (uint32_t)caps & MSG_CAP_ALL;
     fclose(f);
-    return (uint32_t)caps & MSG_CAP_ALL;
+    return n;
 }
+
+/* ---- over which ids ---- */
 
 /* Ours is where all ids are known that the kernel tells us of. 1, 0, or -errno. */
 static int is_our_user_ns(const struct channel_req *q)
@@ -121,9 +117,9 @@ static int read_ranges(const struct channel_req *q, const char *map, uint32_t *r
     return got == EOF ? n : -EIO;
 }
 
-uint32_t *channel_req_caps(const struct channel_req *q, struct msg_cred *c)
+uint32_t *channel_req_caps(const struct channel_req *q, uint32_t caps, struct msg_cred *c)
 {
-    uint32_t caps = effective(q), *ranges;
+    uint32_t *ranges;
     int ours = caps ? is_our_user_ns(q) : -ENOENT, n_uids, n_gids;
 
     c->caps = ours == 1 ? caps : 0;

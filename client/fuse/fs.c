@@ -22,20 +22,21 @@ static_assert(sizeof(struct op) <= CHANNEL_PRIV_BYTES, "an operation lives in it
 
 static void load_groups(struct op *o)
 {
-    int n = channel_req_groups(o->q, o->groups_inline, FS_GROUPS_INLINE);
+    uint32_t caps;
+    int n = channel_req_groups(o->q, o->groups_inline, FS_GROUPS_INLINE, &caps);
 
     o->has_groups = true;
     o->req.cred.groups = o->groups_inline;
     if (n > FS_GROUPS_INLINE && n <= (int)MSG_GROUPS_MAX) {
         o->groups = mem_array((size_t)n, sizeof(uint32_t));
         if (o->groups)
-            n = MIN(n, channel_req_groups(o->q, o->groups, (unsigned)n));
+            n = MIN(n, channel_req_groups(o->q, o->groups, (unsigned)n, &caps));
         o->req.cred.groups = o->groups ? o->groups : o->groups_inline;
     }
     o->req.cred.n_groups = n < 0 ? 0 : (uint32_t)n;
     if (!o->groups)
         o->req.cred.n_groups = MIN(o->req.cred.n_groups, FS_GROUPS_INLINE);
-    o->ranges = channel_req_caps(o->q, &o->req.cred);
+    o->ranges = channel_req_caps(o->q, caps, &o->req.cred);
 }
 
 static void on_done(struct core_req *req, int status)

@@ -509,16 +509,18 @@ void channel_reply_dir(struct channel_req *q UNUSED)
     reply("dir");
 }
 
-int channel_req_groups(const struct channel_req *q UNUSED, uint32_t *groups, unsigned max)
+int channel_req_groups(const struct channel_req *q UNUSED, uint32_t *groups, unsigned max,
+                       uint32_t *ret_caps)
 {
+    *ret_caps = fake.caps;
     for (unsigned i = 0; i < max && (int)i < fake.n_groups; i++)
         groups[i] = 7000 + i;
     return fake.n_groups;
 }
 
-uint32_t *channel_req_caps(const struct channel_req *q UNUSED, struct msg_cred *c)
+uint32_t *channel_req_caps(const struct channel_req *q UNUSED, uint32_t caps, struct msg_cred *c)
 {
-    c->caps = fake.caps;
+    c->caps = caps;
     return NULL;
 }
 

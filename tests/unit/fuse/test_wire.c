@@ -404,18 +404,18 @@ END_TEST
 
 START_TEST(the_groups_of_a_process_are_those_it_has)
 {
-    uint32_t groups[256];
+    uint32_t groups[256], caps;
     gid_t own[256];
     int n = getgroups(256, own);
 
     q.pid = (uint32_t)getpid();
     ck_assert_int_ge(n, 0);
-    ck_assert_int_eq(channel_req_groups(&q, groups, 256), n);
+    ck_assert_int_eq(channel_req_groups(&q, groups, 256, &caps), n);
     for (int i = 0; i < n; i++)
         ck_assert_uint_eq(groups[i], own[i]);
-    ck_assert_int_eq(channel_req_groups(&q, groups, 0), n);
+    ck_assert_int_eq(channel_req_groups(&q, groups, 0, &caps), n);
     q.pid = 0x7fffffff;
-    ck_assert_int_eq(channel_req_groups(&q, groups, 256), -ENOENT);
+    ck_assert_int_eq(channel_req_groups(&q, groups, 256, &caps), -ENOENT);
 }
 END_TEST
 
