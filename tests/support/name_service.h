@@ -10,7 +10,8 @@
 #include <stdbool.h>
 
 void name_service_init(void); /* forgets all; who calls is the thread that may not ask */
-/* address: of numbers; NULL: the name service does not know, for now. */
+/* address: of numbers; NULL: the name service answers that it has none at the moment (EAI_AGAIN).
+ */
 void name_service_set(const char *name, const char *address);
 void name_service_hold(bool hold);  /* no answers while it is held */
 unsigned name_service_asked(void);  /* how often, so far */

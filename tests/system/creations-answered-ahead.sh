@@ -4,29 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 [ "${AIFS_CREATE_AHEAD:-}" != no ] || skip "nothing is made ahead (AIFS_CREATE_AHEAD=no)"
 cluster_up --oss 2
-M2=$T/mnt2
-mkdir -p "$M2"
-expect "second mount" "$ADMIN" -q demo mount --dir "$C" "$M2"
-ahead() { # how many both have made ahead
-    sed -n 's/.*metrics at port //p' "$C"/mount*.log | while read -r port; do curl -sf "http://127.0.0.1:$port/metrics"; done |
-        awk '$1 ~ /created_ahead_total/ { n += $2 } END { print n + 0 }'
-}
-many_ahead() { [ "$(ahead)" -gt 100 ]; } # figures are taken now and then
-coproc python3 "$(dirname "$0")/two-mounts/made.py" "$M" "$M2"
-exec 4<&"${COPROC[0]}" 5>&"${COPROC[1]}"
-rules=$COPROC_PID
-while read -rt 250 said <&4 && [ "$said" != "done" ]; do
-    case $said in
-    ahead) wait_for 20 many_ahead || fail "only $(ahead) files were made ahead" ;;
-    kill) kill_daemon mds && start_again ;;
-    *) fail "a promise was broken: $said" ;;
-    esac
-    echo go >&5
-done
-wait "$rules" || fail "a promise was broken"
-[ "$said" = "done" ] || fail "the rules end with '$said'"
-! grep -rhs "evicting it" "$C/mds" || fail "a mount was evicted"
-! grep -hs "not made after all" "$C"/mount*.log || fail "a creation was refused"
+second_mount
+promises_hold made 250 created_ahead_total 100 "$C"/mount*.log
 
 # What fsync of a file, or of its directory, has promised outlives the mount.
 python3 - "$M" <<'PY' || fail "fsync"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 mkdir -p "$T/tree/deploy" "$T/bin"
 cp "$AIFS_SOURCE/deploy/quickstart.sh" "$T/tree/deploy/"
-for stub in "$T/tree/deploy/deps.sh" "$T/bin/meson"; do printf '#!/bin/sh\n' >"$stub" && chmod +x "$stub"; done
+for ours in "$T/tree/deploy/deps.sh" "$T/bin/meson"; do printf '#!/bin/sh\n' >"$ours" && chmod +x "$ours"; done
 printf 'echo "no compiler today"; exit 1\n' >>"$T/bin/meson"
 mkfifo "$T/gate"
 flock "$T/tree/build-quickstart.turn" cat "$T/gate" & # another one, which builds
