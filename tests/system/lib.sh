@@ -108,19 +108,19 @@ counted() { # METRIC LOG...: the sum of what the mounts with these logs tell of 
     sed -n 's/.*metrics at port //p' "$@" | while read -r port; do curl -sf "http://127.0.0.1:$port/metrics"; done |
         awk -v name="$metric" 'index($1, name) { n += $2 } END { print n + 0 }'
 }
+has_passed() { [ "$(counted "${@:2}")" -gt "$1" ]; } # MANY METRIC LOG...
 # What two-mounts/SCRIPT.py promises of $M and $M2 about changes that are answered ahead. It talks with us: "ahead" (METRIC of the mounts with
 # these logs is to pass MANY; figures are taken now and then), "kill" (the metadata server, which comes back), "done".
 promises_hold() { # SCRIPT SECONDS METRIC MANY LOG...
     local script=$1 seconds=$2 metric=$3 many=$4 said
     shift 4
     local logs=("$@")
-    many_ahead() { [ "$(counted "$metric" "${logs[@]}")" -gt "$many" ]; }
     coproc RULES { exec python3 "$AIFS_SOURCE/tests/system/two-mounts/$script.py" "$M" "$M2"; }
     local rules=$RULES_PID
     exec 4<&"${RULES[0]}" 5>&"${RULES[1]}"
     while read -rt "$seconds" said <&4 && [ "$said" != "done" ]; do
         case $said in
-        ahead) wait_for 20 many_ahead || fail "$metric is only $(counted "$metric" "${logs[@]}")" ;;
+        ahead) wait_for 20 has_passed "$many" "$metric" "${logs[@]}" || fail "$metric is only $(counted "$metric" "${logs[@]}")" ;;
         kill) kill_daemon mds && start_again ;;
         *) fail "a promise was broken: $said" ;;
         esac
